@@ -1,0 +1,46 @@
+# Every command builds what it needs; a fresh machine has only python3 and make.
+PYTHON ?= python3
+VENV := .venv
+BENCH := .venv-bench
+PY := $(VENV)/bin/python
+
+.PHONY: demo test test-long check bench docs format clean
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+$(BENCH)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	touch $@
+
+demo: $(VENV)/.ready ## the story, embedded, in the terminal
+	$(VENV)/bin/counterpoint demo
+
+test: $(VENV)/.ready ## everything but the long lane (make test-long)
+	$(PY) -m pytest -n 2 -m "not long" tests
+
+test-long: $(VENV)/.ready ## the minutes-long statistical tests
+	$(PY) -m pytest -m long tests
+
+check: $(VENV)/.ready ## format, lint, strict types, import layers, the examples in docs and docstrings
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	$(PY) -m pytest -n 2 --doctest-modules --doctest-glob="*.md" --ignore-glob="docs/*.py" src README.md CONTRIBUTING.md docs
+
+bench: $(BENCH)/.ready ## side by side with the peers, as ratios
+	$(BENCH)/bin/python -m bench
+
+docs: $(BENCH)/.ready ## regenerate the computed pages and figures
+	$(BENCH)/bin/python docs/make_tightness.py
+
+format: $(VENV)/.ready
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis

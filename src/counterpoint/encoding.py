@@ -1,0 +1,174 @@
+"""Plain data and its one canonical encoding: what is stored, hashed, compared and replayed.
+
+Losses, relations, mechanisms, states and messages are frozen structs (`Value`) that carry a tag with a version
+(`PureDP/1`). `encode` writes them as canonical JSON, in which equal values give equal bytes; `decode` reads them
+back as what they were. Nothing is ever pickled. An integer may be as wide as it likes; a rational is written as a
+ratio; a float has no exact meaning and is refused. A secret (anything with `__sealed__`) is written only where the
+caller says that the bytes will be sealed.
+
+>>> from counterpoint import PureDP
+>>> encode(PureDP(0.1))
+b'{"type":"PureDP/1","epsilon":"1/10"}'
+>>> decode(encode(PureDP(0.1)), PureDP)
+PureDP(0.1)
+"""
+
+import hashlib
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import msgspec
+
+from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.numbers import exact
+
+T = TypeVar("T")
+_REGISTRY: dict[str, type] = {}
+
+
+def _versioned(name: str) -> str:
+    return f"{name}/1"
+
+
+class Tagged:
+    """The root of every family that is stored (Loss, Relation, Mechanism, State, ...): subclasses are registered.
+
+    A field annotated with such a family is decoded by its tag, so that `Filter(budget: Loss)` reads back whatever
+    loss it was built with.
+    """
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **_config: object) -> None:
+        """Register the class under the name that its tag will carry."""
+        super().__init_subclass__()
+        _REGISTRY[cls.__qualname__] = cls
+
+
+class Value(msgspec.Struct, frozen=True, tag=_versioned):
+    """A frozen struct whose tag is its qualified name and a version; change the version with the meaning.
+
+    >>> class Pair(Tagged, Value, frozen=True):
+    ...     left: int
+    ...     right: int
+    >>> encode(Pair(1, 2**80))
+    b'{"type":"Pair/1","left":1,"right":1208925819614629174706176}'
+    """
+
+
+if TYPE_CHECKING:
+    Plain: TypeAlias = "bool | int | str | tuple[Plain, ...] | Tagged | None"
+    """Public plain data of no fixed type: what an ask's public part or an answer may be."""
+else:
+
+    class _AnyPlain(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return True  # what `_read` made of the data is plain by construction
+
+    class Plain(metaclass=_AnyPlain):
+        """Stands for plain data in a struct's annotations, so that decoding comes back to us."""
+
+        __plain__ = True
+
+
+def encode(value: object, *, sealed: bool = False) -> bytes:
+    """The canonical bytes of plain data; with `sealed=True`, secrets inside are written too.
+
+    >>> encode((1, "two", None))
+    b'[1,"two",null]'
+    >>> encode(0.5)
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: a float is not plain data: give an integer or a rational
+    """
+    _refuse_strangers(value)
+    return (_SEALED if sealed else _OPEN).encode(value)
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """Read back what `encode` wrote, as a value of the given kind (a struct, a family, or `Plain`).
+
+    >>> decode(b'[1,[2,3]]', Plain)
+    (1, (2, 3))
+    """
+    try:
+        return msgspec.json.decode(data, type=kind, dec_hook=_read, strict=True)
+    except msgspec.MsgspecError as error:
+        raise InvalidParameter(f"these bytes are not a {kind.__name__}: {error}") from None
+
+
+def digest(*values: object, sealed: bool = False) -> bytes:
+    """A 32-byte fingerprint of plain data: equal values, equal fingerprints.
+
+    >>> digest(1, "a") == digest(1, "a") != digest(1, "b")
+    True
+    """
+    return hashlib.sha256(encode(values, sealed=sealed)).digest()
+
+
+def plain_number(value: Fraction) -> str:
+    """A rational as it is written: `n/d`.
+
+    >>> plain_number(Fraction(1, 10))
+    '1/10'
+    """
+    return f"{value.numerator}/{value.denominator}"
+
+
+def _refuse_strangers(value: object) -> None:
+    """Refuse what the encoder would write by itself but `decode` would not give back: floats, dicts, sets, bytes."""
+    if isinstance(value, float):
+        raise InvalidParameter("a float is not plain data: give an integer or a rational")
+    if isinstance(value, dict | set | frozenset | bytes | bytearray):
+        raise InvalidParameter(f"a {type(value).__name__} is not plain data: give a tuple or a struct")
+    if isinstance(value, tuple | list):
+        for item in value:
+            _refuse_strangers(item)
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            _refuse_strangers(getattr(value, name))
+
+
+def _write(value: object) -> object:
+    if isinstance(value, Fraction):
+        return plain_number(value)
+    if hasattr(value, "__sealed__"):
+        raise SecretLeak("a secret would have been written in the open")
+    raise InvalidParameter(f"a {type(value).__name__} is not plain data")
+
+
+def _write_sealed(value: object) -> object:
+    seal = getattr(value, "__sealed__", None)
+    return seal() if seal is not None else _write(value)
+
+
+def _read(kind: type, data: Any) -> object:
+    if kind is Fraction:
+        return exact(data)
+    if getattr(kind, "__plain__", False):
+        return _read_plain(data)
+    if hasattr(kind, "__unsealed__"):
+        return kind.__unsealed__(_read_plain(data))
+    if issubclass(kind, Tagged) and isinstance(data, dict):
+        return _read_tagged(kind, data)
+    raise InvalidParameter(f"no {kind.__name__} can be read from a {type(data).__name__}")
+
+
+def _read_plain(data: Any) -> object:
+    if isinstance(data, list):
+        return tuple(_read_plain(item) for item in data)
+    if isinstance(data, dict):
+        return _read_tagged(Tagged, data)
+    return data
+
+
+def _read_tagged(kind: type, data: dict[str, Any]) -> object:
+    tag = str(data.get("type", ""))
+    found = _REGISTRY.get(tag.rpartition("/")[0])
+    if found is None or not issubclass(found, kind):
+        raise InvalidParameter(f"{tag or 'untagged data'} is not a known {kind.__name__}")
+    return msgspec.convert(data, found, dec_hook=_read, strict=True)
+
+
+_OPEN = msgspec.json.Encoder(enc_hook=_write, order="deterministic")
+_SEALED = msgspec.json.Encoder(enc_hook=_write_sealed, order="deterministic")

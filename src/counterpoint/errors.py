@@ -1,0 +1,75 @@
+"""Every error that Counterpoint raises, in one tree.
+
+CounterpointError
+├── InvalidParameter     a parameter is not a number, out of range, or too long to be meant (also a ValueError)
+├── InvalidRequest       a message that this mechanism does not accept; nothing changed
+├── BudgetExceeded       the rule refuses the launch; nothing was charged
+├── NotCovered           no theorem covers this case; says which case one would cover
+├── RelationMismatch     the claim speaks of other neighbours than the data has
+├── Halted               the mechanism has answered for the last time
+├── SecretLeak           a decision, an answer or a display would have depended on raw data
+├── TapeMismatch         two runs that should have tossed the same coins did not
+├── NotAllowed           the caller may not do this
+└── LedgerError          the durable record cannot be read, written or trusted
+
+Each says what was asked, what the limit is and what would work; none carries a value derived from data.
+
+>>> from counterpoint import PureDP, CounterpointError
+>>> try:
+...     PureDP(-1)
+... except CounterpointError as error:
+...     print(error)
+epsilon must be at least 0, but -1 was given
+"""
+
+
+class CounterpointError(Exception):
+    """The root of the tree above: catch this to catch everything that is ours."""
+
+
+class InvalidParameter(CounterpointError, ValueError):
+    """A parameter is not a number, out of range, or too long to be meant."""
+
+
+class InvalidRequest(CounterpointError):
+    """A message that the mechanism does not accept; state, charge and coins are untouched."""
+
+
+class BudgetExceeded(CounterpointError):
+    """The rule refuses a launch. `requested`, `remaining` and `would_fit` say what and what would fit."""
+
+    def __init__(
+        self, message: str, *, requested: object = None, remaining: object = None, would_fit: object = None
+    ) -> None:
+        super().__init__(message)
+        self.requested = requested
+        self.remaining = remaining
+        self.would_fit = would_fit
+
+
+class NotCovered(CounterpointError):
+    """No theorem covers this case, so it is refused; the message names what would be covered."""
+
+
+class RelationMismatch(CounterpointError):
+    """A claim about one kind of neighbours was used where the data has another kind."""
+
+
+class Halted(CounterpointError):
+    """The mechanism has given its last answer."""
+
+
+class SecretLeak(CounterpointError):
+    """A decision, an answer or a display would have depended on raw data."""
+
+
+class TapeMismatch(CounterpointError):
+    """A replayed run asked for other coins than the recorded one: its control flow differs."""
+
+
+class NotAllowed(CounterpointError):
+    """The caller may not do this."""
+
+
+class LedgerError(CounterpointError):
+    """The durable record cannot be read, written or trusted."""

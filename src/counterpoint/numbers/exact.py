@@ -1,0 +1,213 @@
+"""Reading numbers exactly, and writing them without rounding in the analyst's favour.
+
+A privacy parameter is the rational number that a person typed: the float 0.1 is one tenth, not the binary
+fraction nearest to it. Sums of such numbers are exact, so ten launches of 0.1 fill a budget of 1 and leave nothing.
+
+>>> exact(0.1) * 10 == 1
+True
+>>> exact("1e-17") + 1 > 1
+True
+"""
+
+import math
+import operator
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import SupportsIndex
+
+from counterpoint.errors import InvalidParameter
+
+Number = int | float | str | Decimal | Fraction
+"""What may be given where a number is meant; a float stands for the decimal that it prints as."""
+
+PLACES = 400
+"""The longest decimal that is believed to be meant: more places, or a larger power of ten, are refused."""
+_SCALE = 10**PLACES
+
+
+def exact(value: object, what: str = "the value") -> Fraction:
+    """Read `value` as the rational number it stands for, or raise `InvalidParameter` naming `what`.
+
+    >>> exact(0.1), exact("2.50"), exact("1/3"), exact(Decimal("1e-3"))
+    (Fraction(1, 10), Fraction(5, 2), Fraction(1, 3), Fraction(1, 1000))
+    >>> exact(float("nan"), "epsilon")
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: epsilon must be a finite number, but nan was given
+    """
+    if isinstance(value, Fraction):
+        return _in_range(value, what)
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        raise InvalidParameter(f"{what} must be a number, but a truth value was given")
+    if isinstance(value, SupportsIndex):
+        return _in_range(Fraction(operator.index(value)), what)
+    if isinstance(value, str) and "/" in value:
+        return _ratio(value, what)
+    if isinstance(value, float | str | Decimal) or hasattr(value, "as_integer_ratio"):
+        return _decimal(value, what)
+    raise InvalidParameter(f"{what} must be a number, but a {type(value).__name__} was given")
+
+
+def _ratio(text: str, what: str) -> Fraction:
+    above, _, below = text.partition("/")
+    bottom = exact(below.strip(), what)
+    if bottom == 0:
+        raise InvalidParameter(f"{what} must be a finite number, but its denominator is 0")
+    return _in_range(exact(above.strip(), what) / bottom, what)
+
+
+def _decimal(value: object, what: str) -> Fraction:
+    text = str(value)
+    if len(text) > 3 * PLACES:
+        raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise InvalidParameter(f"{what} must be a number, but {text[:40]!r} was given") from None
+    if not number.is_finite():
+        raise InvalidParameter(f"{what} must be a finite number, but {text} was given")
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent < -2 * PLACES or exponent > 2 * PLACES:
+        raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
+    return _in_range(Fraction(number), what)
+
+
+def _in_range(value: Fraction, what: str) -> Fraction:
+    if value.denominator > _SCALE or abs(value.numerator) > _SCALE * value.denominator:
+        raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
+    return value
+
+
+def at_least(value: object, low: int, what: str) -> Fraction:
+    """Read a number that must not be below `low`.
+
+    >>> at_least("0.5", 0, "epsilon")
+    Fraction(1, 2)
+    """
+    number = exact(value, what)
+    if number < low:
+        raise InvalidParameter(f"{what} must be at least {low}, but {spell(number)} was given")
+    return number
+
+
+def positive(value: object, what: str) -> Fraction:
+    """Read a number that must be above 0.
+
+    >>> positive(2, "scale")
+    Fraction(2, 1)
+    """
+    number = exact(value, what)
+    if number <= 0:
+        raise InvalidParameter(f"{what} must be above 0, but {spell(number)} was given")
+    return number
+
+
+def probability(value: object, what: str) -> Fraction:
+    """Read a number from 0 to 1.
+
+    >>> probability(1e-6, "delta")
+    Fraction(1, 1000000)
+    """
+    number = exact(value, what)
+    if not 0 <= number <= 1:
+        raise InvalidParameter(f"{what} must be between 0 and 1, but {spell(number)} was given")
+    return number
+
+
+def whole(value: object, low: int, what: str) -> int:
+    """Read a whole number that must not be below `low`.
+
+    >>> whole(3, 1, "asks")
+    3
+    """
+    number = at_least(value, low, what)
+    if number.denominator != 1:
+        raise InvalidParameter(f"{what} must be a whole number, but {spell(number)} was given")
+    return number.numerator
+
+
+def bounded_up(value: Fraction) -> Fraction:
+    """The value itself while it can be a parameter, else the next larger number of so many decimal places.
+
+    Sums of decimals stay exact for ever; sums of ever new denominators keep a bounded size, rounded up.
+
+    >>> bounded_up(Fraction(1, 3)) == Fraction(1, 3), bounded_up(Fraction(1, 3) ** 1000) == Fraction(1, 10**400)
+    (True, True)
+    """
+    if value.denominator <= _SCALE:
+        return value
+    return Fraction(-(-value.numerator * _SCALE // value.denominator), _SCALE)
+
+
+def spell(value: Fraction) -> str:
+    """Write a rational as a person would: as a decimal or a ratio if that is short, else about, with a tilde.
+
+    >>> spell(Fraction(1, 10)), spell(Fraction(1, 3)), spell(Fraction(15, 10**7)), spell(Fraction(10**20 + 1, 3**40))
+    ('0.1', '1/3', '1.5e-6', '~8.22526')
+    """
+    places = _decimal_places(value.denominator)
+    if places is not None:
+        digits = str(abs(value.numerator) * (10**places // value.denominator))
+        if len(digits) <= 18:
+            return ("-" if value < 0 else "") + _pointed(digits, places)
+    if max(abs(value.numerator), value.denominator) < 10**9:
+        return f"{value.numerator}/{value.denominator}"
+    about = Decimal(value.numerator) / Decimal(value.denominator)
+    return f"~{about:.6g}".replace("E", "e").replace("e+", "e")
+
+
+def _pointed(digits: str, places: int) -> str:
+    """Digits with the decimal point so many places from the end; small numbers with an exponent."""
+    leading = len(digits) - places  # digits before the point; 0 or less for a number below one
+    if places == 0:
+        return digits
+    if digits != "0" and leading < -2:
+        mantissa = f"{digits[0]}.{digits[1:]}".rstrip("0").rstrip(".")
+        return f"{mantissa}e{leading - 1}"
+    padded = digits.zfill(places + 1)
+    return f"{padded[:-places]}.{padded[-places:]}".rstrip("0").rstrip(".")
+
+
+def _decimal_places(denominator: int) -> int | None:
+    """How many decimal places a fraction with this denominator has, or None if it never ends (or ends late)."""
+    if denominator > 10**40:
+        return None
+    twos = (denominator & -denominator).bit_length() - 1
+    odd, fives = denominator >> twos, 0
+    while odd % 5 == 0:
+        odd, fives = odd // 5, fives + 1
+    return max(twos, fives) if odd == 1 else None
+
+
+def float_up(value: Fraction | Decimal | float) -> float:
+    """The smallest float that, read as the decimal it prints as, is not below `value`.
+
+    >>> float_up(Fraction(3, 10)), float_up(Fraction(1, 3))
+    (0.3, 0.33333333333333337)
+    """
+    # a Decimal's own minus sign would round it to the ambient precision
+    return 0.0 - float_down(value.copy_negate() if isinstance(value, Decimal) else -value)
+
+
+def float_down(value: Fraction | Decimal | float) -> float:
+    """The largest float that, read as the decimal it prints as, is not above `value`.
+
+    >>> float_down(Fraction(3, 10)), float_down(Fraction(2, 3))
+    (0.3, 0.6666666666666666)
+    """
+    if isinstance(value, float) or (isinstance(value, Decimal) and not value.is_finite()):
+        return float(value)
+    try:
+        nearest = float(value)
+    except OverflowError:
+        nearest = math.inf if value > 0 else -math.inf
+    if nearest == -math.inf or _reads_at_most(nearest, value):
+        return nearest
+    return math.nextafter(nearest, -math.inf)
+
+
+def _reads_at_most(number: float, value: Fraction | Decimal) -> bool:
+    if number == math.inf:
+        return False
+    text = Decimal(repr(number))
+    return text <= value if isinstance(value, Decimal) else Fraction(text) <= value

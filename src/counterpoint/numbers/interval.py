@@ -1,0 +1,227 @@
+"""Real numbers enclosed between two decimals, rounded outward at every step.
+
+A formula written with `Interval`s yields a lower and an upper bound that are certain whatever the cancellation
+inside; `certify` raises the working precision until the two agree closely enough. Python's `decimal` rounds
+exp, ln and sqrt correctly, so one unit in the last place on either side encloses them.
+
+>>> def golden(p):
+...     return (p(5).sqrt() + 1) / 2
+>>> print(certify(golden, digits=12))
+[1.61803398874989484820458, 1.61803398874989484820459]
+"""
+
+import decimal
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+
+from counterpoint.errors import InvalidParameter
+
+
+class Precision:
+    """Interval arithmetic with `digits` significant decimal digits; call it to make an interval.
+
+    >>> Precision(5)(Fraction(1, 3))
+    Interval(0.33333, 0.33334)
+    """
+
+    __slots__ = ("ceiling", "digits", "floor")
+
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
+        self.floor = _context(digits, ROUND_FLOOR)
+        self.ceiling = _context(digits, ROUND_CEILING)
+
+    def __call__(self, value: "Interval | Fraction | Decimal | int") -> "Interval":
+        """Enclose a number."""
+        if isinstance(value, Interval):
+            return value
+        if isinstance(value, Fraction):
+            above, below = Decimal(value.numerator), Decimal(value.denominator)
+            return Interval(self.floor.divide(above, below), self.ceiling.divide(above, below), self)
+        return self.between(value, value)
+
+    def between(self, lower: Decimal | int, upper: Decimal | int) -> "Interval":
+        """Enclose everything between two numbers."""
+        return Interval(self.floor.create_decimal(lower), self.ceiling.create_decimal(upper), self)
+
+
+@lru_cache(maxsize=256)
+def precision(digits: int) -> Precision:
+    """The (shared) arithmetic of so many digits.
+
+    >>> precision(30) is precision(30)
+    True
+    """
+    return Precision(digits)
+
+
+def _context(digits: int, rounding: str) -> Context:
+    traps = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow]
+    return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=traps)
+
+
+class Interval:
+    """A real number known to lie between `lower` and `upper`.
+
+    >>> p = Precision(6)
+    >>> (p(2) / p(3)).exp()
+    Interval(1.94772, 1.94774)
+    """
+
+    __slots__ = ("lower", "precision", "upper")
+
+    def __init__(self, lower: Decimal, upper: Decimal, precision: Precision) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.precision = precision
+
+    def __repr__(self) -> str:
+        return f"Interval({self.lower}, {self.upper})"
+
+    def __str__(self) -> str:
+        return f"[{self.lower}, {self.upper}]"
+
+    def _lift(self, other: "Interval | Fraction | int") -> "Interval":
+        return other if isinstance(other, Interval) else self.precision(other)
+
+    def __neg__(self) -> "Interval":
+        return Interval(self.upper.copy_negate(), self.lower.copy_negate(), self.precision)
+
+    def __add__(self, other: "Interval | Fraction | int") -> "Interval":
+        o, p = self._lift(other), self.precision
+        return Interval(p.floor.add(self.lower, o.lower), p.ceiling.add(self.upper, o.upper), p)
+
+    def __radd__(self, other: "Fraction | int") -> "Interval":
+        return self + other
+
+    def __sub__(self, other: "Interval | Fraction | int") -> "Interval":
+        return self + -self._lift(other)
+
+    def __rsub__(self, other: "Fraction | int") -> "Interval":
+        return -self + other
+
+    def __mul__(self, other: "Interval | Fraction | int") -> "Interval":
+        o, p = self._lift(other), self.precision
+        if self.lower >= 0 and o.lower >= 0:
+            return Interval(p.floor.multiply(self.lower, o.lower), p.ceiling.multiply(self.upper, o.upper), p)
+        corners = [(a, b) for a in (self.lower, self.upper) for b in (o.lower, o.upper)]
+        return Interval(
+            min(p.floor.multiply(a, b) for a, b in corners),
+            max(p.ceiling.multiply(a, b) for a, b in corners),
+            p,
+        )
+
+    def __rmul__(self, other: "Fraction | int") -> "Interval":
+        return self * other
+
+    def __truediv__(self, other: "Interval | Fraction | int") -> "Interval":
+        o, p = self._lift(other), self.precision
+        if o.lower <= 0 <= o.upper:
+            raise ZeroDivisionError("the divisor may be zero")
+        corners = [(a, b) for a in (self.lower, self.upper) for b in (o.lower, o.upper)]
+        return Interval(
+            min(p.floor.divide(a, b) for a, b in corners), max(p.ceiling.divide(a, b) for a, b in corners), p
+        )
+
+    def __rtruediv__(self, other: "Fraction | int") -> "Interval":
+        return self._lift(other) / self
+
+    def __pow__(self, exponent: "Interval | Fraction | int") -> "Interval":
+        if isinstance(exponent, int) and exponent >= 0 and self.lower >= 0:
+            return self._whole_power(exponent)
+        return (self.log() * exponent).exp()
+
+    def _whole_power(self, exponent: int) -> "Interval":
+        power, base = self.precision(1), self
+        while exponent:
+            if exponent & 1:
+                power = power * base
+            base, exponent = base * base, exponent >> 1
+        return power
+
+    def exp(self) -> "Interval":
+        """E to this power."""
+        p = self.precision
+        lower = self.lower if self.lower == 0 else p.floor.next_minus(p.floor.exp(self.lower))
+        upper = self.upper if self.upper == 0 else p.ceiling.next_plus(p.ceiling.exp(self.upper))
+        one = Decimal(1)
+        return Interval(one if self.lower == 0 else max(lower, Decimal(0)), one if self.upper == 0 else upper, p)
+
+    def expm1(self) -> "Interval":
+        """E to this power, less one, without cancellation near 0 (evaluated with as many digits as that takes)."""
+        smallest = min(self.lower.copy_abs(), self.upper.copy_abs())
+        extra = max(0, -smallest.adjusted()) if smallest else 0
+        finer = precision(self.precision.digits + min(extra, 2000) + 2)
+        raised = finer.between(self.lower, self.upper).exp() - 1
+        return self.precision.between(raised.lower, raised.upper)
+
+    def log(self) -> "Interval":
+        """The natural logarithm; the number must be positive."""
+        p = self.precision
+        if self.lower <= 0:
+            raise InvalidParameter("the logarithm of a number that may be zero was asked for")
+        lower = Decimal(0) if self.lower == 1 else p.floor.next_minus(p.floor.ln(self.lower))
+        upper = Decimal(0) if self.upper == 1 else p.ceiling.next_plus(p.ceiling.ln(self.upper))
+        return Interval(lower, upper, p)
+
+    def log1p(self) -> "Interval":
+        """The natural logarithm of one more than this number, without cancellation near 0."""
+        smallest = min(self.lower.copy_abs(), self.upper.copy_abs())
+        extra = max(0, -smallest.adjusted()) if smallest else 0
+        finer = precision(self.precision.digits + min(extra, 2000) + 2)
+        raised = (finer.between(self.lower, self.upper) + 1).log()
+        return self.precision.between(raised.lower, raised.upper)
+
+    def sqrt(self) -> "Interval":
+        """The square root; what is below 0 in the lower bound is read as 0."""
+        p = self.precision
+        lower = p.floor.next_minus(p.floor.sqrt(self.lower)) if self.lower > 0 else Decimal(0)
+        upper = p.ceiling.next_plus(p.ceiling.sqrt(self.upper)) if self.upper > 0 else Decimal(0)
+        return Interval(lower, upper, p)
+
+    def at_least(self, low: int) -> "Interval":
+        """The larger of this number and `low`."""
+        floor = Decimal(low)
+        return Interval(max(self.lower, floor), max(self.upper, floor), self.precision)
+
+    def at_most(self, high: int) -> "Interval":
+        """The smaller of this number and `high`."""
+        ceiling = Decimal(high)
+        return Interval(min(self.lower, ceiling), min(self.upper, ceiling), self.precision)
+
+    def agrees_to(self, digits: int) -> bool:
+        """Whether the two bounds differ by no more than one part in 10^digits."""
+        ceiling, floor = self.precision.ceiling, self.precision.floor
+        size = max(self.lower.copy_abs(), self.upper.copy_abs())
+        return ceiling.subtract(self.upper, self.lower) <= floor.scaleb(size, -digits)
+
+
+def sqrt_up(value: Fraction, digits: int = 50) -> Fraction:
+    """The square root: exact where it is rational, else rounded up.
+
+    >>> sqrt_up(Fraction(9, 4)), sqrt_up(Fraction(2)) ** 2 > 2
+    (Fraction(3, 2), True)
+    """
+    above, below = isqrt(value.numerator), isqrt(value.denominator)
+    if above * above == value.numerator and below * below == value.denominator:
+        return Fraction(above, below)
+    return Fraction(precision(digits)(value).sqrt().upper)
+
+
+def certify(formula: Callable[[Precision], Interval], digits: int = 17, most: int = 4000) -> Interval:
+    """Evaluate `formula` with more and more digits until its bounds agree to `digits` of them.
+
+    When even `most` working digits do not suffice, the last enclosure is returned: wide, but certain.
+
+    >>> certify(lambda p: (p(1) + p(Fraction(1, 10**30))).log(), digits=5).agrees_to(5)
+    True
+    """
+    working = digits + 12
+    while True:
+        result = formula(precision(working))
+        if result.agrees_to(digits) or working >= most:
+            return result
+        working *= 2

@@ -1,0 +1,82 @@
+"""Plain data has one encoding, and reads back as what it was."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoint.encoding import Plain, Tagged, Value, decode, digest, encode
+from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.privacy.secret import Secret
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(min_value=-(2**200), max_value=2**200) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3).map(tuple),
+    max_leaves=8,
+)
+
+
+class Shape(Tagged):
+    __slots__ = ()
+
+
+class Circle(Shape, Value, frozen=True):
+    radius: Fraction
+
+
+class Drawing(Tagged, Value, frozen=True):
+    shape: Shape | None
+    note: Plain = None
+    hidden: Secret | None = None
+
+
+@given(plain)
+def test_plain_data_round_trips_to_equal_bytes(value):
+    data = encode(value)
+    back = decode(data, Plain)  # type: ignore[arg-type]
+    assert back == value and encode(back) == data
+
+
+def test_a_field_of_a_family_reads_back_as_its_member():
+    drawing = Drawing(Circle(Fraction(1, 3)), note=(1, Circle(Fraction(2))))
+    assert decode(encode(drawing), Drawing) == drawing
+    assert encode(drawing).startswith(b'{"type":"Drawing/1"')
+
+
+def test_a_secret_is_written_only_under_seal():
+    drawing = Drawing(None, hidden=Secret((1, 2**90)))
+    with pytest.raises(SecretLeak):
+        encode(drawing)
+    sealed = encode(drawing, sealed=True)
+    assert encode(decode(sealed, Drawing), sealed=True) == sealed
+
+
+@pytest.mark.parametrize("value", [0.5, (1, 0.5), Circle(0.5), object(), {1: object()}, 1j])  # type: ignore[arg-type]
+def test_what_has_no_exact_meaning_is_refused(value):
+    with pytest.raises(InvalidParameter):
+        encode(value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b'{"type":"Nothing/1"}',
+        b'{"type":"Circle/1"}',
+        b'{"type":"Circle/1","radius":"1/0"}',
+        b"[1]",
+        b'{"type":"Circle/1","radius":"1e999999999"}',
+        b'{"radius":"1"}',
+        b"\xff\xff",
+    ],
+)
+def test_hostile_bytes_are_a_typed_error(data):
+    with pytest.raises(InvalidParameter):
+        decode(data, Shape)
+
+
+@given(plain, plain)
+def test_fingerprints_agree_just_where_values_do(left, right):
+    assert (digest(left) == digest(right)) == (encode(left) == encode(right))
