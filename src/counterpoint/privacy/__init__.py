@@ -1,0 +1,1 @@
+"""Losses, relations, messages, secrets, claims and certificates: the words in which privacy is promised."""

@@ -1,0 +1,47 @@
+"""A claim: what a mechanism promises; a loss with respect to a relation, and why (S4 Def 4.1, creation query).
+
+>>> from counterpoint import Laplace
+>>> print(Laplace(epsilon=0.5, asks=2).claim.loss)
+PureDP(0.5)
+"""
+
+from typing import Literal, TypeAlias
+
+from counterpoint.encoding import Tagged, Value
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.relations import Relation
+
+Interaction: TypeAlias = Literal["one-shot", "finite", "endless"]
+"""How long a mechanism talks: one answer and nothing kept; finitely many messages and answers; or without such a bound.
+
+The theorems about sequences of non-interactive mechanisms (S2) need one-shot mechanisms; those about f-DP (S3 Thm
+1.20, S4 sec. 14) need finite communication.
+"""
+
+
+class Claim(Tagged, Value, frozen=True):
+    """A loss under a relation, with its certificate, and how long the mechanism talks."""
+
+    loss: Loss
+    relation: Relation
+    certificate: Certificate
+    interaction: Interaction = "endless"
+
+
+def claim(
+    loss: Loss,
+    relation: Relation,
+    theorem: str,
+    *premises: Certificate,
+    interaction: Interaction = "endless",
+) -> Claim:
+    """A claim whose certificate says "`loss` under `relation`", by the theorem given.
+
+    >>> from counterpoint import PureDP
+    >>> from counterpoint.privacy.relations import every_step
+    >>> print(claim(PureDP(1), every_step(), "an example").certificate.statement)
+    PureDP(1) for neighbours in Steps()
+    """
+    statement = f"{loss!r} for neighbours in {relation!r}"
+    return Claim(loss, relation, Certificate(statement, theorem, premises), interaction)

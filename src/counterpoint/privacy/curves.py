@@ -1,0 +1,123 @@
+"""Trade-off curves as plain geometry: convex chains of rational points, from (0, f(0)) down to (1, 0).
+
+f(alpha) is the least type II error of a test with type I error alpha (S4 Def 14.2, with randomised tests:
+ERRATA S4-E20). By Neyman and Pearson such a curve is a pair of finite distributions in disguise: each
+segment is an outcome, with its width as probability under P and its drop as probability under Q.
+
+>>> curve = of_atoms([(Fraction(1, 2), Fraction(1, 10)), (Fraction(1, 2), Fraction(9, 10))])
+>>> value_at(curve, Fraction(1, 4))
+Fraction(11, 20)
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+Point = tuple[Fraction, Fraction]
+Points = tuple[Point, ...]
+Line = tuple[Fraction, Fraction]
+"""(s, c) stands for the line c - s alpha."""
+
+_ZERO, _ONE = Fraction(0), Fraction(1)
+
+
+def value_at(points: Points, alpha: Fraction) -> Fraction:
+    """f(alpha), between the two points around alpha.
+
+    >>> value_at(((_ZERO, _ONE), (_ONE, _ZERO)), Fraction(1, 3))
+    Fraction(2, 3)
+    """
+    right = min(bisect_right(points, alpha, key=lambda point: point[0]), len(points) - 1)
+    (a, at_a), (b, at_b) = points[right - 1], points[right]
+    return at_a + (at_b - at_a) * (alpha - a) / (b - a)
+
+
+def without_flat_points(points: Iterable[Point]) -> Points:
+    """The same chain without points inside a segment, so that equal curves are equal tuples."""
+    kept: list[Point] = []
+    for point in points:
+        if kept and kept[-1] == point:
+            continue
+        while len(kept) > 1 and _turn(kept[-2], kept[-1], point) == 0:
+            kept.pop()
+        kept.append(point)
+    return tuple(kept)
+
+
+def is_convex(points: Points) -> bool:
+    """Whether the chain never turns downward."""
+    return all(_turn(*triple) > 0 for triple in zip(points, points[1:], points[2:], strict=False))
+
+
+def _turn(first: Point, second: Point, third: Point) -> Fraction:
+    return (second[0] - first[0]) * (third[1] - second[1]) - (third[0] - second[0]) * (second[1] - first[1])
+
+
+def atoms(points: Points) -> list[Point]:
+    """The outcomes (P, Q) of the pair of distributions that has this curve; the first has P = 0.
+
+    >>> atoms(((_ZERO, Fraction(1, 2)), (_ONE, _ZERO)))
+    [(Fraction(0, 1), Fraction(1, 2)), (Fraction(1, 1), Fraction(1, 2))]
+    """
+    return [(_ZERO, 1 - points[0][1])] + [(b[0] - a[0], a[1] - b[1]) for a, b in pairwise(points)]
+
+
+def of_atoms(outcomes: Iterable[Point]) -> Points:
+    """The curve of a pair of distributions: reject the likeliest evidence for Q first (Neyman, Pearson)."""
+    pairs = list(outcomes)
+    chain = [(_ZERO, 1 - sum((q for p, q in pairs if p == 0), _ZERO))]
+    for p, q in sorted(((p, q) for p, q in pairs if p), key=lambda pair: pair[1] / pair[0], reverse=True):
+        alpha, beta = chain[-1]
+        chain.append((alpha + p, beta - q))
+    return without_flat_points(chain)
+
+
+def product(one: Points, other: Points) -> Points:
+    """The curve of the two pairs of distributions drawn independently."""
+    return of_atoms((p * r, q * s) for p, q in atoms(one) for r, s in atoms(other))
+
+
+def through(first: Points, second: Points) -> Points:
+    """second(1 - first(alpha)): what is left of two steps, from P over R to Q, each with its own curve.
+
+    A test with error alpha under P has power at most 1 - first(alpha) under R (Dong, Roth, Su 2022, Thm
+    2.14).
+    """
+    corners = {alpha for alpha, _ in first}
+    for (a, at_a), (b, at_b) in pairwise(first):
+        reached = (1 - alpha for alpha, _ in second)
+        corners |= {a + (b - a) * (at_a - level) / (at_a - at_b) for level in reached if at_b < level < at_a}
+    return without_flat_points((alpha, value_at(second, 1 - value_at(first, alpha))) for alpha in sorted(corners))
+
+
+def lines(points: Points) -> list[Line]:
+    """The lines whose upper envelope is the curve."""
+    slopes = [((at_a - at_b) / (b - a), a, at_a) for (a, at_a), (b, at_b) in pairwise(points)]
+    return [(slope, at_a + slope * a) for slope, a, at_a in slopes]
+
+
+def envelope(candidates: Sequence[Line]) -> Points:
+    """The highest of the lines (and of 0) at every alpha from 0 to 1."""
+    slope, height = min(candidates, key=lambda line: (-line[1], line[0]))
+    alpha = _ZERO
+    chain = [(alpha, height)]
+    flatter = [*candidates, (_ZERO, _ZERO)]
+    while slope > 0:
+        flatter = [line for line in flatter if line[0] < slope]
+        alpha, next_slope, next_height = min(
+            ((height - other_height) / (slope - other), other, other_height) for other, other_height in flatter
+        )
+        chain.append((alpha, height - slope * alpha))
+        slope, height = next_slope, next_height
+    return without_flat_points([*chain, (_ONE, _ZERO)])
+
+
+def lies_above(one: Points, other: Points) -> bool:
+    """Whether the first curve is nowhere below the second.
+
+    >>> lies_above(((_ZERO, _ONE), (_ONE, _ZERO)), ((_ZERO, _ZERO), (_ONE, _ZERO)))
+    True
+    """
+    corners = {alpha for alpha, _ in one} | {alpha for alpha, _ in other}
+    return all(value_at(one, alpha) >= value_at(other, alpha) for alpha in corners)

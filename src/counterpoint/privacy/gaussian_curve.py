@@ -1,0 +1,150 @@
+"""The formulas behind Gaussian DP: its (epsilon, delta) curve, the curve's inverses, and normal quantiles.
+
+The inverses have no closed form. Newton's steps on the logarithm come close, each phase with twice the
+digits of the one before; then two certified evaluations, one on either side, enclose the answer.
+
+>>> from counterpoint.numbers import certify
+>>> print(certify(lambda p: gaussian_delta(Fraction(1), Fraction(1), p), digits=6))
+[0.126936737506643944, 0.126936737506643947]
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from counterpoint.numbers import (
+    Interval,
+    Precision,
+    certify,
+    mills_ratio,
+    normal_density,
+    normal_tail,
+    precision,
+)
+from counterpoint.privacy.loss import DIGITS
+
+Curve = Callable[[Fraction, Precision], tuple[Interval, Interval]]
+"""A positive, monotone function together with its derivative."""
+
+_INVERSE_DIGITS = 25
+_PHASES = (10, 20, _INVERSE_DIGITS + 5)
+_MOST_DIGITS = 4000
+
+
+def gaussian_delta(mu: Fraction, epsilon: Fraction, p: Precision) -> Interval:
+    """Q(a) - density(a) Mills(b) with a = eps/mu - mu/2, b = eps/mu + mu/2; mu is above 0.
+
+    >>> gaussian_delta(Fraction(1, 100), Fraction(5, 100), precision(20))
+    Interval(5.4814402007468774E-10, 5.4814402007468779E-10)
+    """
+    tail, density, ratio = _parts(mu, epsilon, p)
+    return (tail - density * ratio).at_least(0)
+
+
+def _parts(mu: Fraction, epsilon: Fraction, p: Precision) -> tuple[Interval, Interval, Interval]:
+    a, b = p(epsilon / mu - mu / 2), p(epsilon / mu + mu / 2)
+    return normal_tail(a), normal_density(a), mills_ratio(b)
+
+
+def gaussian_epsilon(mu: Fraction, delta: Fraction) -> Interval:
+    """The epsilon with gaussian_delta = delta, enclosed, at least 0; mu > 0 and 0 < delta < 1."""
+    if certify(lambda p: gaussian_delta(mu, Fraction(0), p) - delta, digits=1).upper <= 0:
+        return precision(DIGITS)(0)
+
+    def curve(epsilon: Fraction, p: Precision) -> tuple[Interval, Interval]:
+        tail, density, ratio = _parts(mu, epsilon, p)
+        return tail - density * ratio, -density * ratio
+
+    p = precision(20 + 2 * max(0, _magnitude(mu)))  # epsilon/mu and mu/2 must not cancel
+    larger = p(mu) * mu / 2 + mu * (-2 * p(delta).log()).sqrt()  # what mu^2/2-zCDP implies
+    return solve(curve, delta, Fraction(larger.upper))
+
+
+def gaussian_mu(epsilon: Fraction, delta: Fraction) -> Interval:
+    """The mu with gaussian_delta = delta, enclosed; 0 < delta < 1."""
+
+    def curve(mu: Fraction, p: Precision) -> tuple[Interval, Interval]:
+        tail, density, ratio = _parts(mu, epsilon, p)
+        return tail - density * ratio, density
+
+    p = precision(20)
+    surplus = -p(delta).log()
+    by_zcdp = epsilon / ((surplus + epsilon).sqrt() + surplus.sqrt()) * p(2).sqrt()
+    return solve(curve, delta, max(2 * delta, Fraction(by_zcdp.lower)))
+
+
+def gaussian_of_pure(epsilon: Fraction) -> Decimal:
+    """The smallest mu with Q(mu/2) <= 1/(1+e^eps), rounded up (see `PureDP.as_gaussian`).
+
+    For a huge epsilon sqrt(8 eps) serves: Q(x) <= e^(-x^2/2)/2, and e^-eps/2 <= 1/(1+e^eps).
+
+    >>> round(gaussian_of_pure(Fraction(1)), 12)
+    Decimal('1.232035385345')
+    """
+    if epsilon == 0:
+        return Decimal(0)
+    p = precision(DIGITS + 15 + max(0, -_magnitude(epsilon)))
+    if epsilon > 10**5:
+        return (8 * p(epsilon)).sqrt().upper
+    tail = 1 / (1 + p(epsilon).exp())
+    return (2 * normal_quantile(Fraction(tail.lower))).upper
+
+
+def normal_quantile(tail: Fraction) -> Interval:
+    """The x with Q(x) = tail, enclosed, for a tail between 0 and 1.
+
+    >>> x = normal_quantile(Fraction(1, 40))
+    >>> print(round(x.lower, 20), round(x.upper, 20))
+    1.95996398454005423552 1.95996398454005423552
+    """
+    if tail >= Fraction(1, 2):
+        return precision(DIGITS)(0) if tail == Fraction(1, 2) else -normal_quantile(1 - tail)
+    larger = (-2 * (2 * precision(20)(tail)).log()).sqrt()
+    return solve(lambda x, p: (normal_tail(p(x)), -normal_density(p(x))), tail, Fraction(larger.upper))
+
+
+def solve(curve: Curve, target: Fraction, start: Fraction) -> Interval:
+    """Where a curve takes the value `target`: a positive number, enclosed.
+
+    `start` is a positive number on that side of the answer from which the tangents of the curve's logarithm
+    lead back to it: below the answer if the curve rises, above it if it falls.
+    """
+    x = start
+    for digits in _PHASES:
+        for _ in range(100):
+            value, slope = _refined(curve, x, digits)
+            step = Fraction(((value.log() - value.precision(target).log()) * value / slope).upper)
+            length = Fraction((value / slope).lower.copy_abs())  # over which the curve changes e-fold
+            keep = digits + 10 + max(0, _magnitude(x) - _magnitude(length))
+            x = Fraction(precision(keep)(x - step).lower) if step < x else x / 10
+            if abs(step) <= min(x, length) / 10 ** (digits // 2):
+                break
+    return _enclosed(curve, target, x)
+
+
+def _refined(curve: Curve, x: Fraction, digits: int) -> tuple[Interval, Interval]:
+    """The curve at x, so precisely that it fixes `digits` digits of x."""
+    working = digits + 12
+    while True:
+        p = precision(working)
+        value, slope = curve(x, p)
+        spread = p.ceiling.subtract(value.upper, value.lower)
+        reach = min((slope * x).upper.copy_abs(), value.lower)
+        if working >= _MOST_DIGITS or (reach > 0 and spread <= p.floor.scaleb(reach, -digits)):
+            return value, slope
+        working *= 2
+
+
+def _enclosed(curve: Curve, target: Fraction, x: Fraction) -> Interval:
+    for places in range(_INVERSE_DIGITS + 2, 0, -1):
+        low, high = (x * (1 + Fraction(sign, 10**places)) for sign in (-1, 1))
+        below, above = (_refined(curve, end, _INVERSE_DIGITS + 4)[0] for end in (low, high))
+        if max(below.lower, above.lower) >= target >= min(below.upper, above.upper):
+            p = precision(DIGITS)
+            return p.between(p(low).lower, p(high).upper)
+    raise ArithmeticError("the curve could not be inverted")
+
+
+def _magnitude(value: Fraction) -> int:
+    """The power of ten of its leading digit."""
+    return precision(5)(value).upper.adjusted()

@@ -1,0 +1,139 @@
+"""Messages: what a mechanism receives (S4 Def 3.2 to 3.5, Fig 4).
+
+An `Ask` wants an answer: its public part is the same for all neighbouring data, its private part is a secret whose
+possible change is bounded by a public integer, the sensitivity, on the same integer grid. An `Update` brings data
+and gets no answer. `To` addresses one child of a composition.
+
+>>> Ask("how many?", private=Secret(41), sensitivity=1)
+Ask(public='how many?', private=Secret(...), sensitivity=1, squared=1)
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Plain, Tagged, Value, encode
+from counterpoint.errors import InvalidParameter
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.secret import Raw, Secret, reveal
+
+
+class Ask(Tagged, Value, frozen=True):
+    """A question. Between neighbours its private part moves by at most `sensitivity` in the L1 norm.
+
+    `squared` bounds the square of the change in the L2 norm; without it, that is the sensitivity squared.
+
+    >>> Ask(private=(3, 4), sensitivity=2, squared=2).sensitivity
+    2
+    """
+
+    public: Plain = None
+    private: Secret | None = None
+    sensitivity: int = 1
+    squared: int | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            public: Plain = None,
+            private: Secret | Raw | None = None,
+            sensitivity: int = 1,
+            squared: int | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read and check the parts; nothing here looks at a raw value."""
+        sensitivity = whole(self.sensitivity, 1, "the sensitivity")
+        most = sensitivity * sensitivity
+        squared = most if self.squared is None else whole(self.squared, 1, "the squared sensitivity")
+        force_setattr(self, "sensitivity", sensitivity)
+        force_setattr(self, "squared", min(squared, most))
+        if self.private is not None:
+            force_setattr(self, "private", Secret(self.private))
+
+
+class Update(Tagged, Value, frozen=True):
+    """Data that arrives. It has no answer and cannot halt a mechanism.
+
+    >>> Update(1)
+    Update(private=Secret(...))
+    """
+
+    private: Secret
+
+    if TYPE_CHECKING:
+
+        def __init__(self, private: Secret | Raw) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Wrap raw integers."""
+        force_setattr(self, "private", Secret(self.private))
+
+
+Message = Ask | Update
+
+
+class To(Tagged, Value, frozen=True):
+    """The public part of a message for one child of a composition: whom it is for, and what the child sees.
+
+    >>> To(0, "how many?")
+    To(child=0, public='how many?')
+    """
+
+    child: int | str
+    public: Plain = None
+
+
+class Gap(NamedTuple):
+    """How far apart two messages are: L1 distance and squared L2 distance of their private parts."""
+
+    l1: int
+    squared: int
+
+
+def gap(left: Message, right: Message) -> Gap | None:
+    """The distance between two messages, or None if an observer could tell them apart by public facts alone.
+
+    >>> gap(Ask(private=(1, 1)), Ask(private=(0, 3)))
+    Gap(l1=3, squared=5)
+    >>> gap(Ask("a"), Ask("b")) is None
+    True
+    """
+    if not _same_in_public(left, right):
+        return None
+    if left.private is None or right.private is None:
+        return Gap(0, 0)
+    one, other = _coordinates(left.private), _coordinates(right.private)
+    steps = [abs(a - b) for a, b in zip(one, other, strict=True)]
+    return Gap(sum(steps), sum(step * step for step in steps))
+
+
+def _same_in_public(left: Message, right: Message) -> bool:
+    if type(left) is not type(right) or _width(left) != _width(right):
+        return False
+    if isinstance(left, Ask) and isinstance(right, Ask):
+        here = (left.public, left.sensitivity, left.squared)
+        there = (right.public, right.sensitivity, right.squared)
+        return encode(here) == encode(there)
+    return True
+
+
+def _width(message: Message) -> object:
+    return "nothing" if message.private is None else message.private.width
+
+
+def _coordinates(secret: Secret) -> tuple[int, ...]:
+    raw = reveal(secret)
+    return raw if isinstance(raw, tuple) else (raw,)
+
+
+def require_message(message: object) -> Message:
+    """The message itself, or `InvalidParameter` if it is none.
+
+    >>> require_message(Ask("x")).public
+    'x'
+    """
+    if isinstance(message, Ask | Update):
+        return message
+    raise InvalidParameter(f"a message is an Ask or an Update, not a {type(message).__name__}")

@@ -1,0 +1,149 @@
+"""Pure differential privacy: no outcome is more than e^epsilon times likelier than under a neighbour.
+
+Randomized response with truth probability e^eps/(1+e^eps) is the worst of all eps-DP mechanisms (Kairouz, Oh,
+Viswanath 2015; S0 Thm 3 for interactive ones): every other is a postprocessing of it. So whatever it has in
+another measure is the tight conversion to that measure.
+
+>>> from counterpoint import PureDP
+>>> PureDP(1).as_zcdp(), PureDP(1).delta_at(0.5)
+(zCDP(0.5), 0.28764913664496794)
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from counterpoint.encoding import Value
+from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
+from counterpoint.numbers.exact import at_least, whole
+from counterpoint.privacy import approx, concentrated, gaussian, renyi, tradeoff
+from counterpoint.privacy.divergence_bound import above_one
+from counterpoint.privacy.divergences import concentrated_of_pure, delta_below, renyi_of_pure
+from counterpoint.privacy.gaussian_curve import gaussian_of_pure
+from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
+
+
+class PureDP(Loss, Value, frozen=True):
+    """epsilon-differential privacy.
+
+    >>> PureDP(0.1).epsilon
+    Fraction(1, 10)
+    """
+
+    epsilon: Fraction
+
+    if TYPE_CHECKING:
+
+        def __init__(self, epsilon: Number) -> None: ...
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
+
+    def __repr__(self) -> str:
+        return f"PureDP({spell(self.epsilon)})"
+
+    def epsilon_bounds(self, delta: Fraction) -> Interval:
+        """Where the hockey stick of randomized response falls to delta."""
+        return certify(lambda p: _epsilon_at(self.epsilon, delta, p), DIGITS)
+
+    def delta_bounds(self, epsilon: Fraction) -> Interval:
+        """The hockey stick of randomized response."""
+        if epsilon >= self.epsilon:
+            return precision(DIGITS)(0)
+        return certify(lambda p: delta_below(self.epsilon, Fraction(0), epsilon, p), DIGITS)
+
+    def group(self, size: int) -> "PureDP":
+        """A unit of m places: m epsilon.
+
+        >>> PureDP(0.1).group(3)
+        PureDP(0.3)
+        """
+        return PureDP(whole(size, 1, "size") * self.epsilon)
+
+    def as_pure(self) -> "PureDP":
+        """Itself."""
+        return self
+
+    def as_approx(self, delta: Number = 0) -> "approx.ApproxDP":
+        """(epsilon, 0)-DP, or the smaller epsilon that a delta allows; tight.
+
+        >>> PureDP(1).as_approx()
+        ApproxDP(1, 0)
+        """
+        return super().as_approx(delta)
+
+    def as_probabilistic(self, epsilon: Number | None = None) -> "approx.ProbabilisticDP":
+        """(epsilon, 0)-pDP; at a smaller epsilon there is none (randomized response always exceeds it).
+
+        >>> PureDP(1).as_probabilistic()
+        ProbabilisticDP(1, 0)
+        """
+        target = self.epsilon if epsilon is None else at_least(epsilon, 0, "epsilon")
+        if target < self.epsilon:
+            raise self._no_conversion(
+                f"ProbabilisticDP at epsilon {spell(target)}", f"at {spell(self.epsilon)} or above it has one"
+            )
+        return approx.ProbabilisticDP(target, 0)
+
+    def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
+        """tau_alpha(epsilon), the divergence of randomized response (THEORY 3(b)); tight, rounded up.
+
+        >>> float(PureDP(0.01).as_renyi(16).epsilon)
+        0.000796813728723477
+        """
+        order = above_one(alpha, "alpha")
+        tau = certify(lambda p: renyi_of_pure(self.epsilon, order, p), DIGITS)
+        return renyi.RenyiDP(order, min(self.epsilon, rounded_up(tau.upper)))  # it never exceeds epsilon
+
+    def as_zcdp(self, *, tight: bool = False) -> "concentrated.zCDP":
+        """epsilon^2/2 (Bun, Steinke 2016, Prop 1.4): exact, and lossy for a large epsilon.
+
+        With `tight=True`, epsilon tanh(epsilon/2), rounded up: the smallest rho there is.
+
+        >>> PureDP(20).as_zcdp(), PureDP(20).as_zcdp(tight=True).rho < 20
+        (zCDP(200), True)
+        """
+        return concentrated.zCDP(self._least_rho() if tight else rounded_up(self.epsilon**2 / 2))
+
+    def as_tcdp(self, omega: Number) -> "concentrated.tCDP":
+        """(epsilon tanh(epsilon/2), omega)-tCDP; tight, because the smallest orders decide."""
+        return concentrated.tCDP(self._least_rho(), omega)
+
+    def as_gaussian(self) -> "gaussian.GaussianDP":
+        """The smallest mu there is, 2 Phi^-1(e^eps/(1+e^eps)), rounded up.
+
+        The trade-off curve of eps-DP is two segments, (0, 1) to (q, q) to (1, 0), with q = 1/(1+e^eps). G_mu
+        is convex with the same ends, so it lies below that curve exactly if it does at the corner: G_mu(q) =
+        Phi(Phi^-1(1-q) - mu) <= q, that is mu >= 2 Phi^-1(1-q).
+
+        >>> float(PureDP(1).as_gaussian().mu)
+        1.2320353853449009
+        """
+        return gaussian.GaussianDP(rounded_up(gaussian_of_pure(self.epsilon)))
+
+    def as_tradeoff(self) -> "tradeoff.TradeOff":
+        """The two segments of f_(epsilon, 0), rounded toward more loss."""
+        return tradeoff.TradeOff.of_approx(self.epsilon, 0)
+
+    def _follows_from(self, loss: Loss) -> bool:
+        return loss._covers(self.epsilon, Fraction(0))
+
+    def _least_epsilon(self, delta: Fraction) -> Fraction:
+        return min(self.epsilon, rounded_up(self.epsilon_bounds(delta).upper))
+
+    def _least_rho(self) -> Fraction:
+        tight = certify(lambda p: concentrated_of_pure(self.epsilon, p), DIGITS)
+        return min(rounded_up(self.epsilon**2 / 2), rounded_up(tight.upper))
+
+
+def _epsilon_at(truth: Fraction, delta: Fraction, p: Precision) -> Interval:
+    """The inverse of `delta_below`: truth + log(1 - delta (1 + e^-truth)), at least 0."""
+    fading = p(-truth).exp()
+    remaining = 1 - delta * (1 + fading)
+    if remaining.upper <= fading.lower:
+        return p(0)
+    upper = (truth + p.between(remaining.upper, remaining.upper).log()).at_least(0).upper
+    if remaining.lower <= 0:
+        return p.between(0, upper)
+    return p.between((truth + remaining.log()).at_least(0).lower, upper)

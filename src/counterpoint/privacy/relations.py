@@ -1,0 +1,339 @@
+"""Relations: which pairs of message sequences are neighbours; the verification functions f of S4 Def 3.3.
+
+A relation is an automaton over pairs of messages. `begin()` is its progress before the first pair, `check` the
+progress after one more pair, or None: from then on nothing is valid any more (the verifier of S4 Def 3.5 evaluates f
+on every prefix and halts for good). Every relation here is reflexive (ERRATA S4-E11: "differ in one step" means at
+most one). `within` says whether one family is contained in another (S4 Obs 8.9); how far a single ask may move is
+checked ask by ask, by the mechanism that accepts it. `symmetric` says whether swapping the two worlds keeps every
+sequence valid, which S4 Thm 5.4 needs (ERRATA S4-E1).
+
+>>> from counterpoint.privacy.messages import Update
+>>> event_level = one_step()
+>>> pairs = [(0, 0), (1, 1), (0, 1), (1, 1)]
+>>> event_level.valid([(Update(a), Update(b)) for a, b in pairs])
+True
+>>> event_level.valid([(Update(a), Update(b)) for a, b in [*pairs, (1, 0)]])
+False
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import InvalidParameter
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.messages import Ask, Gap, Message, To, gap
+
+Progress: TypeAlias = Any
+"""What a relation remembers of a sequence: plain data of its own kind; None once the sequence is invalid."""
+
+Pair: TypeAlias = tuple[Message, Message]
+
+
+class Relation(Tagged):
+    """Which pairs of message sequences are neighbours."""
+
+    __slots__ = ()
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether swapping the two worlds keeps every valid sequence valid."""
+        return True
+
+    @property
+    def per_child(self) -> "Relation":
+        """What one child of a composition sees of sequences in this relation."""
+        return self
+
+    def check(self, progress: Progress, left: Message, right: Message) -> Progress:
+        """The progress after one more pair; None, for good, from the first invalid pair on."""
+        distance = None if progress is None else gap(left, right)
+        return None if distance is None else self._advance(progress, left, right, distance)
+
+    def valid(self, pairs: Iterable[Pair]) -> bool:
+        """Whether a whole sequence of pairs is in this relation, prefix by prefix."""
+        progress = self.begin()
+        for left, right in pairs:
+            progress = self.check(progress, left, right)
+        return progress is not None
+
+    @abstractmethod
+    def begin(self) -> Progress:
+        """The progress before the first pair."""
+
+    @abstractmethod
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        """The progress after a pair that agrees in public and is this far apart in private."""
+
+    @abstractmethod
+    def within(self, other: "Relation") -> bool:
+        """Whether every sequence in this family is in the other one (False where that is not known)."""
+
+
+class Steps(Relation, Value, frozen=True):
+    """At most so many asks, so many updates and so many messages in `total` differ; None: any number.
+
+    A differing ask moves by at most its own sensitivity; any differing message by at most `bound` in L1 and
+    `squared` in squared L2. An update declares no sensitivity of its own: without a bound it may move anywhere
+    (so a claim under `Steps()` says something about updates only if the mechanism takes none).
+    """
+
+    asks: int | None = None
+    updates: int | None = None
+    total: int | None = None
+    bound: int | None = None
+    squared: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the limits, and derive the squared bound where only the bound is given."""
+        for name in ("asks", "updates", "total"):
+            if getattr(self, name) is not None:
+                whole(getattr(self, name), 0, f"the number of {name}")
+        if self.bound is not None:
+            whole(self.bound, 1, "the bound")
+            most = self.bound * self.bound
+            force_setattr(self, "squared", most if self.squared is None else min(most, self.squared))
+
+    def __repr__(self) -> str:
+        names = ("asks", "updates", "total", "bound", "squared")
+        derived = self.bound is not None and self.squared == self.bound * self.bound
+        given = [(name, getattr(self, name)) for name in names if not (derived and name == "squared")]
+        said = ", ".join(f"{name}={value}" for name, value in given if value is not None)
+        return f"Steps({said})"
+
+    def begin(self) -> Progress:
+        """No ask and no update has differed yet."""
+        return (0, 0)
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        if distance.l1 == 0:
+            return progress
+        asks, updates = progress
+        asks, updates = (asks + 1, updates) if isinstance(left, Ask) else (asks, updates + 1)
+        within_limits = _at_most(asks, self.asks) and _at_most(updates, self.updates)
+        fits = within_limits and _at_most(asks + updates, self.total) and self._small(left, distance)
+        return (asks, updates) if fits else None
+
+    def _small(self, message: Message, distance: Gap) -> bool:
+        bounded = _at_most(distance.l1, self.bound) and _at_most(distance.squared, self.squared)
+        if isinstance(message, Ask):
+            return bounded and distance.l1 <= message.sensitivity and _at_most(distance.squared, message.squared)
+        return bounded
+
+    def within(self, other: Relation) -> bool:
+        """Containment of families: every limit, and the size of updates; asks are checked one by one."""
+        asks, updates = _least(self.asks, self.total), _least(self.updates, self.total)
+        if asks == 0 and updates == 0:
+            return True
+        if not isinstance(other, Steps):
+            return False
+        total = _least(self.total, None if asks is None or updates is None else asks + updates)
+        limits = ((asks, other.asks), (updates, other.updates), (total, other.total))
+        sizes = ((self.bound, other.bound), (self.squared, other.squared)) if updates != 0 else ()
+        return all(_at_most(here, there, endless=True) for here, there in (*limits, *sizes))
+
+
+def identical() -> Steps:
+    """Nothing may differ (S4: what an unaffected mechanism receives).
+
+    >>> identical().valid([(Ask(private=1), Ask(private=1))]), identical().valid([(Ask(private=1), Ask(private=2))])
+    (True, False)
+    """
+    return Steps(total=0)
+
+
+def one_step(bound: int = 1) -> Steps:
+    """At most one message differs, by at most `bound`: event level (S4 sec. 3.2, Def 7.2 read as at most one).
+
+    >>> one_step().within(up_to_steps(3)), up_to_steps(3).within(one_step())
+    (True, False)
+    """
+    return up_to_steps(1, bound)
+
+
+def up_to_steps(steps: int, bound: int = 1) -> Steps:
+    """At most `steps` messages differ, each by at most `bound`: a user with a capped number of events.
+
+    >>> from counterpoint.privacy.messages import Update
+    >>> up_to_steps(2).valid([(Update(0), Update(1)), (Update(1), Update(0))])
+    True
+    """
+    return Steps(total=steps, bound=bound)
+
+
+def every_step(bound: int | None = None) -> Steps:
+    """Every message may differ, an ask by at most its own sensitivity: queries on one table and its neighbour.
+
+    >>> every_step().valid([(Ask(private=5, sensitivity=2), Ask(private=7, sensitivity=2))] * 9)
+    True
+    """
+    return Steps(bound=bound)
+
+
+class FirstMessage(Relation, Value, frozen=True):
+    """Only the first message may differ: an interactive mechanism on a fixed dataset (S4 sec. 3.1).
+
+    >>> FirstMessage().valid([(Ask(private=0), Ask(private=1)), (Ask("q"), Ask("q"))])
+    True
+    >>> FirstMessage().valid([(Ask("q"), Ask("q")), (Ask(private=0), Ask(private=1))])
+    False
+    """
+
+    bound: int | None = None
+
+    def begin(self) -> Progress:
+        """Nothing has been said."""
+        return "first"
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        later = "later"
+        if distance.l1 == 0:
+            return later
+        if progress != "first":
+            return None
+        return None if every_step(self.bound).check((0, 0), left, right) is None else later
+
+    def within(self, other: Relation) -> bool:
+        """A first message is one step."""
+        if isinstance(other, FirstMessage):
+            return _at_most(self.bound, other.bound, endless=True)
+        return Steps(total=1, bound=self.bound).within(other)
+
+
+class Sparse(Relation, Value, frozen=True):
+    """At most `k` children of a composition receive anything that differs, each a sequence valid in `inner`.
+
+    With `first_pair`, a child is affected or not by its first pair (first-pair consistent, S4 Def 5.12, 5.13): one
+    whose first pair is identical must get identical pairs for ever. That is enforced here, on the messages, not
+    inspected in somebody's code. What is not addressed to a child must not differ.
+    """
+
+    k: int
+    inner: Relation
+    first_pair: bool = False
+
+    def __post_init__(self) -> None:
+        """Check k."""
+        whole(self.k, 1, "k")
+
+    @property
+    def symmetric(self) -> bool:
+        """As symmetric as what each child sees."""
+        return self.inner.symmetric
+
+    @property
+    def per_child(self) -> Relation:
+        """Each child sees the inner relation."""
+        return self.inner
+
+    def begin(self) -> Progress:
+        """No child has been spoken to: pairs of (child, (affected, its own progress)), in order of first contact."""
+        return ()
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        if not (isinstance(left, Ask) and isinstance(left.public, To)):
+            return progress if distance.l1 == 0 else None
+        child = left.public.child
+        children = dict(progress)
+        known = children.get(child)
+        affected, inner = known or (False, self.inner.begin())
+        inner = self.inner.check(inner, left, right)
+        if distance.l1 > 0 and not affected:
+            frozen = self.first_pair and known is not None
+            room = sum(1 for hit, _ in children.values() if hit) < self.k
+            if frozen or not room:
+                return None
+            affected = True
+        children[child] = (affected, inner)
+        return None if inner is None else tuple(children.items())
+
+    def within(self, other: Relation) -> bool:
+        """Fewer children, a smaller inner family, and consistency kept; or any limits at all dropped."""
+        if isinstance(other, Sparse):
+            consistent = self.first_pair or not other.first_pair
+            return self.k <= other.k and consistent and self.inner.within(other.inner)
+        unlimited = isinstance(other, Steps) and other.asks is other.updates is other.total is None
+        return unlimited and self.inner.within(other)
+
+
+def k_sparse(k: int, inner: Relation) -> Sparse:
+    """At most k children receive anything different (S4 Def 5.1).
+
+    >>> pair = Ask(To("CA"), 0), Ask(To("CA"), 1)
+    >>> k_sparse(1, every_step()).valid([pair, pair]), k_sparse(1, every_step()).per_child == every_step()
+    (True, True)
+    """
+    return Sparse(k, inner)
+
+
+def first_pair_consistent(k: int, inner: Relation) -> Sparse:
+    """k-sparse, and a child's first pair decides for good whether it is affected (S4 Def 5.12, 5.13).
+
+    >>> same, other = (Ask(To(0), 1), Ask(To(0), 1)), (Ask(To(0), 1), Ask(To(0), 2))
+    >>> first_pair_consistent(1, every_step()).valid([same, other]), k_sparse(1, every_step()).valid([same, other])
+    (False, True)
+    """
+    return Sparse(k, inner, first_pair=True)
+
+
+class Predicate(Relation):
+    """Any predicate on sequences of pairs, asked at every prefix; identical sequences are always valid.
+
+    It is made reflexive, contains itself and nothing else that is known, and cannot be stored. Say whether it is
+    symmetric; it is taken not to be.
+
+    >>> rising = Predicate("only upward", lambda pairs: all(a.sensitivity <= b.sensitivity for a, b in pairs))
+    >>> rising.valid([(Ask(private=0), Ask(private=1))]), rising.symmetric
+    (True, False)
+    """
+
+    __slots__ = ("_holds", "_symmetric", "name")
+
+    def __init__(self, name: str, holds: Callable[[Sequence[Pair]], bool], *, symmetric: bool = False) -> None:
+        if not callable(holds):
+            raise InvalidParameter("a predicate relation needs a function of the pairs so far")
+        self.name = name
+        self._holds = holds
+        self._symmetric = symmetric
+
+    def __repr__(self) -> str:
+        return f"Predicate({self.name!r})"
+
+    @property
+    def symmetric(self) -> bool:
+        """As declared."""
+        return self._symmetric
+
+    def begin(self) -> Progress:
+        """No pairs yet."""
+        return ()
+
+    def check(self, progress: Progress, left: Message, right: Message) -> Progress:
+        """Ask the predicate about the whole prefix; unlike the other relations it may relate differing public parts."""
+        if progress is None:
+            return None
+        pairs = (*progress, (left, right))
+        same = all((distance := gap(a, b)) is not None and distance.l1 == 0 for a, b in pairs)
+        return pairs if same or self._holds(pairs) else None
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        return self.check(progress, left, right)
+
+    def within(self, other: Relation) -> bool:
+        """Only in itself."""
+        return other is self
+
+
+def _least(left: int | None, right: int | None) -> int | None:
+    known = [limit for limit in (left, right) if limit is not None]
+    return min(known) if known else None
+
+
+def _at_most(value: int | None, limit: int | None, *, endless: bool = False) -> bool:
+    """Whether a value keeps a limit (None: no limit); with `endless`, a value of None is itself without end."""
+    if limit is None:
+        return True
+    return not endless if value is None else value <= limit

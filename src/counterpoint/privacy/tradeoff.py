@@ -1,0 +1,253 @@
+"""f-differential privacy: a curve below which no test of "which neighbour was it?" can push its two errors.
+
+`TradeOff` holds a convex, piecewise linear curve with rational vertices (S4 Def 14.2 and 14.3; with
+randomised tests: ERRATA S4-E20). The promise is about ordered pairs, T(M(x), M(x')) >= f, so a curve that is
+not its own mirror image is read both ways whenever (epsilon, delta) is asked for. What is irrational is
+rounded below.
+
+>>> from counterpoint import TradeOff
+>>> coin = TradeOff.between([0.5, 0.5], [0.1, 0.9])
+>>> coin(0.25), coin.delta_at(0)
+(Fraction(11, 20), 0.4)
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
+from counterpoint.numbers.exact import at_least, exact, probability, whole
+from counterpoint.privacy import approx, concentrated, curves, gaussian, pure, renyi
+from counterpoint.privacy.divergence_bound import above_one
+from counterpoint.privacy.gaussian_curve import normal_quantile
+from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_down, rounded_up
+
+_SLOPE_DIGITS = 20  # fewer than inverses and conversions keep, so that a loss is seen to imply its own curve
+_HUGE = 10**4
+
+
+class TradeOff(Loss, Value, frozen=True):
+    """f-DP for the convex curve through the vertices given, from (0, f(0)) to (1, 0).
+
+    >>> TradeOff([(0, 1), (0.25, 0.25), (1, 0)])(0.125)
+    Fraction(5, 8)
+    """
+
+    vertices: tuple[tuple[Fraction, Fraction], ...]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, vertices: Iterable[tuple[Number, Number]]) -> None: ...
+
+    def __post_init__(self) -> None:
+        given = tuple((_coordinate(alpha), _coordinate(beta)) for alpha, beta in self.vertices)
+        msgspec.structs.force_setattr(self, "vertices", _checked(given))
+
+    def __repr__(self) -> str:
+        return f"TradeOff([{', '.join(f'({spell(a)}, {spell(b)})' for a, b in self.vertices)}])"
+
+    @classmethod
+    def between(cls, first: Sequence[Number], second: Sequence[Number]) -> "TradeOff":
+        """The curve T(P, Q) of two distributions on the same finite set.
+
+        >>> TradeOff.between([0.5, 0.5], [0.1, 0.9])
+        TradeOff([(0, 1), (0.5, 0.1), (1, 0)])
+        """
+        ps, qs = ([probability(value, "a probability") for value in given] for given in (first, second))
+        if len(ps) != len(qs) or sum(ps) != 1 or sum(qs) != 1:
+            raise InvalidParameter("two distributions on the same outcomes are needed, each with sum 1")
+        return cls(curves.of_atoms(zip(ps, qs, strict=True)))
+
+    @classmethod
+    def of_approx(cls, epsilon: Number, delta: Number) -> "TradeOff":
+        """f_(epsilon, delta), the curve of (epsilon, delta)-DP; e^epsilon is rounded up.
+
+        >>> TradeOff.of_approx(0, 0.1)
+        TradeOff([(0, 0.9), (0.9, 0), (1, 0)])
+        """
+        exponent, exposed = at_least(epsilon, 0, "epsilon"), probability(delta, "delta")
+        if exponent > _HUGE:  # nothing is left that could be written down
+            return cls([(0, 0), (1, 0)])
+        growth = certify(lambda p: p(exponent).exp(), DIGITS).upper
+        slope = Fraction(precision(_SLOPE_DIGITS).ceiling.create_decimal(growth))
+        return cls(curves.envelope([(slope, 1 - exposed), (1 / slope, (1 - exposed) / slope)]))
+
+    @classmethod
+    def highest(cls, several: Iterable["TradeOff"]) -> "TradeOff":
+        """The upper envelope: what holds for something that has all of these losses at once."""
+        return cls(curves.envelope([line for curve in several for line in curves.lines(curve.vertices)]))
+
+    def __call__(self, alpha: Number) -> Fraction:
+        """f(alpha): the least type II error at type I error alpha."""
+        return curves.value_at(self.vertices, probability(alpha, "alpha"))
+
+    def lies_above(self, other: "TradeOff") -> bool:
+        """Whether this curve is nowhere below the other one: it then loses no more.
+
+        >>> TradeOff.of_approx(0, 0).lies_above(TradeOff.of_approx(1, 0))
+        True
+        """
+        return curves.lies_above(self.vertices, other.vertices)
+
+    def tensor(self, other: "TradeOff") -> "TradeOff":
+        """The curve of two independent tests together (f tensor g); exact.
+
+        >>> fair_or_not = TradeOff.between([0.5, 0.5], [0, 1])
+        >>> fair_or_not.tensor(fair_or_not)
+        TradeOff([(0, 1), (0.25, 0), (1, 0)])
+        """
+        return TradeOff(curves.product(self.vertices, other.vertices))
+
+    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+        """The logarithm of the steepest line that the curve needs at this delta."""
+        ratio = self._steepest(delta)
+        return None if ratio is None else certify(lambda p: p(ratio).log(), DIGITS)
+
+    def delta_bounds(self, epsilon: Fraction) -> Interval:
+        """The largest of 1 - e^eps alpha - f(alpha), and of the same with alpha and f(alpha) exchanged."""
+        if epsilon == 0:
+            return precision(DIGITS)(max(1 - a - b for a, b in self.vertices))
+        bounds = certified_delta(lambda p: self._stick(p(min(epsilon, Fraction(_HUGE))).exp(), p))
+        if epsilon <= _HUGE:
+            return bounds
+        exposed = max([1 - a - b for a, b in self.vertices if 0 in (a, b)])
+        return precision(DIGITS).between(precision(DIGITS)(exposed).lower, bounds.upper)
+
+    def group(self, size: int) -> "TradeOff":
+        """A unit of m places: 1 - (1-f) o ... o (1-f) (Dong, Roth, Su 2022, Thm 2.14); exact.
+
+        >>> TradeOff([(0, 1), (0.25, 0.25), (1, 0)]).group(2)
+        TradeOff([(0, 1), (1/12, 0.25), (0.25, 1/12), (1, 0)])
+        """
+        points = self.vertices
+        for _ in range(whole(size, 1, "size") - 1):
+            points = curves.through(points, self.vertices)
+        return TradeOff(points)
+
+    def as_pure(self) -> "pure.PureDP":
+        """The logarithm of the steepest slope, either way, if f(0) = 1 and f is 0 only at 1; tight."""
+        epsilon = self._least_epsilon(Fraction(0))
+        if epsilon is None:
+            raise self._no_conversion("PureDP")
+        return pure.PureDP(epsilon)
+
+    def as_probabilistic(self, epsilon: Number) -> "approx.ProbabilisticDP":
+        """By the best (e, delta) below epsilon, which is at 0 or where the slope of the curve changes; lossy."""
+        target = at_least(epsilon, 0, "epsilon")
+        corners = {rounded_up(delta) for _, delta in self._demands()} | {self._least_delta(Fraction(0))}
+        found = []
+        for loss in map(self.as_approx, corners):
+            with suppress(NotCovered):
+                found.append(loss.as_probabilistic(target))
+        if not found:
+            raise self._no_conversion("ProbabilisticDP at epsilon 0", "above 0 it has one")
+        return min(found, key=lambda loss: loss.delta)
+
+    def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
+        """The divergence, either way, of the pair of distributions that has this curve; tight, rounded up."""
+        order, most = above_one(alpha, "alpha"), self._through_pure("RenyiDP").epsilon
+        if most == 0 or order * most > 10**12:  # D_alpha never exceeds the pure epsilon
+            return renyi.RenyiDP(order, most)
+        pairs = curves.atoms(self.vertices)[1:]
+        mirrored = [(q, p) for p, q in pairs]
+        return renyi.RenyiDP(order, max(_divergence(pairs, order), _divergence(mirrored, order)))
+
+    def as_zcdp(self) -> "concentrated.zCDP":
+        """The better of what its pure and its Gaussian DP imply; lossy."""
+        return concentrated.zCDP(min(self.as_pure()._least_rho(), self.as_gaussian()._least_rho()))
+
+    def as_tcdp(self, omega: Number) -> "concentrated.tCDP":
+        """The better of its zCDP and its divergence at omega; lossy."""
+        return concentrated.tCDP(min(self.as_zcdp().rho, self.as_renyi(omega).epsilon), omega)
+
+    def as_gaussian(self) -> "gaussian.GaussianDP":
+        """The smallest mu whose curve is below: by convexity only the vertices matter; tight, rounded up.
+
+        G_mu(a) <= b exactly if mu >= Q^-1(a) + Q^-1(b).
+        """
+        self._through_pure("GaussianDP")
+        inner = [normal_quantile(a) + normal_quantile(b) for a, b in self.vertices[1:-1]]
+        return gaussian.GaussianDP(rounded_up(max((mu.upper for mu in inner), default=Decimal(0))))
+
+    def as_tradeoff(self) -> "TradeOff":
+        """Itself."""
+        return self
+
+    def _advice(self) -> str:
+        return "only a curve from (0, 1) that is above 0 before 1 has one; as_approx(delta) always exists"
+
+    def _steepest(self, delta: Fraction) -> Fraction | None:
+        """The largest of 1, (1-delta-f(alpha))/alpha and (1-delta-alpha)/f(alpha); None if infinite."""
+        worst = Fraction(1)
+        for a, b in [*self.vertices, *((b, a) for a, b in self.vertices)]:
+            excess = 1 - delta - b
+            if excess > 0 and a == 0:
+                return None
+            worst = max(worst, excess / a if excess > 0 else worst)
+        return worst
+
+    def _stick(self, growth: Interval, p: Precision) -> Interval:
+        heights = [p(1 - b) - growth * a for a, b in [*self.vertices, *((b, a) for a, b in self.vertices)]]
+        return p.between(max(h.lower for h in heights), max(h.upper for h in heights)).at_least(0)
+
+    def _least_delta(self, epsilon: Fraction) -> Fraction:
+        if epsilon == 0:
+            return rounded_up(max(1 - a - b for a, b in self.vertices))
+        return super()._least_delta(epsilon)
+
+    def _least_rho(self) -> Fraction:
+        return self.as_zcdp().rho
+
+    def _follows_from(self, loss: Loss) -> bool:
+        if isinstance(loss, TradeOff):
+            return loss.lies_above(self)
+        return all(loss._covers(epsilon, delta) for epsilon, delta in self._demands())
+
+    def _demands(self) -> set[tuple[Fraction, Fraction]]:
+        """The (epsilon, delta)-DP guarantees that together are this curve, one for each of its lines.
+
+        The line c - s alpha is below the curve of something exactly if it is (log s, 1-c)-DP; a line with a
+        slope below 1 is read from the other axis.
+        """
+        sides = [(s, c) if s >= 1 else (1 / s, c / s) for s, c in curves.lines(self.vertices) if s > 0]
+        return {(_log_down(slope), 1 - height) for slope, height in sides}
+
+
+def _coordinate(value: object) -> Fraction:
+    # a vertex that was computed may be longer than a number that was typed
+    return value if isinstance(value, Fraction) else exact(value, "a vertex")
+
+
+def _checked(points: curves.Points) -> curves.Points:
+    alphas = [alpha for alpha, _ in points]
+    if len(points) < 2 or alphas[0] != 0 or points[-1] != (Fraction(1), Fraction(0)):
+        raise InvalidParameter("a trade-off curve goes from (0, f(0)) to (1, 0)")
+    if any(left >= right for left, right in pairwise(alphas)):
+        raise InvalidParameter("the vertices of a trade-off curve come in the order of their first coordinates")
+    corners = curves.without_flat_points(points)
+    if not curves.is_convex(corners) or any(not 0 <= beta <= 1 - alpha for alpha, beta in corners):
+        raise InvalidParameter("a trade-off curve is convex and lies between 0 and 1 - alpha")
+    return corners
+
+
+def _divergence(pairs: Sequence[curves.Point], alpha: Fraction) -> Fraction:
+    """D_alpha(P|Q) = log(sum of q (p/q)^alpha)/(alpha-1), rounded up."""
+
+    def formula(p: Precision) -> Interval:
+        total = p(0)
+        for one, other in pairs:
+            total = total + other * p(one / other) ** alpha
+        return (total.log() / (alpha - 1)).at_least(0)
+
+    return rounded_up(certify(formula, DIGITS).upper)
+
+
+def _log_down(value: Fraction) -> Fraction:
+    return rounded_down(certify(lambda p: p(value).log(), DIGITS).lower)

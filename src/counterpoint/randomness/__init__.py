@@ -1,0 +1,1 @@
+"""Coins: secure, enumerated, taped and seeded, with exact integer noise."""

@@ -1,0 +1,58 @@
+"""Coins: where randomness comes from (the r of S3 Def 1.4), given to a mechanism as an argument.
+
+The same mechanism code runs on `SecureCoins` in production, on `EnumeratedCoins` in proofs, on a tape when two
+worlds are compared, and on `SeededCoins` in tests. All laws are exact and discrete; parameters are rationals, and a
+float is read as the decimal that it prints as.
+
+>>> from counterpoint import SecureCoins
+>>> coins = SecureCoins(seed=bytes(32))
+>>> coins.integer(6) in range(6)
+True
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar, overload, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterpoint.numbers import Number
+
+R = TypeVar("R")
+
+Integers = NDArray[np.int64] | NDArray[np.object_]
+"""A vector of integers: 64-bit, or Python's own where a value could be wider."""
+
+
+@runtime_checkable
+class Coins(Protocol):
+    """A source of exact discrete randomness."""
+
+    def bernoulli(self, p: Number) -> bool:
+        """True with probability p, a rational from 0 to 1."""
+
+    def logistic(self, epsilon: Number) -> bool:
+        """True with probability e^epsilon / (1 + e^epsilon): the coin of randomized response."""
+
+    def integer(self, n: int) -> int:
+        """One of 0, ..., n - 1, each equally likely."""
+
+    @overload
+    def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
+    def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        """An integer z with probability proportional to e^(-|z|/scale), or `size` independent ones."""
+
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
+    def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """An integer z with probability proportional to e^(-z^2/(2 sigma2)), or `size` independent ones."""
+
+    def call(self, experiment: Callable[..., R], *args: object) -> R:
+        """Run `experiment(*args, coins)` as a sub-experiment of its own, independent of everything else.
+
+        In production that is just the call; an enumeration remembers its law, a tape can replay its outcome.
+        """

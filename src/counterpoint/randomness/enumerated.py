@@ -1,0 +1,175 @@
+"""EnumeratedCoins: run a function of coins over every outcome, with its probability.
+
+The function is run again and again, each time along another path of outcomes. Probabilities are exact rationals
+where the law is rational (bernoulli, integer, logistic at 0); others are rounded to about 60 digits and the total of
+what that may be off is reported as `error`. An infinite support is cut where its tail holds at most `cut`; cut
+outcomes are dropped, never lumped onto others, and their mass is reported. Sub-experiments (`call`) on plain data
+are computed once and remembered.
+
+>>> law = EnumeratedCoins().law(lambda coins: coins.integer(2) + coins.integer(2))
+>>> [(outcome, str(probability)) for outcome, probability in law]
+[(0, '1/4'), (1, '1/2'), (2, '1/4')]
+>>> law.error, law.cut
+(Fraction(0, 1), Fraction(0, 1))
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from types import FunctionType, MethodType
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+
+from counterpoint.encoding import Tagged, encode
+from counterpoint.errors import CounterpointError, InvalidParameter
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import at_least, positive, probability, whole
+from counterpoint.randomness.coins import Integers
+from counterpoint.randomness.laws import Options, gaussian_options, laplace_options, logistic_options
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Law(Generic[R]):
+    """The law of an experiment: outcomes with their probabilities, in order of first appearance.
+
+    `error` bounds the sum over all outcomes of |stated - true probability|; `cut` is the dropped mass, up to `error`.
+    """
+
+    outcomes: tuple[tuple[R, Fraction], ...]
+    error: Fraction
+
+    @property
+    def cut(self) -> Fraction:
+        """The probability of the outcomes that were dropped with infinite tails."""
+        return 1 - sum((p for _, p in self.outcomes), Fraction(0))
+
+    def __iter__(self) -> Iterator[tuple[R, Fraction]]:
+        return iter(self.outcomes)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+
+class EnumeratedCoins:
+    """All outcomes of experiments on coins, exactly.
+
+    >>> coins = EnumeratedCoins(cut="1e-6")
+    >>> law = coins.law(lambda coins: coins.discrete_laplace(1))
+    >>> 0 < law.cut <= Fraction(1, 10**6), law.error < Fraction(1, 10**50)
+    (True, True)
+    """
+
+    def __init__(self, cut: Number = Fraction(1, 10**9)) -> None:
+        self.cut = probability(cut, "the cut mass")
+        if self.cut == 0:
+            raise InvalidParameter("the cut mass must be above 0: noise has infinitely many outcomes")
+        self._known: dict[bytes, Law[Any]] = {}
+
+    def law(self, experiment: Callable[..., R], *args: object) -> Law[R]:
+        """The law of `experiment(*args, coins)`, remembered where the experiment and its arguments are plain data."""
+        key = _key(experiment, args)
+        if key is None:
+            return self._enumerate(experiment, args)
+        if key not in self._known:
+            self._known[key] = self._enumerate(experiment, args)
+        return self._known[key]
+
+    def _enumerate(self, experiment: Callable[..., R], args: tuple[object, ...]) -> Law[R]:
+        merged: dict[bytes, tuple[R, Fraction]] = {}
+        error = Fraction(0)
+        waiting: list[tuple[int, ...]] = [()]
+        while waiting:
+            run = _Run(self, waiting.pop())
+            outcome = _as_plain(experiment(*args, run))
+            waiting.extend(run.siblings())
+            error = max(error, run.error)
+            key = encode(outcome, sealed=True)
+            before = merged[key][1] if key in merged else Fraction(0)
+            merged[key] = (outcome, before + run.probability)
+        return Law(tuple(merged.values()), error)
+
+
+class _Run:
+    """One execution along a prescribed path of choices; past its end, the first option is taken each time."""
+
+    def __init__(self, world: EnumeratedCoins, path: tuple[int, ...]) -> None:
+        self._world = world
+        self._path = path
+        self._widths: list[int] = []
+        self.probability = Fraction(1)
+        self.error = Fraction(0)
+
+    def siblings(self) -> Iterator[tuple[int, ...]]:
+        """The paths that branch off this one beyond its prescribed part, the nearest to the next path last."""
+        taken = (*self._path, *(0 for _ in self._widths[len(self._path) :]))
+        for depth in range(len(self._path), len(self._widths)):
+            for other in range(self._widths[depth] - 1, 0, -1):
+                yield (*taken[:depth], other)
+
+    def _choose(self, options: Options[R]) -> R:
+        depth = len(self._widths)
+        self._widths.append(len(options.outcomes))
+        outcome, chance = options.outcomes[self._path[depth] if depth < len(self._path) else 0]
+        self.probability *= chance
+        # Replacing one draw's law by its rounding moves the law of the whole by at most that draw's error (a hybrid
+        # argument), so a path's errors add up and the worst path bounds them all.
+        self.error += options.error
+        return outcome
+
+    def bernoulli(self, p: Number) -> bool:
+        chance = probability(p, "p")
+        both = ((True, chance), (False, 1 - chance))
+        return self._choose(Options(tuple((value, q) for value, q in both if q)))
+
+    def logistic(self, epsilon: Number) -> bool:
+        return self._choose(logistic_options(at_least(epsilon, 0, "epsilon")))
+
+    def integer(self, n: int) -> int:
+        n = whole(n, 1, "n")
+        return self._choose(Options(tuple((value, Fraction(1, n)) for value in range(n))))
+
+    @overload
+    def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
+    def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        return self._draw(laplace_options(positive(scale, "scale"), self._world.cut), size)
+
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
+    def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        return self._draw(gaussian_options(positive(sigma2, "sigma2"), self._world.cut), size)
+
+    def _draw(self, options: Options[int], size: int | None) -> int | Integers:
+        if size is None:
+            return self._choose(options)
+        return np.array([self._choose(options) for _ in range(whole(size, 0, "size"))], dtype=np.int64)
+
+    def call(self, experiment: Callable[..., R], *args: object) -> R:
+        if _key(experiment, args) is None:
+            return experiment(*args, self)
+        law = self._world.law(experiment, *args)
+        return self._choose(Options(law.outcomes, law.error))
+
+
+def _as_plain(outcome: Any) -> Any:
+    return tuple(outcome.tolist()) if isinstance(outcome, np.ndarray) else outcome
+
+
+def _key(experiment: Callable[..., object], args: tuple[object, ...]) -> bytes | None:
+    """What names an experiment on plain data for good, or None where nothing does (closures, lambdas, objects)."""
+    owner = experiment.__self__ if isinstance(experiment, MethodType) else None
+    function = experiment.__func__ if isinstance(experiment, MethodType) else experiment
+    if not isinstance(function, FunctionType) or function.__closure__ or function.__name__ == "<lambda>":
+        return None
+    if owner is not None and not isinstance(owner, Tagged):
+        return None
+    try:
+        return encode((function.__module__, function.__qualname__, owner, args), sealed=True)
+    except (CounterpointError, TypeError):
+        return None

@@ -1,0 +1,129 @@
+"""A ChaCha20 keystream: the one place where randomness enters, and the only one that holds a key.
+
+The stream is keyed by the operating system or, for replay, by a 32-byte seed. No two readers ever receive the
+same bytes: threads take turns, a forked child of an unseeded stream takes a new key, and that of a seeded one
+is refused, as it would repeat its parent's noise with the old key and replay nothing with a new one. A key
+serves at most `SPAN` bytes, far below the 2^38 where ChaCha20's block counter wraps (RFC 8439, 2.3).
+
+>>> Keystream(bytes(32)).octets(8).hex()
+'76b8e0ada0f13d90'
+"""
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterpoint.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import CipherContext
+
+KEY_BYTES = 32
+SPAN = 2**30
+_ZEROS = bytes(2**20)
+
+_forks = 0
+_adoption = threading.Lock()
+
+
+def _enter_child() -> None:
+    global _forks, _adoption
+    _forks, _adoption = _forks + 1, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing to notice
+    os.register_at_fork(after_in_child=_enter_child)
+
+
+def _here() -> tuple[int, int]:
+    """The process: its number may come again after many forks, and a server may fork without telling Python."""
+    return os.getpid(), _forks
+
+
+class Keystream:
+    """Random bytes, words and integers, each handed out once.
+
+    >>> Keystream(bytes(32)).bits(4) in range(16)
+    True
+    """
+
+    __slots__ = ("_cipher", "_home", "_left", "_lock", "_span", "seeded")
+
+    def __init__(self, seed: bytes | None = None, span: int = SPAN) -> None:
+        self.seeded = seed is not None
+        self._span = span
+        self._settle_in()
+        self._take_key(os.urandom(KEY_BYTES) if seed is None else seed)
+
+    def octets(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        if self._home != _here():
+            self._leave_parent()
+        with self._lock:
+            if count > self._left:
+                self._take_key(self._next_key())
+            self._left -= count
+            return self._cipher.update(_zeros(count))
+
+    def words(self, count: int, width: int) -> NDArray[Any]:
+        """The next `count` words of `width` bits, at most 64, in the narrowest type that holds them.
+
+        >>> Keystream(bytes(32)).words(3, 16)
+        array([47222, 44512, 61856], dtype=uint16)
+        """
+        kind = word_type(width)
+        words = np.frombuffer(self.octets(kind.itemsize * count), dtype=kind)
+        spare = 8 * kind.itemsize - width
+        return words >> spare if spare else words
+
+    def bits(self, width: int) -> int:
+        """The next integer of `width` bits, however many those are.
+
+        >>> Keystream(bytes(32)).bits(100) < 2**100
+        True
+        """
+        octets = -(-width // 8)
+        return int.from_bytes(self.octets(octets), "little") >> (8 * octets - width)
+
+    def _next_key(self) -> bytes:
+        """A seeded stream draws its next key from itself, so that a replay takes the same turn."""
+        return self._cipher.update(_zeros(KEY_BYTES)) if self.seeded else os.urandom(KEY_BYTES)
+
+    def _take_key(self, key: bytes) -> None:
+        # here, because `import counterpoint` should not wait for a cipher that nobody has asked for yet
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms  # noqa: PLC0415
+
+        self._cipher: CipherContext = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+        self._left = self._span
+
+    def _settle_in(self) -> None:
+        self._lock = threading.Lock()
+        self._home = _here()
+
+    def _leave_parent(self) -> None:
+        """Begin anew in a forked child; the lock too, which a thread of the parent may have held."""
+        if self.seeded:
+            raise NotAllowed(
+                "seeded coins cannot be used in a forked process, where they would repeat their parent's "
+                "noise; make them in the process that is to use them, or use unseeded coins"
+            )
+        with _adoption:
+            if self._home != _here():
+                self._take_key(os.urandom(KEY_BYTES))
+                self._settle_in()
+
+
+def word_type(width: int) -> np.dtype[Any]:
+    """The narrowest unsigned type of `width` bits, with its bytes in the same order on every machine.
+
+    >>> word_type(12)
+    dtype('uint16')
+    """
+    return np.dtype(next(kind for kind in ("<u1", "<u2", "<u4", "<u8") if 8 * int(kind[2]) >= width))
+
+
+def _zeros(count: int) -> bytes | memoryview:
+    return memoryview(_ZEROS)[:count] if count <= len(_ZEROS) else bytes(count)

@@ -1,0 +1,113 @@
+"""Exact discrete Laplace noise in integers, with work that does not depend on the value drawn.
+
+If G and G' are independent with P[G = k] proportional to e^(-k/scale), then G - G' is discrete Laplace
+(Inusah and Kozubowski 2006). As e^(-k/scale) is a product over the binary digits of k, the digits of G are
+independent: digit i is 1 with probability 1/(1 + e^(2^i/scale)), one random word and one comparison. Beyond
+the kept digits it only matters how often G passed 2^digits: each time with probability e^(-2^digits/scale).
+
+The work is the same for every value, but a word equal to its threshold, one in 2^32, needs more digits.
+
+>>> from fractions import Fraction
+>>> from counterpoint.randomness.keystream import Keystream
+>>> discrete_laplace(Fraction(10), 5, Keystream(bytes(32)))
+array([ 5, 18,  4,  7, 20])
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterpoint.randomness.coins import Integers
+from counterpoint.randomness.keystream import Keystream, word_type
+from counterpoint.randomness.thresholds import Chance, odds, survival
+
+WIDTH = 32
+"""The bits of a random word: wide enough that ties are rare, narrow enough to be cheap."""
+
+WORDS_AT_ONCE = 2**18
+"""The words of a chunk, a megabyte: less pays more often for each call of numpy, more leaves the cache."""
+
+_FITS = 62
+"""Differences of two integers of so many bits fit into 64."""
+
+
+def discrete_laplace(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:
+    """`size` independent integers z, each with probability proportional to e^(-|z|/scale)."""
+    law = geometric(scale, width)
+    return np.concatenate([law.differences(count, stream) for count in law.chunks(size)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Geometric:
+    """The law P[G = k] proportional to e^(-k/scale), as one threshold per digit and one for the rest."""
+
+    width: int
+    digits: tuple[Chance, ...]
+    passing: Chance
+    thresholds: NDArray[Any]
+
+    def chunks(self, size: int) -> Iterator[int]:
+        """How many differences to draw at a time; one chunk at least, so that size 0 has a type too."""
+        most = max(1, WORDS_AT_ONCE // (2 * len(self.thresholds)))
+        for start in range(0, max(size, 1), most):
+            yield min(most, size - start)
+
+    def differences(self, count: int, stream: Keystream) -> Integers:
+        """The differences of `count` independent pairs."""
+        values = self.draw(2 * count, stream)
+        return values[:count] - values[count:]
+
+    def draw(self, count: int, stream: Keystream) -> Integers:
+        """`count` independent values: one row of words for each digit, the last row for the rest."""
+        rows = len(self.thresholds)
+        words = stream.words(rows * count, self.width).reshape(rows, count)
+        ones = words < self.thresholds
+        for tie in np.flatnonzero(words == self.thresholds):
+            row, column = divmod(int(tie), count)
+            ones[row, column] = self._chance(row).exceeds(int(words[row, column]), self.width, stream)
+        values = _from_digits(ones[:-1])
+        passed = np.flatnonzero(ones[-1])
+        return self._pass(values, passed, stream) if passed.size else values
+
+    def _chance(self, row: int) -> Chance:
+        return self.digits[row] if row < len(self.digits) else self.passing
+
+    def _pass(self, values: Integers, where: NDArray[np.intp], stream: Keystream) -> Integers:
+        """Add 2^digits to the values at `where`, once and then as long as they keep passing it."""
+        wide = values.astype(object)
+        for index in where:
+            wide[index] += 1 << len(self.digits)
+            while self.passing.exceeds(stream.bits(self.width), self.width, stream):
+                wide[index] += 1 << len(self.digits)
+        fits = len(self.digits) < _FITS and max(wide) >> _FITS == 0
+        return wide.astype(np.int64) if fits else wide
+
+
+@lru_cache(maxsize=256)
+def geometric(scale: Fraction, width: int = WIDTH) -> Geometric:
+    """The compiled law. Enough digits are kept that passing them all is rarer than a tie: ln 2 < 7/10."""
+    kept = 0
+    while 2**kept < Fraction(7, 10) * width * scale:
+        kept += 1
+    digits = tuple(Chance(odds, 2**i / scale) for i in range(kept))
+    passing = Chance(survival, 2**kept / scale)
+    floors = [chance.floor(width) for chance in (*digits, passing)]
+    return Geometric(width, digits, passing, np.array(floors, dtype=word_type(width))[:, np.newaxis])
+
+
+def _from_digits(ones: NDArray[np.bool_]) -> Integers:
+    """Read each column as a binary number from its lowest digit on, eight digits at a time in bytes."""
+    kind: Any = np.int64 if len(ones) < _FITS else object
+    values: Integers = np.zeros(ones.shape[1], dtype=kind)
+    for start in range(0, len(ones), 8):
+        octet = np.zeros(ones.shape[1], dtype=np.uint8)
+        for row in ones[start : start + 8][::-1]:
+            octet += octet
+            octet |= row
+        values += octet.astype(kind) << start
+    return values

@@ -1,0 +1,143 @@
+"""SecureCoins: the coins of production, exact laws drawn from a ChaCha20 keystream.
+
+Keyed by the operating system, or for replay by a 32-byte seed: the same seed gives the same draws, on every
+machine and whatever else is drawn elsewhere. No floating point lies between the random bits and the integers.
+Noise from a keyed stream cipher makes privacy computational: it holds against whoever cannot break ChaCha20.
+
+>>> from counterpoint import SecureCoins
+>>> SecureCoins(seed=bytes(32)).discrete_laplace(10, size=5)
+array([ 5, 18,  4,  7, 20])
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import NoReturn, SupportsIndex, TypeVar, overload
+
+from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import at_least, positive, probability, whole
+from counterpoint.randomness.coins import Integers
+from counterpoint.randomness.gaussian import discrete_gaussian
+from counterpoint.randomness.keystream import KEY_BYTES, Keystream
+from counterpoint.randomness.laplace import discrete_laplace
+from counterpoint.randomness.thresholds import Chance, odds
+
+R = TypeVar("R")
+
+SAMPLER_VERSION = 1
+"""Names the draws that a seed gives: a change that alters any of them takes the next number, so that a stored
+seed is never replayed by a sampler that would draw other noise."""
+
+_WIDE = 64
+
+
+class SecureCoins:
+    """Exact discrete randomness that nobody can predict.
+
+    Threads may share one: none receives what another did. A forked child goes on with a new key, but seeded
+    coins refuse to go on there (`NotAllowed`), as they would repeat their parent's noise. Coins are never
+    copied, stored or shown.
+
+    >>> SecureCoins()
+    SecureCoins(keyed by the operating system)
+    >>> SecureCoins(seed=b"too short")
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: a seed must be 32 bytes, but 9 were given
+    """
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, seed: bytes | None = None) -> None:
+        if not isinstance(seed, bytes | None):
+            raise InvalidParameter(f"a seed must be {KEY_BYTES} bytes, but a {type(seed).__name__} was given")
+        if seed is not None and len(seed) != KEY_BYTES:
+            raise InvalidParameter(f"a seed must be {KEY_BYTES} bytes, but {len(seed)} were given")
+        self._stream = Keystream(seed)
+
+    def bernoulli(self, p: Number) -> bool:
+        """True with probability p, a rational from 0 to 1.
+
+        >>> SecureCoins().bernoulli(1), SecureCoins().bernoulli("0.0")
+        (True, False)
+        """
+        chance = probability(p, "p")
+        return self._uniform(chance.denominator) < chance.numerator
+
+    def logistic(self, epsilon: Number) -> bool:
+        """True with probability e^epsilon / (1 + e^epsilon): the coin of randomized response.
+
+        >>> SecureCoins().logistic(800)
+        True
+        """
+        lie, threshold = _lie(at_least(epsilon, 0, "epsilon"))
+        word = self._stream.bits(_WIDE)
+        return word > threshold if word != threshold else not lie.exceeds(word, _WIDE, self._stream)
+
+    def integer(self, n: int) -> int:
+        """One of 0, ..., n - 1, each equally likely.
+
+        >>> SecureCoins().integer(10**30) in range(10**30)
+        True
+        """
+        return self._uniform(whole(n, 1, "n"))
+
+    @overload
+    def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
+    def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        """An integer z with probability proportional to e^(-|z|/scale), or `size` independent ones.
+
+        >>> SecureCoins().discrete_laplace("1e-6")
+        0
+        """
+        spread = positive(scale, "scale")
+        if size is None:
+            return int(discrete_laplace(spread, 1, self._stream)[0])
+        return discrete_laplace(spread, whole(size, 0, "size"), self._stream)
+
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
+    def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """An integer z with probability proportional to e^(-z^2/(2 sigma2)), or `size` independent ones.
+
+        >>> SecureCoins(seed=bytes(32)).discrete_gaussian(100, size=5)
+        array([ -4,  11, -17,  13,   0])
+        """
+        variance = positive(sigma2, "sigma2")
+        if size is None:
+            return int(discrete_gaussian(variance, 1, self._stream)[0])
+        return discrete_gaussian(variance, whole(size, 0, "size"), self._stream)
+
+    def call(self, experiment: Callable[..., R], *args: object) -> R:
+        """Run `experiment(*args, coins)`: fresh draws are independent of everything else anyway.
+
+        >>> SecureCoins().call(lambda n, coins: coins.integer(n), 1)
+        0
+        """
+        return experiment(*args, self)
+
+    def _uniform(self, n: int) -> int:
+        """By rejection: the rounds it takes say nothing about the value."""
+        width = (n - 1).bit_length()
+        while (value := self._stream.bits(width)) >= n:
+            pass
+        return value
+
+    def __repr__(self) -> str:
+        keyed_by = "a seed" if self._stream.seeded else "the operating system"
+        return f"{type(self).__name__}(keyed by {keyed_by})"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise SecretLeak("coins cannot be copied or stored: the copy would repeat their noise; seal a seed instead")
+
+
+@lru_cache(maxsize=1024)
+def _lie(epsilon: Fraction) -> tuple[Chance, int]:
+    """The chance 1/(1 + e^epsilon) of the less likely side, with its first threshold."""
+    chance = Chance(odds, epsilon)
+    return chance, chance.floor(_WIDE)

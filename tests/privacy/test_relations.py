@@ -1,0 +1,178 @@
+"""Relations are verification functions: reflexive, prefix by prefix, invalid for good, ordered by containment."""
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import InvalidParameter
+from counterpoint.privacy.messages import Ask, To, Update, gap
+from counterpoint.privacy.relations import (
+    FirstMessage,
+    Predicate,
+    Relation,
+    Sparse,
+    Steps,
+    every_step,
+    first_pair_consistent,
+    identical,
+    k_sparse,
+    one_step,
+    up_to_steps,
+)
+
+limits = st.none() | st.integers(0, 3)
+bounds = st.none() | st.integers(1, 3)
+steps = st.builds(Steps, asks=limits, updates=limits, total=limits, bound=bounds)
+simple = steps | st.builds(FirstMessage, bounds)
+relations = simple | st.builds(Sparse, st.integers(1, 3), simple, st.booleans())
+
+small = st.integers(0, 3)
+publics = st.sampled_from([None, To(0), To(1), To("x"), To(1, "q")])
+
+
+@st.composite
+def pairs(draw):
+    """A pair that often agrees, and is small when it does not."""
+    left = draw(small)
+    right = left if draw(st.booleans()) else draw(small)
+    if draw(st.booleans()):
+        return Update(left), Update(right)
+    public, sensitivity = draw(publics), draw(st.integers(1, 3))
+    return Ask(public, left, sensitivity), Ask(public, right, sensitivity)
+
+
+sequences = st.lists(pairs(), max_size=6)
+
+
+def asks_fit(sequence, relation: Relation) -> bool:
+    """What `accepts` checks ask by ask, so that containment need not: an ask is no larger than the bound."""
+    inner = relation.per_child
+    bound = getattr(inner, "bound", None)
+    return bound is None or all(isinstance(m, Update) or m.sensitivity <= bound for m, _ in sequence)
+
+
+@given(relations, sequences)
+def test_identical_sequences_are_neighbours_in_every_relation(relation, sequence):
+    assert relation.valid([(left, left) for left, _ in sequence])
+
+
+@given(relations, sequences)
+def test_once_invalid_a_sequence_stays_invalid(relation, sequence):
+    progress = relation.begin()
+    for left, right in sequence:
+        after = relation.check(progress, left, right)
+        assert after is None or progress is not None
+        progress = after
+    assert relation.valid(sequence) == (progress is not None)
+
+
+@given(relations, sequences)
+def test_ordinary_relations_are_symmetric(relation, sequence):
+    assert relation.symmetric
+    assert relation.valid(sequence) == relation.valid([(right, left) for left, right in sequence])
+
+
+@settings(max_examples=300)
+@given(relations, relations, sequences)
+def test_a_sequence_in_a_relation_is_in_every_relation_that_contains_it(narrow, wide, sequence):
+    assume(narrow.within(wide))
+    if narrow.valid(sequence) and asks_fit(sequence, wide):
+        assert wide.valid(sequence)
+
+
+@given(relations)
+def test_a_relation_contains_itself_and_the_identical_one_and_round_trips(relation):
+    assert relation.within(relation) and identical().within(relation)
+    assert decode(encode(relation), Relation) == relation
+
+
+def test_families_nest_as_expected():
+    assert identical().within(FirstMessage())
+    assert (
+        FirstMessage(1).within(one_step()) and one_step().within(up_to_steps(3)) and up_to_steps(3).within(every_step())
+    )
+    assert not every_step().within(one_step()) and not one_step().within(FirstMessage())
+    assert not up_to_steps(2, bound=5).within(up_to_steps(2, bound=1)), "an update may move by 5"
+    stream, counter = Steps(updates=1, bound=1), Steps(updates=1, bound=1)
+    assert stream.within(counter) and stream.within(every_step())
+    assert k_sparse(1, every_step()).within(k_sparse(2, every_step()))
+    assert first_pair_consistent(1, every_step()).within(k_sparse(1, every_step()))
+    assert not k_sparse(1, every_step()).within(first_pair_consistent(1, every_step()))
+    assert k_sparse(3, every_step()).within(every_step())
+    assert not every_step().within(k_sparse(3, every_step()))
+
+
+def test_public_parts_never_differ():
+    assert gap(Ask("a"), Ask("b")) is None
+    assert gap(Ask(private=1), Ask(private=(1,))) is None
+    assert gap(Ask(private=1), Ask()) is None
+    assert gap(Ask(private=1, sensitivity=1), Ask(private=1, sensitivity=2)) is None
+    assert gap(Ask(private=1), Update(1)) is None
+    assert not every_step().valid([(Ask("a", 1), Ask("b", 1))])
+
+
+def test_the_size_of_a_step_is_checked_in_both_norms():
+    wide = [(Ask(private=(0, 0), sensitivity=2, squared=2), Ask(private=(1, 1), sensitivity=2, squared=2))]
+    tall = [(Ask(private=(0, 0), sensitivity=2, squared=2), Ask(private=(2, 0), sensitivity=2, squared=2))]
+    assert every_step().valid(wide) and not every_step().valid(tall)
+    assert not every_step(bound=1).valid(wide)
+    assert not one_step(bound=2).valid([(Update(0), Update(3))])
+
+
+def test_t20_the_event_level_relation_on_a_stream():
+    stream = [(0, 0), (1, 1), (0, 1), (1, 1), (1, 0), (0, 0)]
+    progress, alive = one_step().begin(), []
+    for left, right in stream:
+        progress = one_step().check(progress, Update(left), Update(right))
+        alive.append(progress is not None)
+    assert alive == [True, True, True, True, False, False]
+
+
+def test_t18_first_pair_consistency_is_enforced_on_the_messages():
+    relation = first_pair_consistent(1, every_step())
+
+    def same(child):
+        return Ask(To(child), 1), Ask(To(child), 1)
+
+    def other(child):
+        return Ask(To(child), 0), Ask(To(child), 1)
+
+    assert relation.valid([same(1), same(1), other(2), other(2)])
+    assert not relation.valid([same(1), same(1), other(1)]), "declared unaffected by its first pair"
+    assert not relation.valid([other(2), other(3)]), "the one slot is taken"
+    assert relation.valid([other(2), *(same(child) for child in range(3, 50))]), "unaffected ones are free"
+    assert not relation.valid([(Ask(private=0), Ask(private=1))]), "what has no address may not differ"
+
+
+def test_a_predicate_is_reflexive_and_known_to_contain_only_itself():
+    asymmetric = Predicate("one way only", lambda pairs: False)
+    assert asymmetric.valid([(Ask(private=1), Ask(private=1))] * 3)
+    assert not asymmetric.valid([(Ask(private=0), Ask(private=1))])
+    assert not asymmetric.symmetric and Predicate("both", lambda pairs: True, symmetric=True).symmetric
+    assert asymmetric.within(asymmetric) and not asymmetric.within(Predicate("one way only", lambda pairs: False))
+    assert not asymmetric.within(every_step()) and not every_step().within(asymmetric)
+    assert not Sparse(1, asymmetric).symmetric
+    with pytest.raises(InvalidParameter):
+        encode(asymmetric)
+    with pytest.raises(InvalidParameter):
+        Predicate("nothing", None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, True, "x", float("nan")])
+def test_bad_limits_are_refused(bad):
+    for make in (lambda: Steps(asks=bad), lambda: one_step(bad), lambda: Sparse(bad, every_step())):
+        with pytest.raises(InvalidParameter):
+            make()
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "x", float("nan"), None])
+def test_bad_sensitivities_are_refused(bad):
+    with pytest.raises(InvalidParameter):
+        Ask(private=1, sensitivity=bad)
+
+
+def test_a_tighter_l2_sensitivity_is_kept_and_a_looser_one_is_cut():
+    assert Ask(private=(1, 2), sensitivity=2).squared == 4
+    assert Ask(private=(1, 2), sensitivity=2, squared=2).squared == 2
+    assert Ask(private=(1, 2), sensitivity=2, squared=9).squared == 4
