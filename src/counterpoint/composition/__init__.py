@@ -1,0 +1,1 @@
+"""What concurrent composition costs: fixed parameters, filters, odometers, slots, parallel. Pure arithmetic."""

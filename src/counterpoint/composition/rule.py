@@ -1,0 +1,60 @@
+"""A rule decides whether a launch may happen, and what has been lost (S3 Def 2.5 to 2.14, S4 Def 4.11, 12.2).
+
+An account is a frozen value, so the dry run and the commit are the same pure function: `admit` gives the account
+after the launch or raises, and nothing else happens. `loss` reads an account and changes nothing.
+
+>>> from counterpoint import Filter, Laplace, PureDP
+>>> rule = Filter(PureDP(1))
+>>> account = rule.admit(rule.start(), Laplace(0.25).claim)
+>>> rule.loss(account), rule.loss(rule.start())
+(PureDP(0.25), PureDP(0))
+"""
+
+from abc import abstractmethod
+
+from counterpoint.encoding import Tagged
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.relations import Relation
+
+
+class Account(Tagged):
+    """What a rule remembers of the launches so far: a frozen value whose size does not grow with their number."""
+
+    __slots__ = ()
+
+
+class Rule(Tagged):
+    """Which launches may happen, and what they cost together."""
+
+    __slots__ = ()
+
+    @property
+    def halts(self) -> bool:
+        """Whether the first refusal ends everything, as S3 Alg 3 literally says; normally a refusal is free."""
+        return False
+
+    @abstractmethod
+    def promise(self, relation: Relation) -> Certificate:
+        """Why all launches together never exceed `bound(relation)`; `NotCovered` where nothing is promised."""
+
+    @abstractmethod
+    def bound(self, relation: Relation) -> Loss:
+        """What all launches together never exceed on data with this relation; `NotCovered` where there is no bound."""
+
+    @abstractmethod
+    def start(self) -> Account:
+        """The account before the first launch."""
+
+    @abstractmethod
+    def admit(self, account: Account, claim: Claim) -> Account:
+        """The account after one more launch, or `BudgetExceeded` or `NotCovered`; pure, public, drawing no coins."""
+
+    @abstractmethod
+    def loss(self, account: Account) -> Loss:
+        """What has been lost so far; reading it changes nothing (S3 sec. 1.3)."""
+
+    @abstractmethod
+    def certificate(self, account: Account) -> Certificate:
+        """Why the loss so far is what `loss` says."""

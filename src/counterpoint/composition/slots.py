@@ -1,0 +1,127 @@
+"""Slots: the losses are fixed up front, launches take them in any order, and the total is optimal from the start.
+
+S1 Cor 4, S0 Thm 1 (interactive), S4 Thm 4.12 (continual): the concurrent composition of mechanisms whose multiset of
+(epsilon_i, delta_i) is fixed in advance costs what randomized responses with those parameters cost together. That
+bound is false for adaptively chosen parameters; a slot that is never taken is paid for all the same.
+
+>>> from counterpoint import ApproxDP, Laplace, Slots
+>>> rule = Slots([ApproxDP(0.1, 1e-8)] * 30)
+>>> rule
+Slots(30 x ApproxDP(0.1, 1e-8))
+>>> round(rule.loss(rule.start()).epsilon_at(1e-6), 4) < 2.5
+True
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec.structs import force_setattr
+
+from counterpoint.composition.compose import optimal
+from counterpoint.composition.rule import Account, Rule
+from counterpoint.encoding import Value
+from counterpoint.errors import BudgetExceeded, InvalidParameter
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.relations import Relation
+
+Groups = tuple[tuple[Loss, int], ...]
+
+
+class FreeSlots(Account, Value, frozen=True):
+    """Which slots are free: each loss with how many of it are left."""
+
+    groups: Groups
+
+    def take(self, index: int) -> "FreeSlots":
+        """The slots without one of the group at `index`."""
+        loss, count = self.groups[index]
+        rest = ((loss, count - 1),) if count > 1 else ()
+        return FreeSlots((*self.groups[:index], *rest, *self.groups[index + 1 :]))
+
+
+class Slots(Rule, Value, frozen=True):
+    """A multiset of losses, fixed in advance; a launch takes a slot of just its loss or, if none is free, a larger one.
+
+    "Larger" means that the launch's loss implies the slot's: then the mechanism has the slot's loss too. Of several
+    such slots the smallest is taken, by epsilon and then delta. A slot taken by a smaller launch is not given back.
+    """
+
+    slots: Groups
+
+    if TYPE_CHECKING:
+
+        def __init__(self, slots: Iterable[Loss]) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Count equal losses together."""
+        force_setattr(self, "slots", _grouped(self.slots))
+
+    def __repr__(self) -> str:
+        return f"Slots({', '.join(f'{count} x {loss!r}' for loss, count in self.slots)})"
+
+    def start(self) -> FreeSlots:
+        """All slots are free."""
+        return FreeSlots(self.slots)
+
+    def admit(self, account: Account, claim: Claim) -> FreeSlots:
+        """Take the slot of this loss, or the smallest that dominates it."""
+        assert isinstance(account, FreeSlots)
+        exact = [index for index, (loss, _) in enumerate(account.groups) if loss == claim.loss]
+        index = next(iter(exact), None)
+        if index is None:
+            index = next((i for i, (loss, _) in enumerate(account.groups) if claim.loss.implies(loss)), None)
+        if index is None:
+            free = ", ".join(f"{count} x {loss!r}" for loss, count in account.groups[:5]) or "none"
+            raise BudgetExceeded(
+                f"no free slot holds {claim.loss!r}; free are: {free}",
+                requested=claim.loss,
+                remaining=account,
+            )
+        return account.take(index)
+
+    def loss(self, account: Account) -> Loss:
+        """The whole multiset's, from the start: which slots are taken when was not fixed in advance."""
+        return self.total
+
+    @property
+    def total(self) -> Loss:
+        """The optimal composition of all slots."""
+        return optimal([loss for loss, count in self.slots for _ in range(count)]).loss
+
+    def bound(self, relation: Relation) -> Loss:
+        """The optimal composition of all slots."""
+        return self.total
+
+    def promise(self, relation: Relation) -> Certificate:
+        """The slots compose optimally, in any interleaving."""
+        return Certificate(f"{self!r} composed", "optimal composition (S1 Cor 4, S0 Thm 1, S4 Thm 4.12)")
+
+    def certificate(self, account: Account) -> Certificate:
+        """What has been promised from the start."""
+        assert isinstance(account, FreeSlots)
+        left = sum(count for _, count in account.groups)
+        return Certificate(
+            f"{self!r} composed, {left} of them not taken yet",
+            "optimal composition (S1 Cor 4, S0 Thm 1, S4 Thm 4.12)",
+        )
+
+
+def _grouped(slots: object) -> Groups:
+    if isinstance(slots, tuple) and slots and all(isinstance(slot, tuple) for slot in slots):
+        return slots  # read back from its encoding
+    if not isinstance(slots, Iterable):
+        raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
+    losses = list(slots)
+    if not losses or not all(isinstance(loss, Loss) for loss in losses):
+        raise InvalidParameter("Slots takes at least one loss, one for each launch that will be possible")
+    return tuple(sorted(Counter(losses).items(), key=lambda group: _size(group[0])))
+
+
+def _size(loss: Loss) -> tuple[str, tuple[Fraction, ...]]:
+    fields = getattr(loss, "__struct_fields__", ())
+    values = tuple(value for name in fields if isinstance(value := getattr(loss, name), Fraction))
+    return ("" if values else type(loss).__name__), values

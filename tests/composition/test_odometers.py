@@ -1,0 +1,244 @@
+"""Odometers: the same accumulators without a budget, and S2's time-uniform ones (T05, T07, T08, T10)."""
+
+import json
+import math
+import pathlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from counterpoint.composition.conversions import variance_at
+from counterpoint.composition.filters import Filter, within
+from counterpoint.composition.odometers import Odometer, truncated
+from counterpoint.composition.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
+from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.numbers import precision
+from counterpoint.privacy.claims import claim
+from counterpoint.privacy.losses import ApproxDP, GaussianDP, ProbabilisticDP, PureDP, RenyiDP, Unbounded, tCDP, zCDP
+from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.relations import every_step
+from counterpoint.randomness.seeded import SeededCoins
+
+VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())
+DELTA = Fraction(1, 10**6)
+
+
+def of(loss, interaction="one-shot"):
+    return claim(loss, every_step(), "a test", interaction=interaction)
+
+
+def read(rule, *losses):
+    account = rule.start()
+    for loss in losses:
+        account = rule.admit(account, of(loss))
+    return rule.loss(account)
+
+
+PAIRS = [
+    (Odometer(PureDP), lambda e: Filter(PureDP(e)), PureDP),
+    (Odometer(zCDP), lambda e: Filter(zCDP(e)), zCDP),
+    (Odometer.renyi(8), lambda e: Filter(RenyiDP(8, e)), lambda e: RenyiDP(8, e)),
+    (Odometer.tcdp(20), lambda e: Filter(tCDP(e, 20)), lambda e: tCDP(e, 20)),
+    (
+        Odometer.advanced(DELTA),
+        lambda e: Filter(ApproxDP(e, DELTA), by="advanced"),
+        lambda e: ApproxDP(e, DELTA),
+    ),
+    (
+        Odometer.approximate(DELTA, alpha=20),
+        lambda e: Filter(ApproxDP(e, DELTA), alpha=20),
+        lambda e: ApproxDP(e, DELTA),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("odometer", "filter_at", "threshold"), PAIRS, ids=[type(pair[0].empty).__name__ for pair in PAIRS]
+)
+@settings(max_examples=25, deadline=None)
+@given(
+    losses=st.lists(st.fractions(0, 1, max_denominator=50).map(PureDP), max_size=5),
+    level=st.fractions("1/10", 3, max_denominator=20),
+)
+def test_lemma_2_19_a_filter_admits_just_what_keeps_the_odometer_within_its_threshold(
+    odometer, filter_at, threshold, losses, level
+):
+    rule, account, reading = filter_at(level), filter_at(level).start(), odometer.start()
+    for loss in losses:
+        reading = odometer.admit(reading, of(loss))
+        try:
+            account = rule.admit(account, of(loss))
+            admitted = True
+        except BudgetExceeded:
+            admitted = False
+        assert admitted == within(odometer.loss(reading), threshold(level))
+        if not admitted:
+            break
+
+
+def test_before_the_first_launch_nothing_is_lost_and_beyond_delta_everything_is():
+    rule = Odometer.approximate(DELTA)
+    assert read(rule) == ApproxDP(0, DELTA)
+    assert read(rule, ApproxDP(0.1, DELTA)) == Unbounded()
+    assert read(Odometer.advanced(DELTA)) == ApproxDP(0, DELTA)
+
+
+def test_t05_reading_is_pure():
+    rule = Odometer(zCDP)
+    account = rule.admit(rule.start(), of(zCDP(0.1)))
+    before = encode(account)
+    assert {rule.loss(account) for _ in range(1000)} == {zCDP(0.1)} and encode(account) == before
+
+
+def test_t07_the_truncated_view_drops_the_answer_that_exceeds():
+    def view(*epsilons):
+        composition, coins = Concurrent(Odometer(PureDP), every_step()), SeededCoins(1)
+        state, readings = composition.start(coins), []
+        for child, epsilon in enumerate(epsilons):
+            for message in (Ask(Launch(Laplace(epsilon))), Ask(To(child), 7)):
+                state, answer = composition.step(state, message, coins)
+                readings.append((composition.loss(state), (child, answer)))
+        return [child for child, _ in truncated(readings, PureDP(1))]
+
+    assert view(5, 0.1) == []
+    assert view(0.5, 0.5, 0.1) == [0, 0, 1, 1], "equality with the threshold stays in"
+
+
+def test_t08_time_uniform_odometers_want_one_shot_pure_or_probabilistic_claims():
+    rule = Odometer.mixture(DELTA, tuned_for=1)
+    with pytest.raises(NotCovered):
+        rule.admit(rule.start(), of(ApproxDP("0.1", "1e-3")))
+    with pytest.raises(NotCovered):
+        rule.admit(rule.start(), of(PureDP("0.1"), "endless"))
+    converted = ApproxDP("0.1", "1e-9").as_probabilistic("0.2")
+    assert isinstance(read(rule, converted), ProbabilisticDP)
+    assert read(Odometer.advanced("0.01"), ApproxDP("0.1", "1e-3")).delta == Fraction(1, 100)
+
+
+def test_t10_the_mixture_bracket_and_y_star():
+    mixture = TimeUniform("mixture", Fraction(1, 100), Fraction(5, 100), Fraction(5, 100), Fraction(1, 100))
+    assert round(float(mixture.total.epsilon), 4) == 0.3706
+    y = variance_at(Fraction(1), DELTA)
+    length = 2 * math.log(10**6)
+    assert abs(math.sqrt(length * float(y)) + float(y) / 2 - 1) < 1e-12
+
+
+def test_the_filter_odometer_is_tangent_to_advanced_composition_at_its_target():
+    rule = Odometer.filter(DELTA, tuned_for=1, slack=DELTA)
+    empty = rule.empty
+    assert isinstance(empty, TimeUniform)
+    at = TimeUniform("filter", empty.constant, DELTA, DELTA, empty.constant).total
+    assert abs(float(at.epsilon) - 1) < 1e-9
+
+
+def test_a_tuned_constant_beats_its_neighbours_at_the_target():
+    slack, p = DELTA, precision(30)
+    target = variance_at(Fraction(2), slack)
+    tuned = constant_for("mixture", Fraction(2), slack)
+    here = BOUNDS["mixture"](p, target, tuned, slack).upper
+    assert all(here <= BOUNDS["mixture"](p, target, tuned * factor, slack).upper for factor in (Fraction(1, 2), 2))
+
+
+def test_the_stitched_odometer_is_infinite_until_its_time_comes():
+    rule = Odometer.stitched(DELTA, tuned_for=1)
+    assert read(rule, PureDP("1e-4")) == Unbounded()
+    assert isinstance(read(rule, PureDP("0.1")), ProbabilisticDP)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in VECTORS["e_adaptive"] if c["kind"].startswith("odometer") or c["kind"] == "ystar"],
+    ids=lambda c: c["id"],
+)
+def test_reference_numbers(case):
+    values = {name: Fraction(str(value)) for name, value in case["in"].items()}
+    if case["kind"] == "ystar":
+        got = variance_at(values["eps"], values["dprime"])
+        want = float(case["out"]["ystar"])
+    else:
+        kind = case["kind"].removeprefix("odometer_")
+        constant = values.get("ystar") or values.get("rho") or values["v0"]
+        got = BOUNDS[kind](precision(40), values["V"], constant, values["dprime"]).upper
+        want = float(case["out"]["eps"])
+    assert want * (1 - 1e-10) <= float(got) <= want * (1 + 1e-10)
+
+
+def paths(epsilon: float, rounds: int, count: int) -> np.ndarray:
+    """Privacy losses of so many runs of repeated randomized response: +-epsilon with its own odds, summed up."""
+    rng = np.random.default_rng(20261115)
+    truth = math.exp(epsilon) / (1 + math.exp(epsilon))
+    steps = np.where(rng.random((count, rounds)) < truth, epsilon, -epsilon)
+    return steps.cumsum(axis=1)
+
+
+def crossing(bound, epsilon, rounds, count) -> int:
+    variance = [Fraction(str(epsilon)) ** 2 * (n + 1) for n in range(rounds)]
+    line = np.array([float(bound(v)) for v in variance])
+    return int((paths(epsilon, rounds, count) > line).any(axis=1).sum())
+
+
+@pytest.mark.parametrize("kind", ["filter", "mixture", "stitched"])
+def test_the_loss_crosses_a_time_uniform_odometer_with_probability_at_most_delta(kind):
+    """4,000 runs of 400 rounds at delta' = 0.05; false-alarm rate 1e-10."""
+    slack, constant, count = Fraction(5, 100), Fraction(1, 100), 4000
+    crossed = crossing(
+        lambda v: BOUNDS[kind](precision(20), v, constant, slack).upper if v >= constant or kind != "stitched" else 99,
+        0.01,
+        400,
+        count,
+    )
+    assert crossed <= binom.isf(1e-10, count, 0.05)
+
+
+def test_the_misprinted_mixture_odometer_is_crossed_most_of_the_time():
+    """With V + r outside the root (ERRATA S2-E3): 0.81 of the runs cross it; below 0.7 has probability < 1e-10."""
+    r, count = 0.01, 4000
+
+    def misprinted(v):
+        v = float(v)
+        return math.sqrt(2 * math.log(math.sqrt((v + r) / r) / 0.05)) * (v + r) + v / 2
+
+    assert crossing(misprinted, 0.01, 400, count) > 0.7 * count
+
+
+def test_the_comparison_curve_of_2016_is_what_the_erratum_says():
+    assert abs(float(rogers_2016(precision(20), Fraction(2), 10**4, DELTA).upper) - 28.4) < 0.05
+
+
+@pytest.mark.parametrize("slack", [0, -1, 2e-6, 1, float("nan")])
+def test_t11_invalid_odometers_fail_closed(slack):
+    for make in (Odometer.mixture, Odometer.filter, Odometer.stitched):
+        with pytest.raises(InvalidParameter):
+            make(1e-6, tuned_for=1, slack=slack)
+    with pytest.raises(InvalidParameter):
+        Odometer.advanced(1e-6, slack=slack)
+
+
+def test_t11_more_of_the_kind():
+    for make in (lambda: Odometer(ApproxDP), lambda: Odometer("zCDP"), lambda: Odometer.renyi(1)):
+        with pytest.raises(InvalidParameter):
+            make()
+    for bad in (0, -1, float("inf")):
+        with pytest.raises(InvalidParameter):
+            Odometer.mixture(1e-6, tuned_for=bad)
+    with pytest.raises(InvalidParameter):
+        TimeUniform("mixture", Fraction(0), DELTA, DELTA)
+
+
+@pytest.mark.parametrize(
+    "rule", [pair[0] for pair in PAIRS] + [Odometer.mixture(1e-6, 1), Odometer(GaussianDP)], ids=str
+)
+def test_an_odometer_round_trips_and_explains_itself(rule):
+    assert decode(encode(rule), Odometer) == rule
+    assert rule.certificate(rule.start()).rests_on("S3 Lemma 2.19")
+    with pytest.raises(NotCovered):
+        rule.bound(every_step())
+    with pytest.raises(NotCovered):
+        rule.promise(every_step())
