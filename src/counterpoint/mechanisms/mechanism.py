@@ -1,0 +1,132 @@
+"""A mechanism: a randomized state machine (S3 Def 1.4, S4 Def 2.6 and 3.1), as a frozen struct of public parameters.
+
+`start` makes a state, `step` takes a state and a message and makes the next state and an answer. Both are
+deterministic given their coins and have no other effect, so the same code runs in production, is stored between
+steps, is replayed from a seed and is enumerated over all outcomes. A state of None means: halted after this answer.
+
+A new mechanism is a struct with four members:
+
+>>> from counterpoint import Ask, PureDP, SeededCoins
+>>> from counterpoint.encoding import Value
+>>> from counterpoint.mechanisms.mechanism import Left
+>>> class Silence(Mechanism, Value, frozen=True):
+...     @property
+...     def claim(self):
+...         return claim(PureDP(0), every_step(), "the answer does not depend on the data")
+...     def accepts(self, message):
+...         return isinstance(message, Ask)
+...     def start(self, coins):
+...         return Left(1)
+...     def step(self, state, message, coins):
+...         return state, None
+>>> step(Silence(), Left(1), Ask("anything"), SeededCoins(1))
+(Left(...), None)
+"""
+
+from abc import abstractmethod
+from typing import Any, NoReturn, TypeAlias
+
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import Halted, InvalidRequest, SecretLeak
+from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.messages import Message, To
+from counterpoint.privacy.relations import every_step
+from counterpoint.randomness.coins import Coins
+
+__all__ = [
+    "Answer",
+    "Left",
+    "Mechanism",
+    "State",
+    "accepted",
+    "claim",
+    "every_step",
+    "is_addressed",
+    "ready",
+    "step",
+]
+
+Answer: TypeAlias = Any
+"""What a mechanism says: discrete plain data (S4 Def 4.6: countable answer sets), of its own kind."""
+
+
+class State(Tagged):
+    """What a mechanism keeps between messages: plain data that is sealed when stored, never shown, never pickled."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}(...)"
+
+    def __reduce__(self) -> NoReturn:
+        raise SecretLeak("a state was to be pickled; states are stored sealed, by their encoding")
+
+
+class Left(State, Value, frozen=True):
+    """The state of a mechanism that only counts down the asks it has left.
+
+    >>> Left(3).after_one(), Left(1).after_one()
+    (Left(...), None)
+    """
+
+    asks: int
+
+    def after_one(self) -> "Left | None":
+        """One ask fewer; None when that was the last."""
+        return Left(self.asks - 1) if self.asks > 1 else None
+
+
+class Mechanism(Tagged):
+    """A randomized state machine with a claim. Concrete mechanisms are final; variation is by wrapping."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def claim(self) -> Claim:
+        """What this mechanism promises, and why."""
+
+    @abstractmethod
+    def accepts(self, message: object) -> bool:
+        """Whether this is a well-formed message for this mechanism: by public facts only, for any object at all."""
+
+    @abstractmethod
+    def start(self, coins: Coins) -> State:
+        """The first state."""
+
+    @abstractmethod
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """The next state (None: halted after this answer) and the answer to an accepted message."""
+
+
+def accepted(mechanism: Mechanism, message: object) -> Message:
+    """The message itself, or `InvalidRequest` if the mechanism does not accept it; draws and changes nothing."""
+    if isinstance(message, Message) and mechanism.accepts(message):
+        return message
+    name = type(mechanism).__name__
+    raise InvalidRequest(f"{name} does not accept this message; nothing was charged or changed")
+
+
+def step(mechanism: Mechanism, state: State | None, message: object, coins: Coins) -> tuple[State | None, Answer]:
+    """One step with the checks that go before every step: not halted, and the message accepted.
+
+    >>> from counterpoint import Laplace, SeededCoins
+    >>> step(Laplace(1), None, "hello", SeededCoins(1))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.Halted: Laplace has given its last answer; launch another one
+    """
+    before, taken = ready(mechanism, state, message)
+    return mechanism.step(before, taken, coins)
+
+
+def ready(mechanism: Mechanism, state: State | None, message: object) -> tuple[State, Message]:
+    """The state and the message if a step may be made with them, else `Halted` or `InvalidRequest`; no coins."""
+    if state is None:
+        raise Halted(f"{type(mechanism).__name__} has given its last answer; launch another one")
+    return state, accepted(mechanism, message)
+
+
+def is_addressed(message: Message) -> bool:
+    """Whether the message is meant for a child of a composition rather than for the mechanism itself."""
+    return isinstance(getattr(message, "public", None), To)

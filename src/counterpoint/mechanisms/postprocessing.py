@@ -1,0 +1,209 @@
+"""Postprocessing: a party between the analyst and a mechanism, free of charge (S3 Thm 2.17, S4 Lemma 2.16).
+
+A `Postprocessor` sees every request before the mechanism does (ERRATA S3-E2: as printed, S3 Alg 7 lets the first
+query pass by it), may ask the mechanism as often as it likes or never, and answers. It never sees a state or a
+private value: `ask(public)` sends the public part it chooses along with the private part that came with the request.
+Its own state is plain data without floats, so that a replay is exact. Postprocessors chain (S4 Def 2.17, Alg 2 with
+the directions of ERRATA S4-E7): P1 . P2 . M.
+
+>>> from counterpoint import Ask, Laplace, Postprocessor, SeededCoins, postprocess
+>>> class Thousands(Postprocessor, Value, frozen=True):
+...     def start(self):
+...         return None
+...     def react(self, own, request, ask):
+...         return own, round(ask(request), -3)
+>>> rounded, coins = postprocess(Thousands(), Laplace(1)), SeededCoins(1)
+>>> rounded.step(rounded.start(coins), Ask(private=41234), coins)[1]
+41000
+"""
+
+from abc import abstractmethod
+from typing import TypeAlias
+
+from counterpoint.encoding import Plain, Tagged, Value, encode
+from counterpoint.errors import Halted, InvalidParameter
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.messages import Ask, Message, Update
+from counterpoint.randomness.coins import Coins
+
+Own: TypeAlias = Plain
+"""What a postprocessor remembers: public plain data."""
+
+
+class Asker:
+    """What a postprocessor asks with: call it with a public part to get the mechanism's answer."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def halted(self) -> bool:
+        """Whether the mechanism has given its last answer; asking it then raises `Halted`."""
+
+    @abstractmethod
+    def __call__(self, public: Plain = None) -> Answer:
+        """Ask the mechanism; `InvalidRequest` if it does not accept that, `Halted` if it has halted."""
+
+
+class Postprocessor(Tagged):
+    """Stands between an analyst and a mechanism; sees requests and answers, nothing else."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def start(self) -> Own:
+        """What it remembers before the first request."""
+
+    @abstractmethod
+    def react(self, own: Own, request: Plain, ask: Asker) -> tuple[Own, Answer]:
+        """What it remembers next, and its answer."""
+
+
+class Failed(Tagged, Value, frozen=True):
+    """The last answer of a postprocessor that broke after it had asked: the answers it saw cannot be unsaid.
+
+    The mechanism halts: running the same step again would draw fresh noise for a question already answered.
+    """
+
+    error: str
+
+
+class Both(State, Value, frozen=True):
+    """What the postprocessor remembers and the state of its mechanism (None: halted)."""
+
+    own: Plain
+    inner: State | None
+
+
+class _Relay(Asker):
+    """Asks a mechanism on behalf of one message, keeping its state."""
+
+    __slots__ = ("_coins", "_mechanism", "_message", "asked", "state")
+
+    def __init__(self, mechanism: Mechanism, state: State | None, message: Ask, coins: Coins) -> None:
+        self._mechanism = mechanism
+        self._message = message
+        self._coins = coins
+        self.state = state
+        self.asked = False
+
+    @property
+    def halted(self) -> bool:
+        return self.state is None
+
+    def __call__(self, public: Plain = None) -> Answer:
+        if self.state is None:
+            raise Halted(f"{type(self._mechanism).__name__} has given its last answer")
+        carried = self._message
+        ask = Ask(public, carried.private, carried.sensitivity, carried.squared)
+        message = accepted(self._mechanism, ask)
+        self.asked = True
+        self.state, answer = self._coins.call(self._mechanism.step, self.state, message)
+        return answer
+
+
+class Postprocessed(Mechanism, Value, frozen=True):
+    """P . M: the mechanism with a postprocessor before it (S3 Def 2.15, Alg 7; S4 Def 2.15, Alg 1)."""
+
+    postprocessor: Postprocessor
+    mechanism: Mechanism
+
+    @property
+    def claim(self) -> Claim:
+        """What the mechanism promises."""
+        inner = self.mechanism.claim
+        certificate = Certificate(f"{inner.loss!r}, postprocessed", "S3 Thm 2.17, S4 Lemma 2.16", (inner.certificate,))
+        return Claim(inner.loss, inner.relation, certificate)
+
+    def accepts(self, message: object) -> bool:
+        """Any ask (the postprocessor decides what becomes of it) and the updates that the mechanism accepts."""
+        return isinstance(message, Ask) or (isinstance(message, Update) and self.mechanism.accepts(message))
+
+    def start(self, coins: Coins) -> State:
+        """Both start."""
+        return Both(_plain(self.postprocessor.start()), coins.call(self.mechanism.start))
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """The postprocessor's answer; an update goes straight to the mechanism, unseen."""
+        assert isinstance(state, Both)
+        if isinstance(message, Update):
+            return self._updated(state, message, coins), None
+        relay = _Relay(self.mechanism, state.inner, message, coins)
+        try:
+            own, answer = self.postprocessor.react(state.own, message.public, relay)
+            return Both(_plain(own), relay.state), _plain(answer)
+        except Exception as error:
+            if not relay.asked:
+                raise
+            return None, Failed(type(error).__name__)
+
+    def _updated(self, state: Both, update: Update, coins: Coins) -> State:
+        if state.inner is None:
+            return state
+        inner, _ = coins.call(self.mechanism.step, state.inner, update)
+        return Both(state.own, inner)
+
+
+class Link(Asker):
+    """How the first postprocessor of a chain asks the second, whose memory it keeps."""
+
+    __slots__ = ("_ask", "_second", "own")
+
+    def __init__(self, second: Postprocessor, own: Own, ask: Asker) -> None:
+        self._second = second
+        self._ask = ask
+        self.own = own
+
+    @property
+    def halted(self) -> bool:
+        """Whether the mechanism at the end of the chain has halted."""
+        return self._ask.halted
+
+    def __call__(self, public: Plain = None) -> Answer:
+        """Let the second postprocessor react."""
+        self.own, answer = self._second.react(self.own, public, self._ask)
+        return answer
+
+
+class Chain(Postprocessor, Value, frozen=True):
+    """P1 . P2 as one postprocessor: what P1 sends on reaches P2 from its left (S4 Alg 2, ERRATA S4-E7)."""
+
+    first: Postprocessor
+    second: Postprocessor
+
+    def start(self) -> Own:
+        """Both start."""
+        return (self.first.start(), self.second.start())
+
+    def react(self, own: Own, request: Plain, ask: Asker) -> tuple[Own, Answer]:
+        """P1 reacts, asking P2, which asks the mechanism."""
+        assert isinstance(own, tuple)
+        link = Link(self.second, own[1], ask)
+        first, answer = self.first.react(own[0], request, link)
+        return (first, link.own), answer
+
+
+def postprocess(*parties: Postprocessor | Mechanism) -> Postprocessed:
+    """P1 . P2 . ... . M: the mechanism, given last, behind one or more postprocessors (S3 Alg 7, S4 Alg 1 and 2).
+
+    >>> from counterpoint import Laplace
+    >>> postprocess(Laplace(1))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: postprocess takes one or more postprocessors and then a mechanism
+    """
+    *posts, mechanism = parties or (None,)
+    chain = [post for post in posts if isinstance(post, Postprocessor)]
+    if not (chain and len(chain) == len(posts) and isinstance(mechanism, Mechanism)):
+        raise InvalidParameter("postprocess takes one or more postprocessors and then a mechanism")
+    whole = chain[-1]
+    for post in reversed(chain[:-1]):
+        whole = Chain(post, whole)
+    return Postprocessed(whole, mechanism)
+
+
+def _plain(value: Plain) -> Plain:
+    encode(value)  # raises where the value is not plain, holds a float or holds a secret
+    return value

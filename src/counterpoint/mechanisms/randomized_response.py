@@ -1,0 +1,148 @@
+"""Randomized response, in one step and in two: the universal (epsilon, delta) mechanism (S4 Def 2.3, Def 2.9).
+
+With probability delta the bit is *exposed* (it and the fact are told); otherwise a noisy bit is told, true with
+probability e^epsilon/(1+e^epsilon). The papers disagree on which of top and bottom means exposed (ERRATA S4-E3); here
+both mechanisms say `exposed` in words: an answer is (exposed, bit), or first `exposed` and then the bit.
+
+>>> from counterpoint import Ask, RandomizedResponse, SeededCoins
+>>> response, coins = RandomizedResponse(epsilon=0, delta=1), SeededCoins(1)
+>>> response.step(response.start(coins), Ask(private=1), coins)
+(None, (True, 1))
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Value
+from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import at_least, probability
+from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.losses import ApproxDP, PureDP
+from counterpoint.privacy.messages import Ask, Message
+from counterpoint.privacy.relations import FirstMessage, every_step
+from counterpoint.privacy.secret import Secret, reveal
+from counterpoint.randomness.coins import Coins
+
+
+class Response(Value, frozen=True):
+    """The parameters that both forms share."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        """Read the parameters exactly."""
+        force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
+        force_setattr(self, "delta", probability(self.delta, "delta"))
+
+    @property
+    def loss(self) -> PureDP | ApproxDP:
+        """(epsilon, delta), or plain epsilon where nothing is ever exposed."""
+        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+
+
+class RandomizedResponse(Mechanism, Response, frozen=True):
+    """Answers one ask about a bit with (exposed, bit); whatever is not a bit is brought to the nearest one.
+
+    >>> RandomizedResponse(1).claim.loss, RandomizedResponse(1, 1e-6).claim.loss
+    (PureDP(1), ApproxDP(1, 1e-6))
+    """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, epsilon: Number, delta: Number = 0) -> None: ...
+
+    @property
+    def claim(self) -> Claim:
+        """(epsilon, delta) for any two bits."""
+        return claim(self.loss, every_step(), "S4 Lemma 2.4", interaction="one-shot")
+
+    def accepts(self, message: object) -> bool:
+        """An ask with a single private integer."""
+        return _asks_about_a_bit(message)
+
+    def start(self, coins: Coins) -> State:
+        """One ask is left."""
+        return Left(1)
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """(exposed, bit)."""
+        assert message.private is not None
+        exposed = coins.bernoulli(self.delta)
+        return None, (exposed, tell(_bit(message.private), exposed, self.epsilon, coins))
+
+
+class Undecided(State, Value, frozen=True):
+    """Interactive randomized response before its first ask."""
+
+
+class Decided(State, Value, frozen=True):
+    """Interactive randomized response between its two asks: whether the bit is exposed, and the bit."""
+
+    exposed: bool
+    bit: Secret
+
+
+class InteractiveRandomizedResponse(Mechanism, Response, frozen=True):
+    """Tells first whether the bit is exposed and, when asked again, the bit (S4 Def 2.9); then it halts.
+
+    The first ask carries the bit, the second nothing: only the first message may differ between neighbours.
+
+    >>> InteractiveRandomizedResponse(1, 0.1).claim.relation
+    FirstMessage(bound=None)
+    """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, epsilon: Number, delta: Number = 0) -> None: ...
+
+    @property
+    def claim(self) -> Claim:
+        """(epsilon, delta) for any two bits in the first message."""
+        by = "S4 Def 2.9: the two answers together are randomized response, S4 Lemma 2.4"
+        return claim(self.loss, FirstMessage(), by, interaction="finite")
+
+    def accepts(self, message: object) -> bool:
+        """An ask about a bit, or the second ask, which carries nothing (a bit sent again is not looked at)."""
+        return _asks_about_a_bit(message) or _asks_for_nothing(message)
+
+    def start(self, coins: Coins) -> State:
+        """Nothing is decided before the first ask."""
+        return Undecided()
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """First `exposed`, then the bit."""
+        if isinstance(state, Decided):
+            bit = reveal(state.bit)
+            assert isinstance(bit, int)
+            return None, tell(bit, state.exposed, self.epsilon, coins)
+        exposed = coins.bernoulli(self.delta)
+        bit = 0 if message.private is None else _bit(message.private)
+        return Decided(exposed, Secret(bit)), exposed
+
+
+def tell(bit: int, exposed: bool, epsilon: Fraction, coins: Coins) -> int:
+    """The bit itself if it is exposed, else a noisy one: true with probability e^epsilon/(1+e^epsilon)."""
+    return bit if exposed or coins.logistic(epsilon) else 1 - bit
+
+
+def _bit(secret: Secret) -> int:
+    value = reveal(secret.clamp(0, 1))
+    assert isinstance(value, int)
+    return value
+
+
+def _asks_about_a_bit(message: object) -> bool:
+    return (
+        isinstance(message, Ask)
+        and message.private is not None
+        and message.private.width is None
+        and not is_addressed(message)
+    )
+
+
+def _asks_for_nothing(message: object) -> bool:
+    return isinstance(message, Ask) and message.private is None and not is_addressed(message)

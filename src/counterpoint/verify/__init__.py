@@ -1,0 +1,1 @@
+"""Proof by computation; so far the game that defines privacy."""

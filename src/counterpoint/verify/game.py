@@ -1,0 +1,66 @@
+"""The game that defines privacy: V[f] . I(b) . M (S4 Def 3.2, 3.5, 3.7).
+
+The adversary sends pairs of messages. The verifier V[f] checks every prefix of the pairs against the relation f and
+halts for good at the first invalid one, before the mechanism sees it (so does a message that the mechanism does not
+accept, S4 Remark 3.6); the identifier I(b) passes on the left or the right message of each pair. A mechanism is
+(epsilon, delta)-DP for f if no adversary can tell b = 0 from b = 1.
+
+>>> from counterpoint import Ask, RandomizedResponse, SeededCoins
+>>> game, coins = Game(RandomizedResponse(800), bit=1), SeededCoins(1)
+>>> game.step(game.start(coins), Ask(private=0), Ask(private=1), coins)[1]
+(False, 1)
+"""
+
+from typing import Literal
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.privacy.messages import Message
+from counterpoint.privacy.relations import Progress, Relation
+from counterpoint.randomness.coins import Coins
+
+HALT = "halt"
+"""What everybody hears once the conversation has been halted."""
+
+
+class GameState(State, Value, frozen=True):
+    """How far the relation has been checked, and the mechanism's state (None: it has halted by itself)."""
+
+    progress: Plain
+    inner: State | None
+
+
+class Game(Tagged, Value, frozen=True):
+    """The world `bit` of a mechanism, guarded by a relation: its claim's own if no other is given."""
+
+    mechanism: Mechanism
+    bit: Literal[0, 1]
+    relation: Relation | None = None
+
+    def __post_init__(self) -> None:
+        """Take the claim's relation where none is given."""
+        if self.relation is None:
+            force_setattr(self, "relation", self.mechanism.claim.relation)
+
+    def start(self, coins: Coins) -> State:
+        """The verifier has seen nothing, the mechanism has started."""
+        assert self.relation is not None
+        return GameState(self.relation.begin(), coins.call(self.mechanism.start))
+
+    def step(self, state: State | None, left: Message, right: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """The mechanism's answer to its side of a valid pair; `HALT`, for ever, from the first invalid pair on."""
+        progress = self._verified(state, left, right)
+        if progress is None or not isinstance(state, GameState) or state.inner is None:
+            return None, HALT
+        message = right if self.bit else left
+        inner, answer = coins.call(self.mechanism.step, state.inner, message)
+        return GameState(progress, inner), answer
+
+    def _verified(self, state: State | None, left: Message, right: Message) -> Progress:
+        if not isinstance(state, GameState) or self.relation is None:
+            return None
+        if not (self.mechanism.accepts(left) and self.mechanism.accepts(right)):
+            return None
+        return self.relation.check(state.progress, left, right)

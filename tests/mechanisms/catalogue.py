@@ -1,0 +1,52 @@
+"""Every shipped mechanism with messages that it accepts: what all of them must satisfy is tested over this list."""
+
+from counterpoint.composition.filters import Filter
+from counterpoint.encoding import Value
+from counterpoint.mechanisms.additive import Gaussian, Laplace
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
+from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.messages import Ask, Message, To, Update
+from counterpoint.privacy.relations import every_step
+
+
+class Forward(Postprocessor, Value, frozen=True):
+    """Passes every request on, and remembers how many there were."""
+
+    def start(self):
+        return 0
+
+    def react(self, own, request, ask):
+        return own + 1, ask(request)
+
+
+NESTED = Concurrent(Filter(PureDP(1)), every_step())
+CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
+    (Laplace(1, asks=3), [Ask(private=5), Ask(private=(1, 2**80), sensitivity=3), Ask("public", 0)]),
+    (Laplace("1/3"), [Ask(private=-(2**100))]),
+    (
+        Gaussian("0.5", asks=2),
+        [Ask(private=5, sensitivity=4), Ask(private=(1, 2, 3), sensitivity=2, squared=2)],
+    ),
+    (RandomizedResponse(1, "0.1"), [Ask(private=1)]),
+    (InteractiveRandomizedResponse(1, "0.1"), [Ask(private=1), Ask()]),
+    (OpenDoor("0.5"), [Ask(private=1), Ask(private=0)]),
+    (LoudNumber("0.5"), [Ask(private=1), Ask(1)]),
+    (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
+    (
+        NESTED,
+        [
+            Ask(Launch(Laplace("0.25", asks=2))),
+            Ask(To(0), private=3),
+            Update(1),
+            Ask(Launch(NESTED)),
+            Ask(Launch(Concurrent(Filter(PureDP("0.5")), every_step()))),
+            Ask(To(1, Launch(RandomizedResponse("0.5")))),
+            Ask(To(1, To(0)), private=1),
+            Ask(To(7), private=1),
+        ],
+    ),
+]

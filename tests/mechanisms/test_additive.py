@@ -1,0 +1,98 @@
+"""Laplace and Gaussian: the right noise for each ask, the whole price up front."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms.additive import Gaussian, Laplace
+from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.privacy.messages import Ask
+from counterpoint.randomness.enumerated import EnumeratedCoins
+from counterpoint.randomness.laws import gaussian_options, laplace_options
+from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
+
+
+def answers(mechanism, ask, cut="1e-6"):
+    coins = EnumeratedCoins(cut)
+    law = coins.law(lambda c: mechanism.step(mechanism.start(c), ask, c)[1])
+    return dict(law)
+
+
+@pytest.mark.parametrize(("asks", "sensitivity"), [(1, 1), (3, 1), (2, 5)])
+def test_laplace_noise_has_the_scale_that_its_share_and_the_sensitivity_call_for(asks, sensitivity):
+    mechanism = Laplace("0.5", asks=asks)
+    law = answers(mechanism, Ask(private=100, sensitivity=sensitivity))
+    expected = laplace_options(Fraction(asks * sensitivity) / mechanism.epsilon, Fraction(1, 10**6))
+    assert law == {100 + z: p for z, p in expected.outcomes}
+
+
+def test_gaussian_noise_has_the_variance_that_the_l2_sensitivity_calls_for():
+    mechanism = Gaussian("0.5", asks=2)
+    law = answers(mechanism, Ask(private=7, sensitivity=3, squared=2))
+    expected = gaussian_options(Fraction(2 * 2), Fraction(1, 10**6))  # asks * squared / (2 rho)
+    assert law == {7 + z: p for z, p in expected.outcomes}
+
+
+@pytest.mark.parametrize("distance", [1, 2])
+def test_neighbouring_laplace_answers_differ_by_at_most_e_to_the_share(distance):
+    mechanism = Laplace(1, asks=2)
+    ask = {x: Ask(private=x, sensitivity=2) for x in (0, distance)}
+    left, right = answers(mechanism, ask[0]), answers(mechanism, ask[distance])
+    bound = Fraction("1.6487212708")  # e^(1/2), rounded up
+    both = left.keys() & right.keys()
+    assert all(left[a] <= bound * right[a] and right[a] <= bound * left[a] for a in both)
+    if distance == 2:
+        assert max(left[a] / right[a] for a in both) > bound - Fraction(1, 10**8), "and the share is used up"
+
+
+def test_a_mechanism_answers_as_often_as_was_paid_for_and_then_halts():
+    coins = SeededCoins(1)
+    for mechanism in (Laplace(1, asks=3), Gaussian(1, asks=3)):
+        state = mechanism.start(coins)
+        states = []
+        for _ in range(3):
+            state, answer = mechanism.step(state, Ask(private=1), coins)
+            states.append(state)
+            assert isinstance(answer, int)
+        assert states[-1] is None and None not in states[:-1]
+
+
+@given(st.lists(st.integers(-(2**90), 2**90), min_size=1, max_size=5).map(tuple))
+def test_a_vector_is_answered_coordinate_by_coordinate_without_overflow(values):
+    for mechanism in (Laplace(10), Gaussian(10)):
+        coins = RecordingCoins(SeededCoins(5))
+        _, noisy = mechanism.step(mechanism.start(coins), Ask(private=values), coins)
+        zeros = Ask(private=(0,) * len(values))
+        _, noise = mechanism.step(mechanism.start(coins), zeros, ReplayedCoins(coins.tape))
+        assert tuple(a - b for a, b in zip(noisy, noise, strict=True)) == values
+
+
+@settings(max_examples=30)
+@given(st.integers(-100, 100), st.integers(-100, 100))
+def test_two_worlds_toss_the_same_coins_and_differ_by_their_data_alone(x, y):
+    for mechanism in (Laplace("0.3", asks=2), Gaussian("0.3", asks=2)):
+        coins = RecordingCoins(SeededCoins(5))
+        state, first = mechanism.step(mechanism.start(coins), Ask(private=x), coins)
+        other_state, second = mechanism.step(mechanism.start(coins), Ask(private=y), ReplayedCoins(coins.tape))
+        assert second - first == y - x and repr(state) == repr(other_state)
+
+
+def test_claims_are_what_was_asked_for_exactly():
+    assert Laplace(0.1, asks=3).claim.loss == PureDP(Fraction(1, 10))
+    assert Gaussian(0.1).claim.loss == zCDP(Fraction(1, 10))
+    assert Laplace(1).claim.interaction == "one-shot" and Laplace(1, asks=2).claim.interaction == "endless"
+
+
+@pytest.mark.parametrize("make", [Laplace, Gaussian])
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), True, None, "x"])
+def test_bad_parameters_are_refused(make, bad):
+    with pytest.raises(InvalidParameter):
+        make(bad)
+    with pytest.raises(InvalidParameter):
+        make(1, asks=0)
+    with pytest.raises(InvalidParameter):
+        make(1, asks=1.5)

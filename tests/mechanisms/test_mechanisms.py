@@ -1,0 +1,118 @@
+"""What holds for every mechanism: plain states, redacted, total acceptance, untouched by what it refuses."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.mechanisms.catalogue import CATALOGUE
+
+from counterpoint.encoding import Plain, decode, encode
+from counterpoint.errors import Halted, InvalidRequest, SecretLeak
+from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.mechanism import Mechanism, State, step
+from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.randomness.seeded import SeededCoins
+
+NAMES = [type(mechanism).__name__ for mechanism, _ in CATALOGUE]
+everything = pytest.mark.parametrize(("mechanism", "messages"), CATALOGUE, ids=NAMES)
+
+
+class NoCoins:
+    """Coins that must not be tossed."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} was tossed")
+
+
+@everything
+def test_states_and_answers_round_trip_to_equal_bytes_after_every_step(mechanism, messages):
+    coins = SeededCoins(1)
+    state = mechanism.start(coins)
+    for message in messages:
+        data = encode(state, sealed=True)
+        restored = decode(data, State)
+        assert encode(restored, sealed=True) == data
+        state, answer = mechanism.step(restored, message, coins)
+        said = encode(answer)
+        assert encode(decode(said, Plain)) == said  # type: ignore[arg-type]
+
+
+@everything
+def test_a_mechanism_round_trips_with_its_claim(mechanism, messages):
+    back = decode(encode(mechanism), Mechanism)
+    assert back == mechanism and encode(back) == encode(mechanism) and hash(back) == hash(mechanism)
+    assert back.claim == mechanism.claim
+    assert encode(decode(encode(mechanism.claim), type(mechanism.claim))) == encode(mechanism.claim)
+
+
+@everything
+def test_steps_are_deterministic_given_their_coins_and_leave_the_old_state_alone(mechanism, messages):
+    coins = SeededCoins(1)
+    state = mechanism.start(coins)
+    for number, message in enumerate(messages):
+        before = encode(state, sealed=True)
+        one = mechanism.step(state, message, SeededCoins(number))
+        two = mechanism.step(state, message, SeededCoins(number))
+        assert encode(one, sealed=True) == encode(two, sealed=True)
+        assert encode(state, sealed=True) == before
+        state = one[0]
+        if state is None:
+            break
+
+
+@everything
+def test_states_show_nothing_and_are_never_pickled(mechanism, messages):
+    coins = SeededCoins(1)
+    state = mechanism.start(coins)
+    for message in messages:
+        assert repr(state) == f"{type(state).__qualname__}(...)"
+        with pytest.raises(SecretLeak):
+            pickle.dumps(state)
+        state, _ = mechanism.step(state, message, coins)
+        if state is None:
+            break
+
+
+garbage = st.one_of(
+    st.none(),
+    st.integers(),
+    st.text(max_size=3),
+    st.floats(),
+    st.just(object()),
+    st.lists(st.integers(), max_size=2),
+)
+
+
+@everything
+@given(garbage=garbage)
+def test_accepts_is_total_and_says_no_to_what_is_no_message(mechanism, messages, garbage):
+    assert mechanism.accepts(garbage) is False
+
+
+@everything
+def test_what_is_not_accepted_changes_and_draws_nothing(mechanism, messages):
+    state = mechanism.start(SeededCoins(1))
+    before = encode(state, sealed=True)
+    with pytest.raises(InvalidRequest):
+        step(mechanism, state, "garbage", NoCoins())
+    assert encode(state, sealed=True) == before
+
+
+@everything
+def test_accepted_messages_are_accepted_whatever_their_secret(mechanism, messages):
+    for message in messages:
+        assert mechanism.accepts(message)
+        if message.private is not None and isinstance(message, Ask):
+            twin = Ask(message.public, message.private * 0, message.sensitivity, message.squared)
+            assert mechanism.accepts(twin)
+
+
+@pytest.mark.parametrize("message", [Ask(), Update(1), Ask(To(0), 1)])
+def test_a_laplace_mechanism_wants_an_ask_of_its_own_with_a_value(message):
+    assert not Laplace(1).accepts(message)
+
+
+def test_a_halted_mechanism_says_so_before_it_looks_at_the_message():
+    with pytest.raises(Halted):
+        step(Laplace(1), None, Ask(private=1), NoCoins())
