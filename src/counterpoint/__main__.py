@@ -1,0 +1,5 @@
+"""`python -m counterpoint` is the same as the `counterpoint` command."""
+
+from counterpoint.cli import main
+
+main()

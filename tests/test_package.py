@@ -1,0 +1,98 @@
+"""The package as a whole: its public face, its layers, its weight, its documents."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import counterpoint
+
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "counterpoint"
+LAYERS = ["errors", "numbers", "encoding", "randomness", "privacy", "composition", "mechanisms", "verify"]
+
+
+def test_the_public_names_are_all_there_sorted_and_documented():
+    names = counterpoint.__all__
+    assert sorted(names, key=str.lower) == sorted(set(names), key=str.lower)
+    for name in names:
+        assert getattr(counterpoint, name).__doc__ or name == "Message", name
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_downward_only(path):
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if room not in LAYERS:
+        return
+    above = LAYERS[LAYERS.index(room) + 1 :]
+    imported = re.findall(r"^\s*(?:from|import) counterpoint\.(\w+)", path.read_text(), re.MULTILINE)
+    assert not set(imported) & set(above)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_insecure_randomness_and_no_pickle_in_the_package(path):
+    text = path.read_text()
+    assert not re.search(r"^\s*(import|from) (random|pickle)\b|np\.random|numpy\.random", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_opens_with_why_it_exists(path):
+    text = path.read_text()
+    assert not text or text.startswith('"""') or text.startswith("#!")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def test_nothing_heavy_is_imported_before_it_is_used():
+    heavy = [
+        "scipy",
+        "pandas",
+        "pyarrow",
+        "mpmath",
+        "duckdb",
+        "sqlglot",
+        "typer",
+        "rich",
+        "cryptography",
+        "matplotlib",
+    ]
+    code = f"import sys, counterpoint; print([m for m in {heavy} if m in sys.modules])"
+    assert run("-c", code).stdout.strip() == "[]"
+
+
+def test_importing_it_loads_few_modules_beyond_numpys():
+    code = "import sys, numpy; before = len(sys.modules); import counterpoint; print(before, len(sys.modules))"
+    before, after = map(int, run("-c", code).stdout.split())
+    assert after <= 2 * before
+
+
+def test_the_demo_tells_its_story_and_exits_with_0():
+    done = run("-m", "counterpoint", "demo", "--seed", "1")
+    assert done.returncode == 0, done.stderr
+    for phrase in ("launched", "BudgetExceeded", "S4 Thm 12.4", "Exact delta"):
+        assert phrase in done.stdout
+    assert run("-m", "counterpoint", "demo", "--seed", "1").stdout == done.stdout, "a seed makes it repeatable"
+    assert run("-m", "counterpoint", "demo").returncode == 0
+
+
+def test_the_version_is_said_once_and_shown():
+    stated = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert stated and stated[1] == counterpoint.__version__
+    assert counterpoint.__version__ in run("-m", "counterpoint", "--version").stdout
+
+
+def test_every_page_of_the_guide_is_listed():
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= set(re.findall(r"\((\w+\.md)\)", index))
+
+
+def test_every_public_thing_has_an_example_with_it_or_at_the_top_of_its_file():
+    for name in counterpoint.__all__:
+        thing = getattr(counterpoint, name)
+        module = sys.modules.get(getattr(thing, "__module__", ""), thing)
+        assert ">>>" in f"{thing.__doc__}{module.__doc__}" or name == "Message", name
