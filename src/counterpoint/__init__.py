@@ -8,120 +8,202 @@ moment what privacy has been lost, and by which theorem.
 >>> account = rule.admit(rule.start(), cp.Laplace(epsilon=0.4, asks=4).claim)
 >>> rule.loss(account)
 ApproxDP(0.4, 1e-6)
+
+The public names are listed below by the room they live in, and each is imported when it is first used (PEP 562), so
+that importing the package costs next to nothing.
 """
 
-from counterpoint.composition import compose
-from counterpoint.composition.filters import Filter, Remaining
-from counterpoint.composition.odometers import Odometer, truncated
-from counterpoint.composition.parallel import Parallel
-from counterpoint.composition.rule import Account, Rule
-from counterpoint.composition.slots import Slots
-from counterpoint.errors import (
-    BudgetExceeded,
-    CounterpointError,
-    Halted,
-    InvalidParameter,
-    InvalidRequest,
-    LedgerError,
-    NotAllowed,
-    NotCovered,
-    RelationMismatch,
-    SecretLeak,
-    TapeMismatch,
-)
-from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
-from counterpoint.mechanisms.interaction import Analyst, View, interact
-from counterpoint.mechanisms.mechanism import Mechanism, State
-from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
-from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
-from counterpoint.privacy import relations
-from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import (
-    ApproxDP,
-    ApproxzCDP,
-    GaussianDP,
-    ProbabilisticDP,
-    PureDP,
-    RenyiDP,
-    TradeOff,
-    Unbounded,
-    tCDP,
-    zCDP,
-)
-from counterpoint.privacy.messages import Ask, Message, To, Update
-from counterpoint.privacy.relations import Relation
-from counterpoint.privacy.secret import Secret
-from counterpoint.randomness.coins import Coins
-from counterpoint.randomness.enumerated import EnumeratedCoins, Law
-from counterpoint.randomness.secure import SecureCoins
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
 
-__all__ = [
-    "Account",
-    "Analyst",
-    "ApproxDP",
-    "ApproxzCDP",
-    "Ask",
-    "BudgetExceeded",
-    "Certificate",
-    "Claim",
-    "Coins",
-    "Concurrent",
-    "CounterpointError",
-    "EnumeratedCoins",
-    "Filter",
-    "Gaussian",
-    "GaussianDP",
-    "Halted",
-    "InteractiveRandomizedResponse",
-    "InvalidParameter",
-    "InvalidRequest",
-    "Laplace",
-    "Launch",
-    "Law",
-    "LedgerError",
-    "Loss",
-    "Mechanism",
-    "Message",
-    "NotAllowed",
-    "NotCovered",
-    "Odometer",
-    "Parallel",
-    "Postprocessor",
-    "ProbabilisticDP",
-    "PureDP",
-    "RandomizedResponse",
-    "RecordingCoins",
-    "Refused",
-    "Relation",
-    "RelationMismatch",
-    "Remaining",
-    "RenyiDP",
-    "ReplayedCoins",
-    "Rule",
-    "Secret",
-    "SecretLeak",
-    "SecureCoins",
-    "SeededCoins",
-    "Slots",
-    "State",
-    "TapeMismatch",
-    "To",
-    "TradeOff",
-    "Unbounded",
-    "Update",
-    "View",
-    "compose",
-    "interact",
-    "postprocess",
-    "relations",
-    "tCDP",
-    "truncated",
-    "zCDP",
-]
+_ROOMS = {
+    "composition": ("compose",),
+    "composition.filters": ("Filter", "Remaining"),
+    "composition.odometers": ("Odometer", "truncated"),
+    "composition.parallel": ("Parallel",),
+    "composition.rule": ("Account", "Rule"),
+    "composition.slots": ("Slots",),
+    "errors": (
+        "BudgetExceeded",
+        "CounterpointError",
+        "Halted",
+        "InvalidParameter",
+        "InvalidRequest",
+        "LedgerError",
+        "NotAllowed",
+        "NotCovered",
+        "RelationMismatch",
+        "SecretLeak",
+        "TapeMismatch",
+    ),
+    "mechanisms.additive": ("Gaussian", "Laplace"),
+    "mechanisms.concurrent": ("Concurrent", "Launch", "Refused"),
+    "mechanisms.interaction": ("Analyst", "View", "interact"),
+    "mechanisms.mechanism": ("Mechanism", "State"),
+    "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
+    "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
+    "privacy": ("relations",),
+    "privacy.certificates": ("Certificate",),
+    "privacy.claims": ("Claim",),
+    "privacy.losses": (
+        "ApproxDP",
+        "ApproxzCDP",
+        "GaussianDP",
+        "Loss",
+        "ProbabilisticDP",
+        "PureDP",
+        "RenyiDP",
+        "TradeOff",
+        "Unbounded",
+        "tCDP",
+        "zCDP",
+    ),
+    "privacy.messages": ("Ask", "Message", "To", "Update"),
+    "privacy.relations": ("Relation",),
+    "privacy.secret": ("Secret",),
+    "randomness.coins": ("Coins",),
+    "randomness.enumerated": ("EnumeratedCoins", "Law"),
+    "randomness.secure": ("SecureCoins",),
+    "randomness.seeded": ("SeededCoins",),
+    "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
+}
+_HOMES = {name: f"counterpoint.{room}" for room, names in _ROOMS.items() for name in names}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - one list is enough
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name where it lives, once."""
+    if name not in _HOMES:
+        raise AttributeError(f"counterpoint has no {name!r}")
+    home = import_module(_HOMES[name])
+    value = getattr(home, name) if hasattr(home, name) else import_module(f"{_HOMES[name]}.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+def load_everything() -> None:
+    """Import every public name: whoever reads stored data must know all that may be written in it.
+
+    >>> load_everything()
+    """
+    for name in __all__:
+        __getattr__(name)
+
+
+if TYPE_CHECKING:
+    from counterpoint.composition import compose as compose
+    from counterpoint.composition.filters import Filter as Filter
+    from counterpoint.composition.filters import Remaining as Remaining
+    from counterpoint.composition.odometers import Odometer as Odometer
+    from counterpoint.composition.odometers import truncated as truncated
+    from counterpoint.composition.parallel import Parallel as Parallel
+    from counterpoint.composition.rule import Account as Account
+    from counterpoint.composition.rule import Rule as Rule
+    from counterpoint.composition.slots import Slots as Slots
+    from counterpoint.errors import (
+        BudgetExceeded as BudgetExceeded,
+    )
+    from counterpoint.errors import (
+        CounterpointError as CounterpointError,
+    )
+    from counterpoint.errors import (
+        Halted as Halted,
+    )
+    from counterpoint.errors import (
+        InvalidParameter as InvalidParameter,
+    )
+    from counterpoint.errors import (
+        InvalidRequest as InvalidRequest,
+    )
+    from counterpoint.errors import (
+        LedgerError as LedgerError,
+    )
+    from counterpoint.errors import (
+        NotAllowed as NotAllowed,
+    )
+    from counterpoint.errors import (
+        NotCovered as NotCovered,
+    )
+    from counterpoint.errors import (
+        RelationMismatch as RelationMismatch,
+    )
+    from counterpoint.errors import (
+        SecretLeak as SecretLeak,
+    )
+    from counterpoint.errors import (
+        TapeMismatch as TapeMismatch,
+    )
+    from counterpoint.mechanisms.additive import Gaussian as Gaussian
+    from counterpoint.mechanisms.additive import Laplace as Laplace
+    from counterpoint.mechanisms.concurrent import Concurrent as Concurrent
+    from counterpoint.mechanisms.concurrent import Launch as Launch
+    from counterpoint.mechanisms.concurrent import Refused as Refused
+    from counterpoint.mechanisms.interaction import Analyst as Analyst
+    from counterpoint.mechanisms.interaction import View as View
+    from counterpoint.mechanisms.interaction import interact as interact
+    from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
+    from counterpoint.mechanisms.mechanism import State as State
+    from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
+    from counterpoint.mechanisms.postprocessing import postprocess as postprocess
+    from counterpoint.mechanisms.randomized_response import (
+        InteractiveRandomizedResponse as InteractiveRandomizedResponse,
+    )
+    from counterpoint.mechanisms.randomized_response import (
+        RandomizedResponse as RandomizedResponse,
+    )
+    from counterpoint.privacy import relations as relations
+    from counterpoint.privacy.certificates import Certificate as Certificate
+    from counterpoint.privacy.claims import Claim as Claim
+    from counterpoint.privacy.losses import (
+        ApproxDP as ApproxDP,
+    )
+    from counterpoint.privacy.losses import (
+        ApproxzCDP as ApproxzCDP,
+    )
+    from counterpoint.privacy.losses import (
+        GaussianDP as GaussianDP,
+    )
+    from counterpoint.privacy.losses import (
+        Loss as Loss,
+    )
+    from counterpoint.privacy.losses import (
+        ProbabilisticDP as ProbabilisticDP,
+    )
+    from counterpoint.privacy.losses import (
+        PureDP as PureDP,
+    )
+    from counterpoint.privacy.losses import (
+        RenyiDP as RenyiDP,
+    )
+    from counterpoint.privacy.losses import (
+        TradeOff as TradeOff,
+    )
+    from counterpoint.privacy.losses import (
+        Unbounded as Unbounded,
+    )
+    from counterpoint.privacy.losses import (
+        tCDP as tCDP,
+    )
+    from counterpoint.privacy.losses import (
+        zCDP as zCDP,
+    )
+    from counterpoint.privacy.messages import Ask as Ask
+    from counterpoint.privacy.messages import Message as Message
+    from counterpoint.privacy.messages import To as To
+    from counterpoint.privacy.messages import Update as Update
+    from counterpoint.privacy.relations import Relation as Relation
+    from counterpoint.privacy.secret import Secret as Secret
+    from counterpoint.randomness.coins import Coins as Coins
+    from counterpoint.randomness.enumerated import EnumeratedCoins as EnumeratedCoins
+    from counterpoint.randomness.enumerated import Law as Law
+    from counterpoint.randomness.secure import SecureCoins as SecureCoins
+    from counterpoint.randomness.seeded import SeededCoins as SeededCoins
+    from counterpoint.randomness.tape import RecordingCoins as RecordingCoins
+    from counterpoint.randomness.tape import ReplayedCoins as ReplayedCoins

@@ -15,6 +15,7 @@ PureDP(0.1)
 
 import hashlib
 from fractions import Fraction
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -164,7 +165,11 @@ def _read_plain(data: Any) -> object:
 
 def _read_tagged(kind: type, data: dict[str, Any]) -> object:
     tag = str(data.get("type", ""))
-    found = _REGISTRY.get(tag.rpartition("/")[0])
+    name = tag.rpartition("/")[0]
+    if name not in _REGISTRY:
+        # stored data may name anything public, and the package imports its rooms only when they are used
+        import_module("counterpoint").load_everything()
+    found = _REGISTRY.get(name)
     if found is None or not issubclass(found, kind):
         raise InvalidParameter(f"{tag or 'untagged data'} is not a known {kind.__name__}")
     return msgspec.convert(data, found, dec_hook=_read, strict=True)
