@@ -31,6 +31,10 @@ def _versioned(name: str) -> str:
     return f"{name}/1"
 
 
+def _ours(kind: type) -> bool:
+    return kind.__module__.startswith("counterpoint.")
+
+
 class Tagged:
     """The root of every family that is stored (Loss, Relation, Mechanism, State, ...): subclasses are registered.
 
@@ -43,6 +47,9 @@ class Tagged:
     def __init_subclass__(cls, **_config: object) -> None:
         """Register the class under the name that its tag will carry."""
         super().__init_subclass__()
+        before = _REGISTRY.get(cls.__qualname__, cls)
+        if before.__module__ != cls.__module__ and _ours(before) and _ours(cls):
+            raise TypeError(f"{cls.__qualname__} is the tag of {before.__module__} already; tags must be unique")
         _REGISTRY[cls.__qualname__] = cls
 
 

@@ -76,9 +76,9 @@ class Relation(Tagged):
 class Steps(Relation, Value, frozen=True):
     """At most so many asks, so many updates and so many messages in `total` differ; None: any number.
 
-    A differing ask moves by at most its own sensitivity; any differing message by at most `bound` in L1 and
-    `squared` in squared L2. An update declares no sensitivity of its own: without a bound it may move anywhere
-    (so a claim under `Steps()` says something about updates only if the mechanism takes none).
+    A differing ask moves by at most its own sensitivity. An update declares none: it moves by at most `bound` in L1
+    and `squared` in squared L2, or anywhere if there is no bound (so a claim under `Steps()` says something about
+    updates only if the mechanism takes none).
     """
 
     asks: int | None = None
@@ -118,10 +118,9 @@ class Steps(Relation, Value, frozen=True):
         return (asks, updates) if fits else None
 
     def _small(self, message: Message, distance: Gap) -> bool:
-        bounded = _at_most(distance.l1, self.bound) and _at_most(distance.squared, self.squared)
         if isinstance(message, Ask):
-            return bounded and distance.l1 <= message.sensitivity and _at_most(distance.squared, message.squared)
-        return bounded
+            return distance.l1 <= message.sensitivity and _at_most(distance.squared, message.squared)
+        return _at_most(distance.l1, self.bound) and _at_most(distance.squared, self.squared)
 
     def within(self, other: Relation) -> bool:
         """Containment of families: every limit, and the size of updates; asks are checked one by one."""
@@ -146,7 +145,7 @@ def identical() -> Steps:
 
 
 def one_step(bound: int = 1) -> Steps:
-    """At most one message differs, by at most `bound`: event level (S4 sec. 3.2, Def 7.2 read as at most one).
+    """At most one message differs, an update by at most `bound`: event level (S4 sec. 3.2, Def 7.2, at most one).
 
     >>> one_step().within(up_to_steps(3)), up_to_steps(3).within(one_step())
     (True, False)
@@ -155,7 +154,7 @@ def one_step(bound: int = 1) -> Steps:
 
 
 def up_to_steps(steps: int, bound: int = 1) -> Steps:
-    """At most `steps` messages differ, each by at most `bound`: a user with a capped number of events.
+    """At most `steps` messages differ, an update by at most `bound`: a user with a capped number of events.
 
     >>> from counterpoint.privacy.messages import Update
     >>> up_to_steps(2).valid([(Update(0), Update(1)), (Update(1), Update(0))])
