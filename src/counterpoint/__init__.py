@@ -44,6 +44,7 @@ _ROOMS = {
     "mechanisms.mechanism": ("Mechanism", "State"),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
+    "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
     "privacy": ("relations",),
     "privacy.certificates": ("Certificate",),
     "privacy.claims": ("Claim",),
@@ -68,6 +69,9 @@ _ROOMS = {
     "randomness.secure": ("SecureCoins",),
     "randomness.seeded": ("SeededCoins",),
     "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
+    "session.session": ("Handle", "Partition", "Quote", "Session"),
+    "sources.source": ("Source",),
+    "sources.stream": ("Stream", "total"),
 }
 _HOMES = {name: f"counterpoint.{room}" for room, names in _ROOMS.items() for name in names}
 
@@ -158,6 +162,15 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.randomized_response import (
         RandomizedResponse as RandomizedResponse,
     )
+    from counterpoint.mechanisms.sparse_vector import (
+        AboveThreshold as AboveThreshold,
+    )
+    from counterpoint.mechanisms.sparse_vector import (
+        SparseVector as SparseVector,
+    )
+    from counterpoint.mechanisms.sparse_vector import (
+        Threshold as Threshold,
+    )
     from counterpoint.privacy import relations as relations
     from counterpoint.privacy.certificates import Certificate as Certificate
     from counterpoint.privacy.claims import Claim as Claim
@@ -207,3 +220,18 @@ if TYPE_CHECKING:
     from counterpoint.randomness.seeded import SeededCoins as SeededCoins
     from counterpoint.randomness.tape import RecordingCoins as RecordingCoins
     from counterpoint.randomness.tape import ReplayedCoins as ReplayedCoins
+    from counterpoint.session.session import (
+        Handle as Handle,
+    )
+    from counterpoint.session.session import (
+        Partition as Partition,
+    )
+    from counterpoint.session.session import (
+        Quote as Quote,
+    )
+    from counterpoint.session.session import (
+        Session as Session,
+    )
+    from counterpoint.sources.source import Source as Source
+    from counterpoint.sources.stream import Stream as Stream
+    from counterpoint.sources.stream import total as total

@@ -8,6 +8,7 @@ from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
@@ -35,6 +36,12 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (InteractiveRandomizedResponse(1, "0.1"), [Ask(private=1), Ask()]),
     (OpenDoor("0.5"), [Ask(private=1), Ask(private=0)]),
     (LoudNumber("0.5"), [Ask(private=1), Ask(1)]),
+    (
+        SparseVector(1, "2.5", hits=3, sensitivity=2),
+        [Ask(private=-9, sensitivity=2), Ask(40, 2**80), Ask(Threshold("-1/3"), -(2**80))],
+    ),
+    (SparseVector("1/3", 10, hits=2, monotone=True), [Ask(private=0), Ask(private=-5)]),
+    (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
     (
         NESTED,

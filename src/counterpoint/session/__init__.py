@@ -1,0 +1,1 @@
+"""The engine around concurrent composition: what a person holds (S3 sec. 5)."""

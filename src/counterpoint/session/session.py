@@ -1,0 +1,280 @@
+"""Sessions: launch, ask, interleave, delegate, partition; what a person holds (S3 Alg 1, 3, 6; S4 ExtConComp).
+
+A session pays at launch and never at ask; a refusal is free; what was launched goes on answering when the budget is
+gone; reading the loss changes nothing; a child's halt concerns that child. Threads may launch and ask at once: checking
+and charging is one step, asks on different handles run side by side, asks on one handle in turn. From asyncio, use
+`await asyncio.to_thread(handle.ask, request)`.
+
+>>> import counterpoint as cp
+>>> visits = cp.Stream(bound=1)
+>>> session = cp.Session(visits, within=cp.PureDP(1))
+>>> noisy = session.launch(cp.Laplace(epsilon=0.4, asks=2))
+>>> visits.append(1)
+>>> isinstance(noisy.ask(cp.total()), int)
+True
+>>> session.loss, session.remaining
+(PureDP(0.4), Remaining(epsilon=0.6, delta=0))
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from counterpoint.composition.filters import Filter, Remaining
+from counterpoint.composition.parallel import Parallel
+from counterpoint.composition.rule import Rule
+from counterpoint.encoding import Plain, Value
+from counterpoint.errors import (
+    CounterpointError,
+    Halted,
+    InvalidParameter,
+    InvalidRequest,
+    NotAllowed,
+    RelationMismatch,
+)
+from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import Number
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.relations import Sparse, Steps
+from counterpoint.session.display import as_html, as_table
+from counterpoint.session.engine import Engine
+from counterpoint.sources.source import Prepared, Source
+
+
+class Quote(Value, frozen=True):
+    """What a launch would cost: its own loss, what would have been lost after it, and if it is refused, why."""
+
+    cost: Loss
+    after: Loss | None
+    refusal: str | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether the launch would be admitted."""
+        return self.refusal is None
+
+
+class Session:
+    """A source, a rule and what was launched under it.
+
+    Give a budget (`within=ApproxDP(1, 1e-6)`) or a rule (`rule=Odometer(zCDP)`). With `sequential=True` a handle
+    retires as soon as the next mechanism is launched; no measure here needs that, so it is off unless asked for.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        within: Loss | None = None,
+        *,
+        rule: Rule | None = None,
+        ledger: Ledger | None = None,
+        sequential: bool = False,
+    ) -> None:
+        if not isinstance(source, Source):
+            raise InvalidParameter(f"a session needs a Table or a Stream, not a {type(source).__name__}")
+        if (within is None) == (rule is None):
+            raise InvalidParameter("give a session either a budget, within=..., or a rule, rule=...")
+        chosen = Filter(within) if within is not None else rule
+        assert chosen is not None
+        engine = Engine(MemoryLedger() if ledger is None else ledger)
+        engine.open_root(Concurrent(chosen, source.relation))
+        self._set_up(source, engine, (), sequential)
+
+    def _set_up(self, source: Source, engine: Engine, path: Path, sequential: bool) -> None:
+        self._source = source
+        self._engine = engine
+        self._path = path
+        self._sequential = sequential
+        self._closed = False
+        self._handles: list[Handle] = []
+
+    @classmethod
+    def _at(cls, source: Source, engine: Engine, path: Path) -> Self:
+        session = cls.__new__(cls)
+        session._set_up(source, engine, path, sequential=False)
+        return session
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that decides."""
+        return self._engine.node(self._path)[0].rule
+
+    @property
+    def loss(self) -> Loss:
+        """What has been lost so far; reading it changes nothing."""
+        composition, node = self._engine.node(self._path)
+        return composition.rule.loss(node.account)
+
+    @property
+    def remaining(self) -> Remaining:
+        """The largest further PureDP that fits, and the delta that is left; for anything else, `would_cost`."""
+        composition, node = self._engine.node(self._path)
+        if not isinstance(composition.rule, Filter):
+            raise NotAllowed(f"{type(composition.rule).__name__} has no budget that something could remain of")
+        return composition.rule.remaining(node.account)
+
+    def would_cost(self, mechanism: Mechanism) -> Quote:
+        """What this launch would cost, by the very code that would admit it; nothing happens."""
+        cost = mechanism.claim.loss
+        try:
+            account = self._engine.quote(self._path, mechanism)
+        except CounterpointError as error:
+            return Quote(cost, None, f"{type(error).__name__}: {error}")
+        return Quote(cost, self.rule.loss(account))
+
+    def launch(self, mechanism: Mechanism, *, id: str | None = None) -> "Handle":
+        """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free."""
+        self._must_be_open()
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidParameter(
+                f"a session launches mechanisms, such as Laplace(0.1), not a {type(mechanism).__name__}"
+            )
+        path = self._engine.launch(self._path, mechanism, self._source.relation, cursor=self._source.pin(), request=id)
+        handle = Handle(self, path, mechanism)
+        self._handles.append(handle)
+        return handle
+
+    def delegate(self, loss: Loss, *, id: str | None = None) -> "Session":
+        """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
+        self._must_be_open()
+        composition = Concurrent(Filter(loss), self._source.relation)
+        path = self._engine.launch(
+            self._path, composition, self._source.relation, cursor=self._source.pin(), request=id
+        )
+        return Session._at(self._source, self._engine, path)
+
+    def partition(self, by: str, k: int = 1, *, within: Loss, delta_total: Number | None = None) -> "Partition":
+        """Sub-sessions for the parts of the data, each with the budget `within`; charges k times that, once.
+
+        A unit must reach at most k parts, which the source knows and enforces. On a table every measure is covered (S4
+        Cor 5.15); on a stream pure losses (Cor 5.5) and, with `delta_total`, approximate ones (Thm 5.4).
+        """
+        self._must_be_open()
+        reach = self._source.reach(by)
+        if reach > k:
+            raise RelationMismatch(f"a unit can reach {reach} parts by {by!r}, more than k = {k}; say k={reach}")
+        inner = self._source.relation
+        static = isinstance(inner, Steps) and inner.updates == 0
+        rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
+        relation = Sparse(k, inner, first_pair=static)
+        path = self._engine.launch(self._path, Concurrent(rule, relation), relation, cursor=self._source.pin())
+        return Partition(self, path, by, within)
+
+    def certificate(self) -> Certificate:
+        """Why what has been lost is what it is: the rule's derivation, on what was launched."""
+        composition, node = self._engine.node(self._path)
+        root = composition.rule.certificate(node.account)
+        launched = tuple(handle.mechanism.claim.certificate for handle in self._handles)
+        return Certificate(root.statement, root.theorem, (*root.premises, *launched))
+
+    @property
+    def history(self) -> tuple[Fact, ...]:
+        """What has been done here and below, in order; public facts only, no answers."""
+        here = len(self._path)
+        return tuple(fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path)
+
+    @property
+    def handles(self) -> "tuple[Handle, ...]":
+        """What was launched here, in order."""
+        return tuple(self._handles)
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise NotAllowed("this session has been closed")
+
+    def close(self) -> None:
+        """Launch and ask no more through this object."""
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Session({self.rule!r}, {self.loss!r} lost, {len(self._handles)} launched)"
+
+    def __rich__(self) -> object:
+        return as_table(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+class Handle:
+    """The analyst's end of one launched mechanism."""
+
+    def __init__(self, session: Session, path: Path, mechanism: Mechanism) -> None:
+        self._session = session
+        self._path = path
+        self.mechanism = mechanism
+
+    def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
+        """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
+
+        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer.
+        """
+        self._session._must_be_open()
+        source = self._session._source
+        prepared = None if request is None else source.prepare(request)
+        public = self._public(prepared, options)
+        answer = self._session._engine.ask(
+            self._path, source, prepared, public, check=self._must_be_current, request=id
+        )
+        return answer if prepared is None else prepared.in_units(answer)
+
+    def _public(self, prepared: Prepared | None, options: dict[str, Any]) -> Plain:
+        """What the mechanism makes of its options, on the grid of the request."""
+        understand: Callable[..., Plain] | None = getattr(self.mechanism, "public_part", None)
+        if understand is not None:
+            return understand(None if prepared is None else prepared.grid, **options)
+        if options:
+            raise InvalidRequest(f"{type(self.mechanism).__name__} takes no {', '.join(options)}")
+        return None
+
+    def _must_be_current(self) -> None:
+        if self._session._sequential and self._session._handles[-1] is not self:
+            raise Halted("this session is sequential, and another mechanism has been launched since")
+
+    @property
+    def halted(self) -> bool:
+        """Whether the mechanism has given its last answer."""
+        row = self._session._engine.ledger.read(self._path)
+        return row is None or row.state is None
+
+    def __repr__(self) -> str:
+        return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
+
+
+class Partition:
+    """The parts of a session's data, each a session of its own, made on demand: `parts["CA"].launch(...)`."""
+
+    def __init__(self, session: Session, path: Path, by: str, within: Loss) -> None:
+        self._session = session
+        self._path = path
+        self._by = by
+        self._within = within
+
+    def __getitem__(self, key: int | str) -> Session:
+        source = self._session._source.part(self._by, key)
+        engine = self._session._engine
+        name = f"{type(key).__name__}:{key}"
+        composition = Concurrent(Filter(self._within), source.relation)
+        path = engine.launch(
+            self._path,
+            composition,
+            source.relation,
+            cursor=source.pin(),
+            name=name,
+            request=f"part {self._path!r} {name}",
+        )
+        return Session._at(source, engine, path)
+
+    def __repr__(self) -> str:
+        return f"Partition(by {self._by!r}, each within {self._within!r})"
