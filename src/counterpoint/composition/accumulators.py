@@ -116,6 +116,8 @@ class PureSum(Accumulator, Value, frozen=True):
 class ZCDPSum(Accumulator, Value, frozen=True):
     """rho adds (THEORY 3(d); every Renyi order at once, S3 Thm 1.21, S4 Cor 13.8). Covers zCDP, PureDP, GaussianDP.
 
+    Not covered: ApproxDP, and RenyiDP or tCDP, which do not bound every order.
+
     >>> (ZCDPSum() + PureDP(1) + zCDP(0.25)).total
     zCDP(0.75)
     """
@@ -181,6 +183,8 @@ class ApproximateZCDPSum(Accumulator, Value, frozen=True):
 class RenyiSum(Accumulator, Value, frozen=True):
     """Renyi losses of one order add (S3 Thm 1.21, S4 Cor 13.8). Covers all that has a Renyi loss at that order.
 
+    Not covered: ApproxDP, Renyi losses of a lower order, tCDP up to an omega that is not above it.
+
     >>> (RenyiSum(Fraction(8)) + RenyiDP(16, 0.1) + zCDP(0.01)).total
     RenyiDP(alpha=8, epsilon=0.18)
     """
@@ -208,6 +212,8 @@ class RenyiSum(Accumulator, Value, frozen=True):
 
 class TCDPSum(Accumulator, Value, frozen=True):
     """rho adds, omega is the smallest (S3 Thm 1.21, S4 Cor 13.8 at each order below omega).
+
+    Covers tCDP, zCDP, PureDP and GaussianDP; not ApproxDP, nor RenyiDP, which speaks of one order only.
 
     >>> (TCDPSum(tCDP(0, 20)) + tCDP(0.1, 12)).total
     tCDP(rho=0.1, omega=12)

@@ -48,7 +48,12 @@ class Parallel(Rule, Value, frozen=True):
 
     `first_pair` is for data of which a part is affected or not from its first message on; it is enforced by the
     relation (`first_pair_consistent`), which must be the composition's. `symmetric=False` is for relations that do not
-    stay valid when the two worlds are swapped. `delta_total` is required for approximate losses otherwise.
+    stay valid when the two worlds are swapped. `delta_total` is required for approximate losses otherwise. Not covered:
+    Renyi, zCDP, tCDP and f-DP losses on changing data.
+
+    >>> from counterpoint import zCDP
+    >>> Parallel(2, each=zCDP(0.5), first_pair=True).theorem[:27]
+    'first-pair consistent k-spa'
     """
 
     k: int

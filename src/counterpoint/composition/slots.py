@@ -48,6 +48,11 @@ class Slots(Rule, Value, frozen=True):
 
     "Larger" means that the launch's loss implies the slot's: then the mechanism has the slot's loss too. Of several
     such slots the smallest is taken, by epsilon and then delta. A slot taken by a smaller launch is not given back.
+    Not covered: losses chosen on the way (use a `Filter`), and multisets that mix measures.
+
+    >>> from counterpoint import PureDP
+    >>> Slots([PureDP(0.1), PureDP(0.2)]).total.epsilon_at(0)
+    0.3
     """
 
     slots: Groups
