@@ -40,6 +40,7 @@ _ROOMS = {
     ),
     "mechanisms.additive": ("Gaussian", "Laplace"),
     "mechanisms.concurrent": ("Concurrent", "Launch", "Refused"),
+    "mechanisms.counters": ("Counter", "PastHorizon"),
     "mechanisms.interaction": ("Analyst", "View", "interact"),
     "mechanisms.mechanism": ("Mechanism", "State"),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
@@ -149,6 +150,8 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.concurrent import Concurrent as Concurrent
     from counterpoint.mechanisms.concurrent import Launch as Launch
     from counterpoint.mechanisms.concurrent import Refused as Refused
+    from counterpoint.mechanisms.counters import Counter as Counter
+    from counterpoint.mechanisms.counters import PastHorizon as PastHorizon
     from counterpoint.mechanisms.interaction import Analyst as Analyst
     from counterpoint.mechanisms.interaction import View as View
     from counterpoint.mechanisms.interaction import interact as interact

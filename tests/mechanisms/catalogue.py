@@ -4,6 +4,7 @@ from counterpoint.composition.filters import Filter
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
@@ -41,6 +42,11 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         [Ask(private=-9, sensitivity=2), Ask(40, 2**80), Ask(Threshold("-1/3"), -(2**80))],
     ),
     (SparseVector("1/3", 10, hits=2, monotone=True), [Ask(private=0), Ask(private=-5)]),
+    (
+        Counter("0.5", horizon=4, bound=2),
+        [Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask(), Update(1), Update(2), Update(1), Ask()],
+    ),
+    (Counter("1e-30"), [Update(1), Ask(), Update(0), Ask()]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
     (

@@ -1,0 +1,78 @@
+"""Sums of independent discrete Laplace noises: their exact variance, and how large they get.
+
+With q = e^(-1/scale) a discrete Laplace draw has variance 2q/(1-q)^2 and, for |l| < 1/scale, E e^(lX) =
+(1-q)^2/((1-q e^l)(1-q e^-l)). By Markov's inequality on e^(lX) and symmetry, P[|X| >= x] <= 2 e^(-lx) E e^(lX) for the
+sum X too, whose E e^(lX) is the product (Chernoff). So |X| < x except with probability beta, for every l at
+x = (ln(2/beta) + sum of ln E e^(lX))/l. The l is searched for; whichever is taken, the bound holds, rounded up.
+
+>>> deviation_of_sum([(Fraction(3), 18)]), bound_of_sum([(Fraction(3), 18)], Fraction("0.95"))
+(17.916935939641977, 51)
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache, partial
+from math import ceil
+
+from counterpoint.numbers import Interval, Precision, certify, precision
+from counterpoint.numbers.exact import float_up
+
+Part = tuple[Fraction, int]
+"""So many independent draws of this scale."""
+
+_DIGITS = 30
+_GRID = 1024
+
+
+def deviation_of_sum(parts: Sequence[Part]) -> float:
+    """The standard deviation of the sum, rounded up.
+
+    >>> deviation_of_sum([])
+    0.0
+    """
+    used = [(scale, count) for scale, count in parts if count]
+    if not used:
+        return 0.0
+    return float_up(certify(lambda p: _variance(used, p).sqrt()).upper)
+
+
+def _variance(parts: Sequence[Part], p: Precision) -> Interval:
+    total = p(0)
+    for scale, count in parts:
+        missing = (-p(1 / scale)).expm1()
+        total = total + 2 * count * (-p(1 / scale)).exp() / (missing * missing)
+    return total
+
+
+def bound_of_sum(parts: Sequence[Part], probability: Fraction) -> int:
+    """An integer that the sum exceeds in absolute value at most with probability 1 - `probability` (which is below 1).
+
+    >>> bound_of_sum([(Fraction(1), 1)], Fraction("0.99")) >= 5  # P[|X| >= 5] is 0.0099
+    True
+    """
+    used = tuple((scale, count) for scale, count in parts if count)
+    return _bound(used, probability) if used else 0
+
+
+@lru_cache(maxsize=256)
+def _bound(parts: tuple[Part, ...], probability: Fraction) -> int:
+    at = partial(_chernoff, parts, precision(_DIGITS)(2 / (1 - probability)).log())
+    low, high = 1, _GRID - 1
+    while high - low > 2:  # the bound falls and then rises with the tilt
+        left, right = low + (high - low) // 3, high - (high - low) // 3
+        low, high = (low, right) if at(left) <= at(right) else (left, high)
+    best = min(at(tilt) for tilt in range(low, high + 1))
+    return ceil(best) - 1  # the sum is a whole number below `best`
+
+
+def _chernoff(parts: tuple[Part, ...], log_odds: Interval, tilt: int) -> Decimal:
+    """The bound x at l = tilt/1024 of the largest that the widest part allows."""
+    p = log_odds.precision
+    slope = Fraction(tilt, _GRID) / max(scale for scale, _ in parts)
+    total = log_odds
+    for scale, count in parts:
+        ends = p(1 / scale), p(1 / scale - slope), p(1 / scale + slope)
+        middle, near, far = ((-(-end).expm1()).log() for end in ends)
+        total = total + count * (2 * middle - near - far)
+    return (total / p(slope)).upper

@@ -1,0 +1,270 @@
+"""The counter: exact sums under noise that is drawn once, kept while it serves, and as large as stated."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+from tests.mechanisms.test_laplace_sums import exact_law
+from tests.mechanisms.test_trees import named
+
+from counterpoint.composition.filters import Filter
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms import counters
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.counters import Counter, PastHorizon
+from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.trees import best_tree
+from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.relations import Steps, one_step
+from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
+
+KINDS = [Counter(1, horizon=60), Counter("0.3", horizon=2000, bound=4), Counter(1), Counter(2, bound=3)]
+kinds = pytest.mark.parametrize("counter", KINDS, ids=["60", "2000", "endless", "endless-3"])
+VECTORS = Path(__file__).parent.parent / "vectors" / "counters.json"
+
+
+class Silent:
+    """Coins whose noise is always 0."""
+
+    def discrete_laplace(self, scale, size):
+        return np.zeros(size, dtype=np.int64)
+
+
+class Numbered:
+    """Coins whose every draw is another number: which noise went where can be read off."""
+
+    def __init__(self):
+        self.drawn = 0
+
+    def discrete_laplace(self, scale, size):
+        self.drawn += size
+        return np.arange(self.drawn - size, self.drawn) + 1
+
+
+def run(counter, values, coins, state=None):
+    """The state after these updates; `None` among them stands for an ask."""
+    state, answers = state or counter.start(coins), []
+    for value in values:
+        state, answer = counter.step(state, Ask() if value is None else Update(value), coins)
+        if value is None:
+            answers.append(answer)
+    return state, answers
+
+
+def after(counter, items):
+    """The state after so many zeros, taken all at once: an update moves nothing but the number of items."""
+    return counters.Counting(items, counter.start(SeededCoins(1)).total)
+
+
+@kinds
+@given(values=st.lists(st.one_of(st.none(), st.integers(-3, 9), st.just(-(2**80))), max_size=50))
+def test_without_noise_the_answers_are_the_exact_running_sums_of_clamped_items(counter, values):
+    _, answers = run(counter, values, Silent())
+    items = [0 if value is None else min(max(value, 0), counter.bound) for value in values]
+    assert answers == [sum(items[:place]) for place, value in enumerate(values) if value is None]
+
+
+@kinds
+@settings(max_examples=30, deadline=None)
+@given(gaps=st.lists(st.sampled_from([0, 1, 1, 2, 7, 30, 400]), max_size=30))
+def test_a_node_has_one_noise_for_as_long_as_it_is_used_and_no_noise_serves_two(counter, gaps):
+    coins, node_of, noise_of, time, last = Numbered(), {}, {}, 0, None
+    state = counter.start(coins)
+    for gap in gaps:
+        time += gap
+        if counter.horizon is not None and time > counter.horizon:
+            break
+        state = counters.Counting(time, state.total, state.asked, state.past, state.noises)
+        state, answer = counter.step(state, Ask(), coins)
+        assert gap or last is None or answer == last
+        last = answer
+        here, total = counter._epoch(time), state.past
+        left = [list(level) for level in state.noises]
+        for sign, level, index in named(here.tree, time - here.start):
+            node, noise = (here.number, level, index), left[level].pop(0)
+            assert node_of.setdefault(noise, node) == node and noise_of.setdefault(node, noise) == noise
+            total += sign * noise
+        assert not any(left), "what no later time names is dropped"
+        assert answer == total
+
+
+@kinds
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_two_worlds_toss_the_same_coins_and_differ_by_their_data_alone(counter, data):
+    asks = data.draw(st.lists(st.booleans(), min_size=1, max_size=40))
+    pairs = [(data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4))) for _ in asks]
+    worlds = [
+        [x for pair, ask in zip(pairs, asks, strict=True) for x in ([pair[side], None] if ask else [pair[side]])]
+        for side in (0, 1)
+    ]
+    coins = RecordingCoins(SeededCoins(5))
+    _, left = run(counter, worlds[0], coins)
+    _, right = run(counter, worlds[1], ReplayedCoins(coins.tape))
+    exact = [run(counter, world, Silent())[1] for world in worlds]
+    assert [b - a for a, b in zip(left, right, strict=True)] == [b - a for a, b in zip(*exact, strict=True)]
+
+
+@kinds
+def test_asking_again_gives_the_same_answer_and_draws_nothing(counter):
+    state, (first,) = run(counter, [1] * 40 + [None], SeededCoins(3))
+    again, answers = run(counter, [None] * 3, None, state)
+    assert answers == [first] * 3 and encode(again, sealed=True) == encode(state, sealed=True)
+
+
+@kinds
+def test_updates_draw_nothing_and_states_round_trip_at_every_step_of_a_long_stream(counter):
+    coins, straight = SeededCoins(2), SeededCoins(2)
+    state = other = counter.start(coins)
+    for time in range(60):
+        other, _ = counter.step(decode(encode(other, sealed=True), State), Update(time % 3), None)
+        state, _ = counter.step(state, Update(time % 3), None)
+        if time % 4 < 2:
+            other, second = counter.step(decode(encode(other, sealed=True), State), Ask(), coins)
+            state, first = counter.step(state, Ask(), straight)
+            assert first == second
+    assert encode(state, sealed=True) == encode(other, sealed=True)
+
+
+@pytest.mark.parametrize("counter", [Counter(1, horizon=2**20), Counter(1)])
+def test_the_state_stays_small(counter):
+    coins, state = SeededCoins(1), counter.start(SeededCoins(1))
+    for time in [*range(0, 5000, 7), *range(5000, 2**20, 2**13 + 1)]:
+        state, _ = counter.step(
+            counters.Counting(time, state.total, state.asked, state.past, state.noises), Ask(), coins
+        )
+        tree = counter._epoch(time).tree
+        assert sum(map(len, state.noises)) <= tree.height * tree.most <= 50
+        assert len(encode(state, sealed=True)) < 400
+
+
+def test_items_beyond_the_horizon_are_not_counted_and_the_next_ask_says_so_and_is_the_last():
+    counter = Counter(1, horizon=5)
+    state, answers = run(counter, [1] * 5 + [None] + [1] * 3, SeededCoins(4))
+    assert state is not None, "an update cannot halt"
+    last, answer = counter.step(state, Ask(), None)
+    assert last is None and answer == PastHorizon(answers[0])
+    unasked, _ = run(counter, [1] * 9, Silent())
+    assert counter.step(unasked, Ask(), Silent()) == (None, PastHorizon(5))
+
+
+def test_without_a_horizon_the_count_goes_on_through_the_epochs():
+    counter, time = Counter("1e6"), 0
+    state = counter.start(SeededCoins(1))
+    for length in (512, 1536, 4608):
+        time += length
+        for edge in (time - 1, time, time + 1):
+            state, (answer,) = run(counter, [1] * (edge - state.items) + [None], SeededCoins(edge), state)
+            assert answer == edge
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("message", "accepted"),
+    [
+        (Update(1), True),
+        (Update(-(2**70)), True),
+        (Ask(), True),
+        (Update((1, 2)), False),
+        (Ask(private=1), False),
+        (Ask("how many?"), False),
+        (Ask(To(0)), False),
+    ],
+)
+def test_it_takes_single_integers_and_asks_that_carry_nothing(counter, message, accepted):
+    assert counter.accepts(message) is accepted
+
+
+def test_its_claim_is_pure_for_one_update_and_cites_what_it_rests_on():
+    known, unknown = Counter("0.1", horizon=10, bound=2).claim, Counter("0.1").claim
+    assert known.loss == unknown.loss == PureDP(Fraction(1, 10))
+    assert known.relation == Steps(updates=1, bound=2) and one_step(1).within(unknown.relation)
+    assert not one_step(3).within(known.relation)
+    assert unknown.certificate.rests_on("S4 Cor 5.5") and not known.certificate.rests_on("S4 Cor 5.5")
+    assert "PureDP(0.085)" in str(unknown.certificate) and "PureDP(0.015)" in str(unknown.certificate)
+
+
+def test_several_counters_run_on_one_stream_inside_a_composition():
+    both, coins = Concurrent(Filter(PureDP(10**4)), one_step(1)), SeededCoins(1)
+    state = both.start(coins)
+    state, _ = both.step(state, Ask(Launch(Counter(2000, horizon=50))), coins)
+    state, _ = both.step(state, Update(1), coins)
+    state, _ = both.step(state, Ask(Launch(Counter(2000))), coins)
+    state, _ = both.step(state, Update(1), coins)
+    assert [both.step(state, Ask(To(child)), coins)[1] for child in (0, 1)] == [2, 1]
+
+
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), True, "x"])
+@pytest.mark.parametrize("name", ["epsilon", "horizon", "bound"])
+def test_bad_parameters_are_refused(name, bad):
+    with pytest.raises(InvalidParameter):
+        Counter(**{"epsilon": 1, name: bad})
+    if name != "epsilon":
+        with pytest.raises(InvalidParameter):
+            Counter(**{"epsilon": 1, name: 1.5})
+
+
+@pytest.mark.parametrize("ask", [(1, 5), (-0.1, 5), ("x", 5), (0.5, -1), (0.5, 1.5), (0.5, 11)])
+def test_an_accuracy_that_cannot_be_stated_is_refused(ask):
+    with pytest.raises(InvalidParameter):
+        Counter(1, horizon=10).error(*ask)
+
+
+@pytest.mark.parametrize("power", [10, 16, 20])
+def test_root_mean_square_and_maximum_error_are_those_of_the_theory(power):
+    known = json.loads(VECTORS.read_text())["exact"][str(power)]["P k-ary sub best odd k"]
+    horizon = 2**power
+    tree, node = best_tree(horizon), Counter(1, horizon=horizon).deviation(1)
+    left, nodes = np.arange(1, horizon + 1), np.zeros(horizon)
+    for _ in range(tree.height):
+        digit = (left + tree.most) % tree.arity - tree.most
+        left, nodes = (left - digit) // tree.arity, nodes + np.abs(digit)
+    assert (tree.arity, tree.height) == (known["k"], known["L"])
+    assert node * np.sqrt(nodes.mean()) == pytest.approx(known["rmse"], rel=0.02)
+    assert node * np.sqrt(nodes.max()) == pytest.approx(known["maxstd"], rel=0.02)
+    worst = int(nodes.argmax()) + 1
+    assert Counter(1, horizon=horizon).deviation(worst) == pytest.approx(node * np.sqrt(nodes.max()))
+
+
+@pytest.mark.parametrize(("power", "most"), [(10, 27), (16, 45), (20, 60)])
+def test_without_a_horizon_the_maximum_deviation_is_as_promised(power, most):
+    counter, start, variances = Counter(1), 0, []
+    while start <= 2**power:
+        here = counter._epoch(start)
+        last = min(2**power - start, here.tree.reach, counters.FIRST_EPOCH * counters.GROWTH**here.number - 1)
+        tree_variance = counter.deviation(1 + start) ** 2 - counter.deviation(start) ** 2
+        variances.append(counter.deviation(start) ** 2 + here.tree.most_nodes(last) * tree_variance)
+        start += counters.FIRST_EPOCH * counters.GROWTH**here.number
+    assert 0.75 * most < max(variances) ** 0.5 <= most
+
+
+SAMPLES = 3000
+
+
+@pytest.mark.parametrize(
+    ("counter", "time"),
+    [(Counter(1, horizon=1024), 600), (Counter(1, horizon=1024, bound=3), 1024), (Counter(1), 700), (Counter(1), 5000)],
+)
+def test_simulated_errors_follow_the_exact_law_and_keep_within_the_stated_error(counter, time):
+    """Each count is binomial; its limits are missed by chance with probability below 2e-11, 24 counts in all."""
+    steps, law = exact_law(counter._parts(time), reach=2500)
+    assert counter.deviation(time) == pytest.approx(np.sqrt((law * steps**2).sum()), rel=1e-6)
+    state, coins = after(counter, time), SeededCoins(11)
+    errors = np.array([counter.step(state, Ask(), coins)[1] for _ in range(SAMPLES)])
+    for probability in ("0.5", "0.9", "0.99"):
+        bound = counter.error(probability, time)
+        beyond = law[np.abs(steps) > bound].sum()
+        assert beyond <= 1 - float(probability)
+        assert (np.abs(errors) > bound).sum() <= binom.isf(1e-11, SAMPLES, 1 - float(probability))
+    for size in (counter.deviation(time) / 2, counter.deviation(time), 2 * counter.deviation(time)):
+        inside = law[np.abs(steps) <= size].sum()
+        low, high = binom.ppf(1e-11, SAMPLES, inside), binom.isf(1e-11, SAMPLES, inside)
+        assert low <= (np.abs(errors) <= size).sum() <= high
