@@ -1,0 +1,44 @@
+"""Writes examples/people.parquet: 20,000 made-up people, the same every time. Nobody in it exists.
+
+Run it with `python examples/make_people.py` after a change; the file is committed so that the examples just run.
+"""
+
+import csv
+import tempfile
+from pathlib import Path
+
+import duckdb
+
+from counterpoint import SeededCoins
+
+STATES = {"CA": 40, "TX": 30, "FL": 22, "NY": 19, "IL": 12, "OH": 11, "WA": 8, "OR": 4, "VT": 1, "WY": 1}
+PEOPLE = 20_000
+HERE = Path(__file__).parent
+
+
+def people() -> list[tuple[int, str, int, int]]:
+    """(person_id, state, age, income) of everybody."""
+    coins = SeededCoins(20261115)
+    urn = [state for state, weight in STATES.items() for _ in range(weight)]
+    ages = coins.discrete_gaussian(18**2, size=PEOPLE)
+    incomes = coins.discrete_laplace(18_000, size=PEOPLE)
+    return [
+        (number, urn[coins.integer(len(urn))], min(max(42 + int(age), 0), 100), max(45_000 + int(income), 0))
+        for number, (age, income) in enumerate(zip(ages, incomes, strict=True))
+    ]
+
+
+def main() -> None:
+    """Write the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "people.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(("person_id", "state", "age", "income"))
+            writer.writerows(people())
+        target = HERE / "people.parquet"
+        duckdb.sql(f"COPY (FROM read_csv('{path}')) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The arguments of a request, read and checked when it is made or read back: texts, keys, ascending numbers.
+
+Whatever is too many, too long, of the wrong type or out of order is `InvalidRequest`, before any table is known.
+
+>>> ascending([0, 0.5, 1], "edges", least=2)
+(Fraction(0, 1), Fraction(1, 2), Fraction(1, 1))
+>>> distinct(["CA", "NY", "CA"])
+Traceback (most recent call last):
+...
+counterpoint.errors.InvalidRequest: keys are distinct, at least one and at most 10000
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.numbers.exact import exact
+from counterpoint.sources.columns import MOST_KEYS, Key, readable
+from counterpoint.sources.where import LONGEST
+
+MOST_POINTS = 1_000
+"""The most edges or candidates of one request."""
+
+
+def check_texts(**texts: object) -> None:
+    """Check that each is a text that every engine can hold; all but `column` may be None.
+
+    >>> check_texts(column="age", where=None)
+    """
+    for name, text in texts.items():
+        if text is None and name != "column":
+            continue
+        if not isinstance(text, str) or len(text) > LONGEST:
+            raise InvalidRequest(f"{name} must be a text of at most {LONGEST} characters")
+        readable(text)
+
+
+def distinct(keys: Any) -> tuple[Key, ...] | None:
+    """Keys: texts, whole numbers or truth values, all different; None if none were given.
+
+    >>> distinct(["CA", "NY"])
+    ('CA', 'NY')
+    """
+    if keys is None:
+        return None
+    items = listed(keys, "keys")
+    assert items is not None
+    if not all(isinstance(key, bool | int | str) for key in items):
+        raise InvalidRequest("keys are texts, whole numbers or truth values")
+    if not 1 <= len(items) <= MOST_KEYS or len(set(items)) < len(items):
+        raise InvalidRequest(f"keys are distinct, at least one and at most {MOST_KEYS}")
+    for key in items:
+        if isinstance(key, str):
+            readable(key)
+    return items
+
+
+def ascending(points: Any, what: str, least: int) -> tuple[Fraction, ...]:
+    """Numbers, read exactly, each above the one before.
+
+    >>> len(ascending(range(5), "candidates", least=1))
+    5
+    """
+    items = listed(points, what) or ()
+    if not least <= len(items) <= MOST_POINTS:
+        raise InvalidRequest(f"{what} are at least {least} and at most {MOST_POINTS} numbers")
+    try:
+        numbers = tuple(exact(item, f"each of the {what}") for item in items)
+    except InvalidParameter as error:
+        raise InvalidRequest(str(error)) from None
+    if any(a >= b for a, b in pairwise(numbers)):
+        raise InvalidRequest(f"{what} must ascend, each above the one before")
+    return numbers
+
+
+def listed(items: Any, what: str) -> tuple[Any, ...] | None:
+    """The items of whatever can be listed; a text is not meant as a list of letters.
+
+    >>> listed(range(3), "keys")
+    (0, 1, 2)
+    """
+    if items is None or isinstance(items, tuple):
+        return items
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise InvalidRequest(f"{what} must be a list")
+    return tuple(items)

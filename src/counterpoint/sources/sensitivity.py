@@ -1,0 +1,46 @@
+"""How far one unit can move a request: the largest step between the corners of what a row may contribute.
+
+Every request adds up one vector per row, drawn from a public set S; a row that is filtered out, missing or not there
+contributes 0, so 0 is in S. A unit has at most `rows` rows, so it contributes a point of rows * conv(S). Norms are
+convex, so over that polytope (over pairs of its points, for a replacement) they are largest at the corners:
+
+- add or remove one unit: the answer moves by at most rows * max |v| over the corners v;
+- replace one unit by another: by at most rows * max |v - w| over pairs of corners v, w.
+
+A sum over [low, high] has the corners 0, low, high: it moves by rows * max(|low|, |high|), or under replacement by
+rows * (max(0, high) - min(0, low)). A histogram has the corners 0, e1, e2, ...: L1 rows and squared L2 rows^2, or
+2 rows and 2 rows^2.
+
+>>> moves([(-2,), (5,)], rows=3, neighbours="add-or-remove")
+Moves(l1=15, squared=225, each=15)
+>>> moves([(-2,), (5,)], rows=3, neighbours="replace")
+Moves(l1=21, squared=441, each=21)
+>>> moves([(1, 0), (0, 1)], rows=3, neighbours="replace")
+Moves(l1=6, squared=18, each=3)
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+Corner = tuple[int, ...]
+
+
+class Moves(NamedTuple):
+    """How far an answer can move between neighbours: in the L1 norm, in the squared L2 norm, in each coordinate."""
+
+    l1: int
+    squared: int
+    each: int
+
+
+def moves(corners: Sequence[Corner], rows: int, neighbours: str) -> Moves:
+    """The bounds of the theorem above, from the corners other than 0."""
+    steps = list(corners)
+    if neighbours == "replace":
+        steps += [tuple(a - b for a, b in zip(v, w, strict=True)) for v, w in combinations(corners, 2)]
+    return Moves(
+        l1=rows * max(sum(map(abs, step)) for step in steps),
+        squared=rows * rows * max(sum(x * x for x in step) for step in steps),
+        each=rows * max(max(map(abs, step)) for step in steps),
+    )

@@ -1,0 +1,223 @@
+"""A table: rows that stand still, asked in public requests, answered in secret integers.
+
+`Table(data, unit=..., rows_per_unit=..., columns=...)` binds the data once: columns are brought into stored form,
+units are cut to `rows_per_unit` rows, and the rest happens on that copy. Two tables are neighbours if they differ by
+one unit's rows, added or removed (or replaced, with `neighbours="replace"`); since the cut looks at one unit's rows at
+a time, neighbouring data gives neighbouring stored rows, and `sensitivity` says how far a request can move.
+
+>>> import duckdb
+>>> from counterpoint.sources.columns import number
+>>> from counterpoint.sources.requests import count
+>>> from counterpoint.sources.table import Table
+>>> rows = duckdb.sql("SELECT * FROM (VALUES (1, 41, 'CA'), (2, 17, 'NY')) AS people(id, age, state)")
+>>> people = Table(rows, unit="id", columns={"age": number(0, 120)})
+>>> adults = people.prepare(count(where="age >= 18 AND state = 'CA'"))
+>>> adults.sensitivity, people.resolve(people.pin(), adults)
+(1, Secret(...))
+"""
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple
+
+from counterpoint.encoding import Plain, decode, digest, encode
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.secret import Secret
+from counterpoint.sources import loading
+from counterpoint.sources.columns import Column
+from counterpoint.sources.conditions import AllOf, Condition, OneOf
+from counterpoint.sources.declaration import Declaration, Named
+from counterpoint.sources.embedded import Embedded, Offer
+from counterpoint.sources.emitter import statement, tally
+from counterpoint.sources.plans import Plan
+from counterpoint.sources.requests import REQUESTS, Request, sensitivities
+from counterpoint.sources.sensitivity import Moves
+from counterpoint.sources.source import Prepared, Source
+
+_REMEMBERED = 1024
+
+
+class _Compiled(NamedTuple):
+    request: Request
+    plan: Plan
+    prepared: Prepared
+    sql: str
+
+
+class _Bound(NamedTuple):
+    """What a table and its parts share."""
+
+    declared: Declaration
+    engine: Embedded
+    pin: str
+    key: str
+
+
+class Table(Source):
+    """Rows of declared columns, each row belonging to a unit whose privacy is kept.
+
+    `unit` names the column that tells units apart (None: every row is its own unit); of each at most `rows_per_unit`
+    rows are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`). `key`, 32 secret
+    bytes or so, makes the pin a fingerprint of the content that survives a restart; without it every binding gets a
+    random pin (an unkeyed fingerprint, being public, would tell neighbours apart), and the cut is keyed by the
+    declaration, so that it is the same every time.
+    """
+
+    __slots__ = ("_bound", "_compiled", "_reach", "_rows", "_within")
+
+    def __init__(
+        self,
+        data: object,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        columns: Mapping[str, Column] | None = None,
+        neighbours: str = "add-or-remove",
+        *,
+        key: bytes | None = None,
+    ) -> None:
+        offer = Offer(data)
+        named = _named(offer.kinds, columns or {})
+        if unit is not None and unit not in offer.kinds:
+            raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {', '.join(offer.kinds)}")
+        bound = _bind(offer, Declaration(unit, rows_per_unit, neighbours, named), key)
+        self._look(bound, "bound", None, {})
+
+    def _look(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
+        self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
+        # keyed by the request's canonical bytes: as values, 1 and True would be one key
+        self._compiled = lru_cache(_REMEMBERED)(self._compile)
+
+    def _narrowed(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
+        table = Table.__new__(Table)
+        table._look(self._bound, rows, within, reach)
+        return table
+
+    def __repr__(self) -> str:
+        declared = self.declaration
+        names = ", ".join(named.name for named in declared.columns)
+        return f"Table({names}; unit={declared.unit!r}, rows_per_unit={declared.rows_per_unit})"
+
+    @property
+    def declaration(self) -> Declaration:
+        """Everything public about the table."""
+        return self._bound.declared
+
+    def describe(self) -> str:
+        """What was declared, in words; nothing here was read off the rows."""
+        return self.declaration.describe()
+
+    @property
+    def relation(self) -> Relation:
+        """Every ask may differ, by its own sensitivity; there are no updates."""
+        return Steps(updates=0)
+
+    def pin(self) -> str:
+        """The version of the data and its declaration."""
+        return self._bound.pin
+
+    def prepare(self, request: object) -> Prepared:
+        """The request with its public facts, or `InvalidRequest`; no data is touched."""
+        return self._compiled(_canonical(request)).prepared
+
+    def sensitivities(self, request: object) -> Moves:
+        """How far the answer can move between neighbours: L1, squared L2, and in each single coordinate."""
+        return sensitivities(self.declaration, self._compiled(_canonical(request)).plan)
+
+    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+        """The private integers of a prepared request, on the data that was pinned."""
+        if pin != self.pin():
+            raise InvalidRequest("the data is not the version that was pinned")
+        compiled = self._compiled(_canonical(prepared.request))
+        if prepared != compiled.prepared:
+            raise InvalidRequest("the request was prepared for a table with another declaration")
+        found = tally(compiled.plan, self._bound.engine.run(compiled.sql))
+        return Secret(compiled.request.read(self.declaration, found))
+
+    def part(self, by: str, key: Plain) -> "Table":
+        """The rows in which column `by` has this value, which need not occur; if `by` is a category, one of its keys.
+
+        The declaration stays the same: a unit has at most as many rows in a part as in the whole.
+        """
+        column = self.declaration.column(by)
+        value = column.key(key)
+        if column.known_keys is not None and value not in column.known_keys:
+            raise InvalidRequest(f"{str(key)[:40]!r} is not a key of {by}, which is {column.said()}")
+        here = OneOf(self.declaration.find(by), (value,))
+        within = here if self._within is None else AllOf((self._within, here))
+        return self._narrowed(self._rows, within, self._reach)
+
+    def reach(self, by: str) -> int:
+        """In how many parts by this column two neighbouring tables may differ.
+
+        A unit's rows have at most `rows_per_unit` values (one, if the column is the unit itself); a unit and its
+        replacement may be in different parts.
+        """
+        self.declaration.find(by)
+        own = 1 if by == self.declaration.unit else self.declaration.rows_per_unit
+        return min(own, self._reach.get(by, own)) * (2 if self.declaration.neighbours == "replace" else 1)
+
+    def spread(self, by: str, k: int) -> "Table":
+        """The same table with each unit cut to the rows of at most k values of `by`, chosen by a keyed hash.
+
+        Like the cut at binding it looks at one unit's rows at a time, so neighbours stay neighbours. Rows in which
+        `by` is missing are in no part and are left out.
+        """
+        k, column = whole(k, 1, "k"), self.declaration.find(by)
+        if self._within is not None:
+            raise InvalidRequest("spread a whole table, not a part of it")
+        if k >= self.declaration.rows_per_unit or by == self.declaration.unit:
+            return self
+        rows = f"{self._rows}_{column}_{k}"
+        self._bound.engine.create(rows, loading.spread(self.declaration, column, k, self._rows, self._bound.key))
+        return self._narrowed(rows, None, {**self._reach, by: min(k, self._reach.get(by, k))})
+
+    def _compile(self, canonical: bytes) -> _Compiled:
+        request = decode(canonical, Request)  # type: ignore[type-abstract]  # a family is read by its tags
+        plan = request.plan(self.declaration)
+        sql = statement(plan, self._rows, self._within)
+        return _Compiled(request, plan, request.prepare(self.declaration, plan), sql)
+
+
+def _canonical(request: object) -> bytes:
+    if type(request) not in REQUESTS:
+        names = "count, count_distinct, sum, mean, histogram and ranks"
+        raise InvalidRequest(f"a table answers {names}, not a {type(request).__name__}")
+    return encode(request)
+
+
+def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:
+    """The columns in the order of the schema, as they were declared or, failing that, as their type has them."""
+    for name, column in columns.items():
+        if name not in kinds:
+            raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
+        if not isinstance(column, Column):
+            raise InvalidParameter(f"{name} must be declared as number, category, text or boolean, not {column!r}")
+    found = ((name, columns.get(name, loading.undeclared(kind))) for name, kind in kinds.items())
+    return tuple(Named(name, column, name in columns) for name, column in found if column is not None)
+
+
+def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
+    """Read, cut and fingerprint the data."""
+    if key is not None and len(key) < 16:
+        raise InvalidParameter("key must be at least 16 secret bytes")
+    facts = digest(declared)
+    order = facts if key is None else hmac.digest(key, b"order" + facts, sha256)
+    load = loading.load(declared, offer.kinds, "given")
+    if declared.unit is None:
+        engine = offer.take(load, "bound")
+    else:
+        engine = offer.take(load, "loaded")
+        engine.create("bound", loading.capped(declared, "loaded", order.hex()))
+        engine.run("DROP TABLE loaded")
+    if key is None:
+        pin = hmac.digest(secrets.token_bytes(32), facts, sha256)
+    else:
+        seal = hmac.digest(key, b"content" + facts, sha256)
+        sums = engine.run(loading.fingerprint(declared, "bound", seal.hex()))[0]
+        pin = hmac.digest(key, repr(sums).encode() + facts, sha256)
+    return _Bound(declared, engine, pin.hex(), order.hex())

@@ -1,0 +1,68 @@
+"""One emitter, several dialects: the same tree, only generated names, integers and literals."""
+
+import subprocess
+import sys
+
+import duckdb
+import pytest
+import sqlglot
+from hypothesis import given, settings
+from sqlglot import exp
+from tests.sources import people
+
+from counterpoint.sources.conditions import Not, OneOf
+from counterpoint.sources.emitter import WIDE, statement, tally
+from counterpoint.sources.plans import ByThreshold, Plan, Rows, Total
+
+SOURCE = people.table({})
+
+
+@settings(max_examples=60, deadline=None)
+@given(people.questions)
+def test_every_dialect_parses_and_names_nothing_but_stored_columns(request_):
+    plan = request_.plan(SOURCE.declaration)
+    names = {f"c{i}" for i in range(len(SOURCE.declaration.columns))} | {"u"}
+    for dialect in WIDE:
+        trees = sqlglot.parse(statement(plan, "bound", dialect=dialect), read=dialect)
+        assert len(trees) == 1 and isinstance(trees[0], exp.Select)
+        assert {column.name for column in trees[0].find_all(exp.Column)} <= names | {"n"}
+        assert {table.name for table in trees[0].find_all(exp.Table)} == {"bound"}
+        assert not list(trees[0].find_all(exp.Div, exp.Anonymous))
+
+
+@pytest.mark.parametrize("text", ["it's", "\\", "\\'", "'; DROP TABLE bound; --", "é😀", '"', "%_", "\n", "$1 ? :x"])
+def test_a_text_literal_means_itself_in_every_dialect(text):
+    plan = Plan(Rows(), ((1,),), OneOf(0, (text,)))
+    for dialect in WIDE:
+        tree = sqlglot.parse_one(statement(plan, "bound", dialect=dialect), read=dialect)
+        assert [found.this for found in tree.find_all(exp.Literal) if found.is_string] == [text]
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE bound (c0 VARCHAR)")
+    connection.execute("INSERT INTO bound VALUES (?), ('other'), (NULL)", [text])
+    assert tally(plan, connection.execute(statement(plan, "bound")).fetchall()) == (1,)
+    negated = Plan(Rows(), ((1,),), Not(OneOf(0, (text,))))
+    assert tally(negated, connection.execute(statement(negated, "bound")).fetchall()) == (2,)
+
+
+def test_sums_are_wide_in_every_dialect():
+    plan = Plan(Total(0), ((1,),), None)
+    assert statement(plan, "t", dialect="spark") == "SELECT COALESCE(SUM(CAST(c0 AS DECIMAL(38, 0))), 0) FROM t"
+    assert statement(plan, "t", dialect="duckdb") == "SELECT COALESCE(SUM(c0), 0) FROM t"
+
+
+def test_many_thresholds_are_one_pass_and_a_shallow_tree():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE bound AS SELECT i - 5 AS c0 FROM range(1010) AS r(i) UNION ALL SELECT NULL")
+    for span in (2**17, 2**17 + 1):
+        plan = Plan(Rows(), ((1,) * 1000,), None, ByThreshold(0, tuple(range(1000)), span), 1000)
+        sql = statement(plan, "bound")
+        assert sql.count("bound") == 1 and sql.count("CASE") == 1000
+        found = tally(plan, connection.execute(sql).fetchall())
+        assert found == (5, *[1] * 999, 6) and sum(found) == 1010
+
+
+def test_importing_tables_loads_neither_engine_nor_parser():
+    heavy = {"duckdb", "sqlglot", "pyarrow", "pandas"}
+    code = f"import sys, counterpoint.sources.table; print(sorted({heavy} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

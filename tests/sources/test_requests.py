@@ -1,0 +1,172 @@
+"""Requests are closed, checked and stored as values; their sensitivities are what enumeration finds."""
+
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.sources import people
+
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import CounterpointError, InvalidRequest
+from counterpoint.sources import requests
+from counterpoint.sources.requests import Averaged, Request
+from counterpoint.sources.sensitivity import moves
+
+
+@given(people.questions)
+def test_a_request_reads_back_as_what_it_was(request_):
+    assert encode(decode(encode(request_), Request)) == encode(request_)
+    assert decode(encode(request_), Request) == request_
+
+
+@given(people.questions)
+def test_a_prepared_request_reads_back_as_what_it_was(request_):
+    prepared = SOURCE.prepare(request_)
+    assert decode(encode(prepared), type(prepared)) == prepared
+
+
+SOURCE = people.table({})
+
+
+def farthest(points, rows, neighbours):
+    """The largest moves over every way in which a unit's rows can contribute, by enumeration."""
+    zero = tuple(0 for _ in points[0])
+    sums = {
+        tuple(map(sum, zip(*chosen, strict=True))) for chosen in combinations_with_replacement([zero, *points], rows)
+    }
+    pairs = product(sums, sums) if neighbours == "replace" else ((zero, other) for other in sums)
+    steps = [tuple(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in pairs]
+    return max(map(sum, steps)), max(sum(x * x for x in step) for step in steps), max(map(max, steps))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 3).flatmap(
+        lambda width: st.lists(st.tuples(*[st.integers(-4, 4)] * width), min_size=1, max_size=4).filter(
+            lambda points: any(map(any, points))
+        )
+    ),
+    st.integers(1, 3),
+    st.sampled_from(["add-or-remove", "replace"]),
+)
+def test_the_corners_of_a_row_say_how_far_a_unit_can_move_an_answer(points, rows, neighbours):
+    assert tuple(moves(points, rows, neighbours)) == farthest(points, rows, neighbours)
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_each_kind_of_request_has_the_sensitivities_that_enumeration_over_its_rows_finds(neighbours, rows):
+    source = people.table({}, rows, neighbours)
+    incomes = range(-8, 13)  # [-2, 3] in quarters
+    ends = (-8, 12)
+    contributions = {
+        requests.count(): [(1,)],
+        requests.sum("income"): [(x,) for x in incomes],
+        requests.sum("income", by="vip"): [point for x in ends for point in ((x, 0), (0, x))],
+        requests.mean("income"): [(2 * x - 4, 20) for x in incomes],
+        requests.histogram("state"): [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
+        requests.histogram("income", edges=[0, 3]): [(1,)],
+        requests.ranks("income", [0, 1, 2]): [(1, 1, 1), (0, 1, 1), (0, 0, 1)],
+    }
+    for request, points in contributions.items():
+        prepared = source.prepare(request)
+        stated = (prepared.sensitivity, prepared.squared, source.sensitivities(request).each)
+        assert stated == farthest(points, rows, neighbours), request
+    assert source.prepare(requests.count_distinct()).sensitivity == 1
+
+
+def test_answers_come_back_in_the_users_units():
+    assert SOURCE.prepare(requests.sum("income")).in_units(10) == Fraction(5, 2)
+    assert SOURCE.prepare(requests.count()).in_units(10) == 10
+    assert SOURCE.prepare(requests.histogram("state")).in_units((1, 2, 3)) == (1, 2, 3)
+
+
+@given(st.lists(st.integers(-8, 12), min_size=1, max_size=6))
+def test_a_mean_without_noise_is_the_mean(steps):
+    prepared = SOURCE.prepare(requests.mean("income"))
+    assert isinstance(prepared, Averaged) and prepared.width == 2
+    answer = (sum(2 * x - 4 for x in steps), 20 * len(steps))
+    assert prepared.in_units(answer) == Fraction(sum(steps), 4 * len(steps))
+
+
+def test_a_mean_of_a_noisy_count_that_is_not_positive_is_none_and_else_it_is_within_the_bounds():
+    prepared = SOURCE.prepare(requests.mean("income"))
+    assert prepared.in_units((100, 0)) is None and prepared.in_units((100, -5)) is None
+    assert prepared.in_units((10**6, 1)) == 3 and prepared.in_units((-(10**6), 1)) == -2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: requests.count(where=5),
+        lambda: requests.count(where="x" * 10_001),
+        lambda: requests.count(where="\ud800"),
+        lambda: requests.sum(None),
+        lambda: requests.sum(3),
+        lambda: requests.sum("x", keys=["a"]),
+        lambda: requests.sum("x", by="s", keys="abc"),
+        lambda: requests.histogram("x", keys=[]),
+        lambda: requests.histogram("x", keys=["a", "a"]),
+        lambda: requests.histogram("x", keys=[1.5]),
+        lambda: requests.histogram("x", keys=[None]),
+        lambda: requests.histogram("x", keys=[["a"]]),
+        lambda: requests.histogram("x", keys=["a\0"]),
+        lambda: requests.histogram("x", keys=range(10_001)),
+        lambda: requests.histogram("x", keys=["a"], edges=[1, 2]),
+        lambda: requests.histogram("x", edges=[1]),
+        lambda: requests.histogram("x", edges=[1, 1]),
+        lambda: requests.histogram("x", edges=[2, 1]),
+        lambda: requests.histogram("x", edges=[1, float("nan")]),
+        lambda: requests.histogram("x", edges=[1, float("inf")]),
+        lambda: requests.histogram("x", edges=7),
+        lambda: requests.ranks("x", []),
+        lambda: requests.ranks("x", ["a"]),
+        lambda: requests.ranks("x", range(1_001)),
+        lambda: requests.ranks("x", None),
+    ],
+)
+def test_a_malformed_request_is_refused_when_it_is_made(make):
+    with pytest.raises(InvalidRequest):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("request_", "hint"),
+    [
+        (requests.sum("age"), "declare columns={'age': number(low, high, step)}"),
+        (requests.sum("state"), "only a number with declared bounds"),
+        (requests.sum("incme"), "did you mean 'income'"),
+        (requests.mean("vip"), "only a number"),
+        (requests.ranks("zip", [1]), "only a number"),
+        (requests.histogram("age", edges=[0, 1]), "declare columns"),
+        (requests.histogram("zip"), "give keys=[...]"),
+        (requests.histogram("zip", keys=[1]), "is not a value of this column, which is a text"),
+        (requests.histogram("vip", keys=[1]), "is not a value of this column"),
+        (requests.histogram("age", keys=["x"]), "is not a value of this column"),
+        (requests.histogram("age", keys=[True]), "is not a value of this column"),
+        (requests.histogram("age", keys=[2**70]), "is not a value of this column"),
+        (requests.sum("income", by="zip"), "the keys of zip are not declared"),
+        (requests.count("nope = 1"), "no column 'nope'"),
+    ],
+)
+def test_a_request_that_does_not_fit_the_declaration_is_refused_with_a_hint(request_, hint):
+    with pytest.raises(InvalidRequest) as refused:
+        SOURCE.prepare(request_)
+    assert hint in str(refused.value)
+
+
+def test_a_stored_request_is_checked_again_when_it_is_read_back():
+    good = encode(requests.histogram("age", edges=[1, 2]))
+    with pytest.raises(CounterpointError):
+        decode(good.replace(b'"2/1"', b'"1/1"'), Request)
+    with pytest.raises(CounterpointError):
+        decode(b'{"type":"Count/1","where":7}', Request)
+
+
+def test_true_and_one_are_different_keys_however_often_they_are_asked():
+    source = people.table({})
+    source.prepare(requests.histogram("vip", keys=[True]))
+    with pytest.raises(InvalidRequest):
+        source.prepare(requests.histogram("vip", keys=[1]))
