@@ -71,8 +71,11 @@ _ROOMS = {
     "randomness.seeded": ("SeededCoins",),
     "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
     "session.session": ("Handle", "Partition", "Quote", "Session"),
+    "sources.columns": ("boolean", "category", "number", "text"),
+    "sources.requests": ("count", "count_distinct", "histogram", "mean", "ranks", "sum"),
     "sources.source": ("Source",),
     "sources.stream": ("Stream", "total"),
+    "sources.table": ("Table",),
 }
 _HOMES = {name: f"counterpoint.{room}" for room, names in _ROOMS.items() for name in names}
 
@@ -235,6 +238,29 @@ if TYPE_CHECKING:
     from counterpoint.session.session import (
         Session as Session,
     )
+    from counterpoint.sources.columns import boolean as boolean
+    from counterpoint.sources.columns import category as category
+    from counterpoint.sources.columns import number as number
+    from counterpoint.sources.columns import text as text
+    from counterpoint.sources.requests import (
+        count as count,
+    )
+    from counterpoint.sources.requests import (
+        count_distinct as count_distinct,
+    )
+    from counterpoint.sources.requests import (
+        histogram as histogram,
+    )
+    from counterpoint.sources.requests import (
+        mean as mean,
+    )
+    from counterpoint.sources.requests import (
+        ranks as ranks,
+    )
+    from counterpoint.sources.requests import (
+        sum as sum,
+    )
     from counterpoint.sources.source import Source as Source
     from counterpoint.sources.stream import Stream as Stream
     from counterpoint.sources.stream import total as total
+    from counterpoint.sources.table import Table as Table

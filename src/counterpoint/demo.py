@@ -1,123 +1,136 @@
-"""The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a certificate, a proof.
+"""The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a stream, a proof.
 
-It runs on made-up data in memory and grows with the library.
+It runs on made-up data in memory, with DuckDB embedded, and grows with the library.
 
 >>> from rich.console import Console
 >>> import io
 >>> tell(seed=1, console=Console(file=io.StringIO()))
 """
 
+import os
+from collections.abc import Callable
 from fractions import Fraction
 
 from rich.console import Console
 from rich.panel import Panel
-from rich.table import Table
+from rich.table import Table as Grid
 
 from counterpoint.composition import compose
-from counterpoint.composition.filters import Filter
-from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.encoding import digest
+from counterpoint.errors import BudgetExceeded
+from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.losses import ApproxDP, PureDP
-from counterpoint.privacy.messages import Ask, To
-from counterpoint.privacy.relations import every_step
+from counterpoint.privacy.messages import Ask
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.secure import SecureCoins
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.session.session import Session
+from counterpoint.sources.requests import count
+from counterpoint.sources.stream import Stream
+from counterpoint.sources.table import Table
 
-PATIENTS = {"Aspen": 1204, "Birch": 87, "Cedar": 2511}
-"""Made-up: how many patients each clinic has. A neighbour of this data has one patient more or less."""
+MADE_UP = """
+    SELECT i AS person_id, (i * 7919) % 90 AS age,
+        CASE WHEN i % 40 < 25 THEN 'CA' WHEN i % 40 < 39 THEN 'NY' ELSE 'WY' END AS state
+    FROM range(10000) AS people(i)
+"""
+"""Ten thousand people who do not exist."""
 
 
-class Story:
-    """One telling: where it is shown, and the composition that it talks to."""
+class Seeds:
+    """Where the noise of the story comes from: the operating system, or for a repeatable story a counter."""
 
-    def __init__(self, console: Console, coins: Coins) -> None:
-        self.console = console
-        self.coins = coins
-        self.composition = Concurrent(Filter(ApproxDP(1, 1e-6)), every_step())
-        self.state: State = self.composition.start(coins)
+    def __init__(self, seed: int | None) -> None:
+        self._seed = seed
+        self._used = 0
 
-    def say(self, text: str) -> None:
-        """A line of the story."""
-        self.console.print(text, highlight=False, soft_wrap=True)
-
-    def send(self, message: Ask) -> Answer:
-        """One message to the composition."""
-        state, answer = self.composition.step(self.state, message, self.coins)
-        assert state is not None  # this rule never halts
-        self.state = state
-        return answer
-
-    def launch(self, mechanism: Mechanism) -> int:
-        """Launch a mechanism and show what it cost."""
-        child = self.send(Ask(Launch(mechanism)))
-        assert isinstance(child, int)
-        lost = self.composition.loss(self.state)
-        name, cost = type(mechanism).__name__, mechanism.claim.loss
-        self.say(f"   [green]launched[/] {name} at {cost!r}, {lost!r} so far")
-        return child
+    def __call__(self) -> bytes:
+        """The next seed."""
+        self._used += 1
+        return os.urandom(32) if self._seed is None else digest(self._seed, self._used)
 
 
 def tell(seed: int | None = None, console: Console | None = None) -> None:
     """Tell the story, with secure noise unless a seed is given."""
     console = console or Console()
-    story = Story(console, SecureCoins() if seed is None else SeededCoins(seed))
+    seeds = Seeds(seed)
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, soft_wrap=True)
+
     console.print(Panel("[bold]Counterpoint[/]: ask, interleave, and know what was lost", expand=False))
-    _ask(story)
-    _refuse(story)
-    _explain(story)
-    _prove(story)
+    session = _ask(console, say, seeds)
+    _refuse(say, session)
+    _explain(console, say, session)
+    _count(say, seeds)
+    _prove(console, say)
 
 
-def _ask(story: Story) -> None:
-    story.say("\n[bold]1. A custodian sets a budget.[/] Three clinics, how many patients is secret.")
-    story.say("   All analysis together must stay within ApproxDP(1, 1e-6).")
-    story.say("   An analyst launches two mechanisms and pays for them now:")
-    counts = story.launch(Laplace("0.4", asks=4))
-    totals = story.launch(Gaussian("0.005", asks=2))
-    story.say("\n[bold]2. She asks, going back and forth between them.[/] Asking costs nothing more.")
-    table = Table("to", "question", "noisy answer")
-    for clinic, patients in PATIENTS.items():
-        answer = story.send(Ask(To(counts), private=patients))
-        table.add_row("Laplace", f"patients at {clinic}", str(answer))
-        if clinic == "Birch":
-            total = story.send(Ask(To(totals), private=sum(PATIENTS.values())))
-            table.add_row("Gaussian", "patients at all three", str(total))
-    story.console.print(table)
+def _ask(console: Console, say: Callable[[str], None], seeds: Seeds) -> Session:
+    import duckdb  # noqa: PLC0415 - only the story needs to make up data
+
+    say("\n[bold]1. A custodian has a table and sets a budget.[/] Each person is a unit of privacy;")
+    say("   all analysis together must stay within ApproxDP(1, 1e-6).")
+    people = Table(duckdb.connect().sql(MADE_UP), unit="person_id")
+    session = Session(people, within=ApproxDP(1, 1e-6), ledger=MemoryLedger(seeds))
+    say("   An analyst launches two mechanisms and pays for them now:")
+    svt = session.launch(SparseVector(epsilon="0.3", threshold=1000, hits=3))
+    say(f"   [green]launched[/] a sparse vector at {svt.mechanism.claim.loss!r}; lost so far: {session.loss!r}")
+    noisy = session.launch(Laplace(epsilon="0.1", asks=4))
+    say(f"   [green]launched[/] Laplace noise at {noisy.mechanism.claim.loss!r}; lost so far: {session.loss!r}")
+    say("\n[bold]2. She asks, going back and forth between them.[/] Asking costs nothing more.")
+    grid = Grid("state", "more than 1,000 people? (sparse vector)", "how many? (Laplace)")
+    for state in ("CA", "NY", "WY"):
+        request = count(where=f"state = '{state}'")
+        many = svt.ask(request)
+        grid.add_row(state, "yes" if many else "no", str(noisy.ask(request)) if many else "not asked")
+    console.print(grid)
+    return session
 
 
-def _refuse(story: Story) -> None:
-    story.say("[bold]3. A launch that does not fit is refused,[/] which costs nothing and harms nothing:")
-    refused = story.send(Ask(Launch(Laplace("0.9"))))
-    assert isinstance(refused, Refused)
-    story.say(f"  [red]{refused.error}[/]: {refused.reason}")
-    child = story.send(Ask(To(0), private=PATIENTS["Aspen"]))
-    story.say(f"   The mechanisms launched before go on answering: Aspen again, {child}.")
+def _refuse(say: Callable[[str], None], session: Session) -> None:
+    say("[bold]3. A launch that does not fit is refused,[/] which costs nothing and harms nothing:")
+    try:
+        session.launch(Laplace("0.9"))
+    except BudgetExceeded as refusal:
+        say(f"   [red]BudgetExceeded[/]: {refusal}")
+    again = session.handles[1].ask(count(where="age < 18"))
+    say(f"   What was launched before goes on answering: {again} people are under 18, or about that.")
 
 
-def _explain(story: Story) -> None:
-    story.say("\n[bold]4. What was promised, and why?[/] The certificate says:")
-    story.console.print(Panel(str(story.composition.claim.certificate), expand=False))
-    fixed = compose.optimal([PureDP("0.1")] * 100)
-    epsilon = fixed.epsilon_at(1e-6)
-    story.say("   (That is for losses chosen as she goes. Were they fixed in advance, composition would be")
-    story.say(f"   optimal: 100 x PureDP(0.1) is epsilon = {epsilon:.4f} at delta = 1e-6.)")
+def _explain(console: Console, say: Callable[[str], None], session: Session) -> None:
+    say("\n[bold]4. What was lost, and why is that so?[/] The certificate says:")
+    console.print(Panel(str(session.certificate()), expand=False))
+    epsilon = compose.optimal([PureDP("0.1")] * 100).epsilon_at(1e-6)
+    say("   (That is for losses chosen as she goes. Were they fixed in advance, composition would be")
+    say(f"   optimal: 100 x PureDP(0.1) is epsilon = {epsilon:.4f} at delta = 1e-6.)")
 
 
-def _prove(story: Story) -> None:
-    story.say("\n[bold]5. And is it true?[/] The same code runs on coins that try every outcome:")
+def _count(say: Callable[[str], None], seeds: Seeds) -> None:
+    say("\n[bold]5. Data that keeps arriving[/] is counted for ever by one mechanism, paid for once:")
+    visits = Stream(bound=1)
+    live = Session(visits, within=PureDP(1), ledger=MemoryLedger(seeds))
+    counter = live.launch(Counter(epsilon="0.5"))
+    for day in (1, 2, 3):
+        visits.extend([1] * (1000 * day))
+        say(f"   after day {day}: about {counter.ask()} visits, {live.loss!r} lost")
+
+
+def _prove(console: Console, say: Callable[[str], None]) -> None:
+    say("\n[bold]6. And is it true?[/] The same code runs on coins that try every outcome:")
     mechanism = RandomizedResponse(1, "0.01")
     laws = [dict(EnumeratedCoins().law(_response, mechanism, bit)) for bit in (0, 1)]
-    table = Table("answer (exposed, bit)", "if the bit is 0", "if the bit is 1")
+    grid = Grid("answer (exposed, bit)", "if the bit is 0", "if the bit is 1")
     for answer in sorted(laws[0].keys() | laws[1].keys()):
-        table.add_row(str(answer), *(f"{float(law.get(answer, Fraction(0))):.6f}" for law in laws))
-    story.console.print(table)
+        grid.add_row(str(answer), *(f"{float(law.get(answer, Fraction(0))):.6f}" for law in laws))
+    console.print(grid)
     e = Fraction("2.71828182845904523536028748")
     delta = sum(max(p - e * laws[1].get(answer, Fraction(0)), Fraction(0)) for answer, p in laws[0].items())
-    story.say(f"   Exact delta at epsilon = 1: {float(delta):.6f}; claimed: {mechanism.claim.loss!r}.")
+    say(f"   Exact delta at epsilon = 1: {float(delta):.6f}; claimed: {mechanism.claim.loss!r}.")
 
 
 def _response(mechanism: RandomizedResponse, bit: int, coins: Coins) -> Answer:
