@@ -37,6 +37,8 @@ def exact(value: object, what: str = "the value") -> Fraction:
     """
     if isinstance(value, Fraction):
         return _in_range(value, what)
+    if type(value) is int:  # a truth value has another type
+        return _in_range(Fraction(value), what)
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         raise InvalidParameter(f"{what} must be a number, but a truth value was given")
     if isinstance(value, SupportsIndex):
@@ -120,6 +122,8 @@ def whole(value: object, low: int, what: str) -> int:
     >>> whole(3, 1, "asks")
     3
     """
+    if type(value) is int and low <= value <= _SCALE:
+        return value
     number = at_least(value, low, what)
     if number.denominator != 1:
         raise InvalidParameter(f"{what} must be a whole number, but {spell(number)} was given")

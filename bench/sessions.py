@@ -1,0 +1,83 @@
+"""A session's asks beside the plain query, and beside opendp's interleaved children."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench.table import Row, side_by_side
+from counterpoint.mechanisms.additive import Laplace
+from counterpoint.privacy.losses import PureDP
+from counterpoint.session.session import Session
+from counterpoint.sources.columns import category, number
+from counterpoint.sources.requests import sum as sum_of
+from counterpoint.sources.stream import Stream, total
+from counterpoint.sources.table import Table
+
+ROWS = 10**7
+KEYS = [f"k{n}" for n in range(20)]
+ASKS = 500
+
+
+def rows() -> Iterator[Row]:
+    yield Row("a private group-by sum, 10^7 rows", *side_by_side(*group_by()), "the same query in DuckDB", at_most=1.3)
+    yield Row(f"{2 * ASKS} asks of two interleaved mechanisms", *side_by_side(*interleaved()), "opendp's children")
+
+
+def group_by() -> tuple[Callable[[], object], Callable[[], object]]:
+    """Twenty sums over ten million rows: through a session, and in the same engine by hand."""
+    import duckdb
+
+    connection = duckdb.connect()
+    made_up = (
+        f"SELECT 'k' || (i * 7 % {len(KEYS)}) AS key, (i * 7919 % 1000)::BIGINT AS amount FROM range({ROWS}) AS t(i)"
+    )
+    connection.execute(f"CREATE TABLE plain AS {made_up}")
+    table = Table(connection.sql("FROM plain"), columns={"key": category(KEYS), "amount": number(0, 1000)})
+    noisy = Session(table, within=PureDP(1)).launch(Laplace(1, asks=1000))
+    request = sum_of("amount", by="key")
+    return (
+        lambda: noisy.ask(request),
+        lambda: connection.sql("SELECT key, sum(amount) FROM plain GROUP BY key").fetchall(),
+    )
+
+
+def interleaved() -> tuple[Callable[[], object], Callable[[], object]]:
+    """Two mechanisms asked in turn, with next to nothing to compute: what is left is the engine."""
+    stream = Stream(bound=1)
+    stream.extend([1] * 100)
+    session = Session(stream, within=PureDP(10**6))
+    many = 20 * ASKS
+    first, second = session.launch(Laplace(1, asks=many)), session.launch(Laplace(1, asks=many))
+    request = total()
+
+    def ours() -> None:
+        for _ in range(ASKS):
+            first.ask(request)
+            second.ask(request)
+
+    return ours, opendp_interleaved()
+
+
+def opendp_interleaved() -> Callable[[], object]:
+    """Two adaptive compositions launched in a fully adaptive one, each asked in turn for a Laplace answer."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain, metric, measure = dp.atom_domain(T="i32"), dp.absolute_distance(T="i32"), dp.max_divergence()
+    outer: Any = dp.c.make_fully_adaptive_composition(domain, metric, measure)(100)
+    noise = dp.m.make_laplace(domain, metric, scale=1000.0)
+
+    def child() -> Any:
+        return outer(
+            dp.c.make_adaptive_composition(
+                input_domain=domain, input_metric=metric, output_measure=measure, d_in=1, d_mids=[0.001] * 20 * ASKS
+            )
+        )
+
+    first, second = child(), child()
+
+    def peer() -> None:
+        for _ in range(ASKS):
+            first(noise)
+            second(noise)
+
+    return peer
