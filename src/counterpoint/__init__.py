@@ -39,10 +39,13 @@ _ROOMS = {
         "TapeMismatch",
     ),
     "mechanisms.additive": ("Gaussian", "Laplace"),
+    "mechanisms.composite": ("Composite", "Context", "Own", "Part"),
     "mechanisms.concurrent": ("Concurrent", "Launch", "Refused"),
     "mechanisms.counters": ("Counter", "PastHorizon"),
+    "mechanisms.guess_and_check": ("Guess", "GuessAndCheck"),
     "mechanisms.interaction": ("Analyst", "View", "interact"),
     "mechanisms.mechanism": ("Mechanism", "State"),
+    "mechanisms.monotone_histogram": ("MonotoneHistogram", "MonotoneQuery", "max_of"),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
@@ -76,6 +79,7 @@ _ROOMS = {
     "sources.source": ("Source",),
     "sources.stream": ("Stream", "total"),
     "sources.table": ("Table",),
+    "verify.two_worlds": ("two_worlds",),
 }
 _HOMES = {name: f"counterpoint.{room}" for room, names in _ROOMS.items() for name in names}
 
@@ -150,16 +154,31 @@ if TYPE_CHECKING:
     )
     from counterpoint.mechanisms.additive import Gaussian as Gaussian
     from counterpoint.mechanisms.additive import Laplace as Laplace
+    from counterpoint.mechanisms.composite import Composite as Composite
+    from counterpoint.mechanisms.composite import Context as Context
+    from counterpoint.mechanisms.composite import Own as Own
+    from counterpoint.mechanisms.composite import Part as Part
     from counterpoint.mechanisms.concurrent import Concurrent as Concurrent
     from counterpoint.mechanisms.concurrent import Launch as Launch
     from counterpoint.mechanisms.concurrent import Refused as Refused
     from counterpoint.mechanisms.counters import Counter as Counter
     from counterpoint.mechanisms.counters import PastHorizon as PastHorizon
+    from counterpoint.mechanisms.guess_and_check import Guess as Guess
+    from counterpoint.mechanisms.guess_and_check import GuessAndCheck as GuessAndCheck
     from counterpoint.mechanisms.interaction import Analyst as Analyst
     from counterpoint.mechanisms.interaction import View as View
     from counterpoint.mechanisms.interaction import interact as interact
     from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
     from counterpoint.mechanisms.mechanism import State as State
+    from counterpoint.mechanisms.monotone_histogram import (
+        MonotoneHistogram as MonotoneHistogram,
+    )
+    from counterpoint.mechanisms.monotone_histogram import (
+        MonotoneQuery as MonotoneQuery,
+    )
+    from counterpoint.mechanisms.monotone_histogram import (
+        max_of as max_of,
+    )
     from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
     from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (
@@ -264,3 +283,4 @@ if TYPE_CHECKING:
     from counterpoint.sources.stream import Stream as Stream
     from counterpoint.sources.stream import total as total
     from counterpoint.sources.table import Table as Table
+    from counterpoint.verify.two_worlds import two_worlds as two_worlds

@@ -141,7 +141,7 @@ class Comparing(Mechanism):
             raise InvalidParameter("the probability must be at least 0 and below 1: noise has no largest value")
         once, each = self.scales
         first = fails * once / (once + each)
-        return _beyond(once, first / 2) + _beyond(each, (fails - first) / whole(asks, 1, "asks"))
+        return laplace_beyond(once, first / 2) + laplace_beyond(each, (fails - first) / whole(asks, 1, "asks"))
 
 
 class SparseVector(Comparing, Value, frozen=True):
@@ -278,7 +278,7 @@ def _best_ratio(moves: int) -> Fraction:
     return Fraction(round(Fraction(root.lower) * 1000), 1000)
 
 
-def _beyond(scale: Fraction, chance: Fraction) -> int:
+def laplace_beyond(scale: Fraction, chance: Fraction) -> int:
     """The least m such that discrete Laplace noise z > m has at most this chance: q^(m+1)/(1+q), q = e^(-1/scale)."""
     p = precision(40)
     tail = -(((-p(1 / scale)).exp() + 1) * chance).log() * scale

@@ -1,0 +1,415 @@
+"""Composites: derived claims, checked launches, taint, no silent roll-back, plain state; two worlds on one tape."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoint.encoding import Tagged, Value, decode, encode
+from counterpoint.errors import (
+    BudgetExceeded,
+    Halted,
+    InvalidParameter,
+    InvalidRequest,
+    NotCovered,
+    RelationMismatch,
+    SecretLeak,
+    TapeMismatch,
+)
+from counterpoint.mechanisms.additive import Gaussian, Laplace
+from counterpoint.mechanisms.composite import Composite, Own, Part
+from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.postprocessing import Failed
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
+from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
+from counterpoint.privacy.messages import Ask, Update
+from counterpoint.privacy.relations import Steps, every_step
+from counterpoint.privacy.secret import Secret, reveal
+from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.verify.two_worlds import two_worlds
+
+
+class Memory(Own, Value, frozen=True):
+    """A public number, a secret one, and several of either kind."""
+
+    public: int = 0
+    secret: Secret = Secret(0)
+    publics: tuple[int, ...] = ()
+    secrets: tuple[Secret, ...] = ()
+
+
+class Inside(Tagged, Value, frozen=True):
+    """A struct that may hold anything."""
+
+    value: object
+
+
+EACH = every_step()
+ONCE, OFTEN, COUNT = (
+    Part("once", PureDP(1), EACH),
+    Part("often", PureDP("0.5"), EACH, sparse=2),
+    Part("count", PureDP(1), Steps(updates=1, bound=1)),
+)
+REACTIONS = {}
+
+
+class Program(Composite, Value, frozen=True):
+    """A composite whose reaction is looked up by name; launches a sparse vector, a Laplace mechanism and a counter."""
+
+    name: str
+
+    @property
+    def structure(self):
+        return ONCE, OFTEN, COUNT
+
+    @property
+    def relation(self):
+        return EACH
+
+    def accepts(self, message):
+        return isinstance(message, Ask | Update)
+
+    def begin(self, context):
+        context.launch("once", SparseVector(1, 10, hits=5))
+        context.launch("often", Laplace("0.5", asks=5))
+        context.launch("count", Counter(1))
+        return Memory()
+
+    def react(self, context, own, message):
+        return REACTIONS[self.name](context, own, message)
+
+
+def reaction(name):
+    def register(function):
+        REACTIONS[name] = function
+        return function
+
+    return register
+
+
+def run(name, *messages, coins=None):
+    program, coins = Program(name), coins or SeededCoins(1)
+    state, answers = program.start(coins), []
+    for message in messages:
+        state, answer = program.step(state, message, coins)
+        answers.append(answer)
+    return state, answers
+
+
+# ------------------------------------------------------------------------------------------------ the claim
+
+
+def structured(*parts):
+    class Structured(Program, frozen=True):
+        @property
+        def structure(self):
+            return parts
+
+    return Structured("none").claim
+
+
+def test_the_claim_is_the_sum_of_the_parts_and_a_sparse_part_counts_k_times():
+    claim = Program("any").claim
+    assert claim.loss == PureDP(3) and claim.relation == EACH
+    for theorem in ("S4 Thm 6.1", "Cor 6.6", "S4 Cor 5.5", "S4 Thm 4.12"):
+        assert claim.certificate.rests_on(theorem)
+
+
+@pytest.mark.parametrize(
+    ("losses", "total"),
+    [
+        ([], PureDP(0)),
+        ([ApproxDP("0.1", "1e-9"), PureDP("0.2")], ApproxDP("0.3", "1e-9")),
+        ([zCDP("0.1"), zCDP("0.2")], zCDP("0.3")),
+        ([RenyiDP(2, "0.1"), RenyiDP(2, "0.2")], RenyiDP(2, "0.3")),
+    ],
+)
+def test_losses_of_one_measure_add(losses, total):
+    assert structured(*(Part(str(i), loss, EACH) for i, loss in enumerate(losses))).loss == total
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [Part("a", zCDP(1), EACH, sparse=1)],
+        [Part("a", ApproxDP(1, "1e-6"), EACH, sparse=1)],
+        [Part("a", RenyiDP(2, 1), EACH), Part("b", RenyiDP(3, 1), EACH)],
+        [Part("a", zCDP(1), EACH), Part("b", PureDP(1), EACH)],
+        [Part("a", GaussianDP(1), EACH)],
+    ],
+)
+def test_what_no_theorem_covers_is_not_claimed(parts):
+    with pytest.raises(NotCovered):
+        _ = structured(*parts).loss
+
+
+def test_two_parts_of_one_name_are_refused():
+    with pytest.raises(InvalidParameter, match="same name"):
+        structured(ONCE, ONCE)
+
+
+# ------------------------------------------------------------------------------------------------ launches
+
+
+@pytest.mark.parametrize(
+    ("part", "mechanism", "error"),
+    [
+        ("often", Laplace("0.6"), BudgetExceeded),
+        ("often", Gaussian("0.01"), BudgetExceeded),
+        ("often", Counter("0.5"), RelationMismatch),
+        ("often", SparseVector("0.5", 0, monotone=True), RelationMismatch),
+        ("once", Laplace(1), BudgetExceeded),
+        ("count", Counter(1), BudgetExceeded),
+        ("other", Laplace(1), InvalidParameter),
+    ],
+)
+def test_a_launch_must_fit_its_part_in_loss_and_relation_and_number(part, mechanism, error):
+    REACTIONS["launch"] = lambda context, own, _: (own, context.launch(part, mechanism))
+    with pytest.raises(error):
+        run("launch", Ask())
+
+
+def test_a_part_for_one_launch_has_one_place():
+    REACTIONS["elsewhere"] = lambda context, own, _: (own, context.launch("once", Laplace(1), at=1))
+    with pytest.raises(BudgetExceeded):
+        run("elsewhere", Ask())
+
+
+@reaction("relaunching")
+def _(context, own, message):
+    context.launch("often", Laplace("0.25", asks=7))
+    return own, context.ask("often", message.private)
+
+
+def test_a_launch_in_a_sparse_part_replaces_the_old_child_which_is_forgotten():
+    state, _ = run("relaunching", *[Ask(private=1)] * 50)
+    assert len(state.children) == 3
+    assert [child.mechanism for child in state.children if child.part == "often"] == [Laplace("0.25", asks=7)]
+    assert len(encode(state, sealed=True)) < 2000
+
+
+@reaction("several")
+def _(context, own, message):
+    for at in (1, 2):
+        context.launch("often", Laplace("0.5"), at=at)
+    return own, (
+        context.ask("often", 10, at=1) is not None,
+        context.halted("often", at=1),
+        context.halted("often", at=2),
+    )
+
+
+def test_a_sparse_part_holds_several_children_in_places_of_their_own():
+    assert run("several", Ask())[1] == [(True, True, False)]
+
+
+def test_a_halted_or_missing_child_cannot_be_asked():
+    REACTIONS["missing"] = lambda context, own, _: (own, context.ask("often", 1, at=9))
+    with pytest.raises(InvalidRequest):
+        run("missing", Ask())
+    REACTIONS["halted"] = lambda context, own, _: (own, [context.ask("often", 1) for _ in range(6)])
+    state, (answer,) = run("halted", Ask())
+    assert state is None and answer == Failed(Halted.__name__)
+
+
+# ------------------------------------------------------------------------------------------------ taint
+
+LEAKS = {
+    "returns it": lambda c, own, m: (own, m.private),
+    "returns it inside": lambda c, own, m: (own, (1, Inside(m.private))),
+    "branches on it": lambda c, own, m: (own, 1 if m.private > 3 else 0),
+    "takes its truth value": lambda c, own, m: (own, 1 if m.private else 0),
+    "formats it": lambda c, own, m: (own, f"{m.private}"),
+    "indexes by it": lambda c, own, m: (own, (1, 2, 3)[m.private]),
+    "counts to it": lambda c, own, m: (own, sum(1 for _ in range(m.private))),
+    "hashes it": lambda c, own, m: (own, hash(m.private)),
+    "asks in public": lambda c, own, m: (own, c.ask("once", 1, m.private)),
+    "asks at its threshold": lambda c, own, m: (own, c.ask("once", 1, Threshold(m.private))),
+    "asks with its sensitivity": lambda c, own, m: (own, c.ask("once", 1, sensitivity=m.private)),
+    "asks in its place": lambda c, own, m: (own, c.ask("often", 1, at=m.private)),
+    "launches by it": lambda c, own, m: (own, c.launch("often", AboveThreshold("0.5", m.private))),
+    "launches in its place": lambda c, own, m: (own, c.launch("often", Laplace("0.5"), at=m.private)),
+    "remembers it as public": lambda c, own, m: (Memory(public=m.private), None),
+    "remembers it among public ones": lambda c, own, m: (Memory(publics=(1, m.private)), None),
+    "returns what it remembers": lambda c, own, m: (own, own.secret + 1),
+    "returns after asking": lambda c, own, m: (own, (c.ask("often", m.private), m.private)),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_whatever_would_show_or_decide_by_raw_data_is_a_leak_at_that_line(name):
+    REACTIONS[name] = LEAKS[name]
+    with pytest.raises(SecretLeak):
+        run(name, Ask(private=2))
+
+
+@reaction("remembering")
+def _(context, own, message):
+    total = own.secret + message.private
+    return Memory(own.public + 1, total, (1, 2), (total, message.private)), context.ask("often", total)
+
+
+def test_secrets_may_be_remembered_as_secrets_and_survive_storage():
+    program, coins = Program("remembering"), SeededCoins(1)
+    state = program.start(coins)
+    for value in (5, 2**80, -3):
+        data = encode(state, sealed=True)
+        state = decode(data, State)
+        assert encode(state, sealed=True) == data
+        state, _ = program.step(state, Ask(private=value), coins)
+    assert reveal(state.own.secret) == 2**80 + 2 and reveal(state.own.secrets[1]) == -3
+    with pytest.raises(SecretLeak):
+        encode(state)
+
+
+def test_memory_is_an_own_struct():
+    REACTIONS["strange"] = lambda context, own, message: (3, None)
+    with pytest.raises(InvalidParameter, match="Own"):
+        run("strange", Ask())
+
+
+# ------------------------------------------------------------------------------------------------ failures
+
+
+@reaction("breaking after")
+def _(context, own, message):
+    context.ask("often", message.private)
+    raise ValueError("after an answer")
+
+
+@reaction("breaking before")
+def _(context, own, message):
+    context.update("count", 1)
+    raise ValueError("before any answer")
+
+
+def test_a_failure_after_an_answer_halts_and_does_not_tell_it():
+    state, answers = run("breaking after", Ask(private=5))
+    assert state is None and answers == [Failed("ValueError")]
+
+
+def test_a_failure_before_an_answer_is_raised_and_changes_nothing():
+    program, coins = Program("breaking before"), SeededCoins(1)
+    state = program.start(coins)
+    before = encode(state, sealed=True)
+    with pytest.raises(ValueError, match="before any answer"):
+        program.step(state, Ask(private=5), coins)
+    assert encode(state, sealed=True) == before
+
+
+def test_a_failure_in_an_update_is_told_by_the_next_ask_which_is_the_last():
+    state, answers = run("breaking after", Update(5), Update(6))
+    assert answers == [None, None] and state is not None
+    state = decode(encode(state, sealed=True), State)
+    assert Program("breaking after").step(state, Ask(), SeededCoins(1)) == (None, Failed("ValueError"))
+
+
+@pytest.mark.parametrize("outcome", [(None, None), (Memory(), 7)], ids=["halting", "answering"])
+def test_an_update_neither_answers_nor_halts(outcome):
+    REACTIONS["answering"] = lambda *_: outcome
+    with pytest.raises(InvalidParameter, match="an update"):
+        run("answering", Update(1))
+
+
+def test_an_answer_that_is_not_plain_is_a_failure():
+    REACTIONS["floating"] = lambda context, own, message: (own, context.ask("often", message.private) / 2)
+    assert run("floating", Ask(private=1)) == (None, [Failed("InvalidParameter")])
+
+
+# ------------------------------------------------------------------------------------------------ nesting
+
+
+class Outer(Composite, Value, frozen=True):
+    """A composite in a composite."""
+
+    relation = EACH
+    structure = (Part("inner", PureDP(3), EACH),)
+
+    def accepts(self, message):
+        return isinstance(message, Ask)
+
+    def begin(self, context):
+        context.launch("inner", Program("remembering"))
+        return Memory()
+
+    def react(self, context, own, message):
+        return own, context.ask("inner", message.private)
+
+
+def test_composites_nest():
+    coins = SeededCoins(1)
+    state = Outer().start(coins)
+    state, answer = Outer().step(decode(encode(state, sealed=True), State), Ask(private=1000), coins)
+    assert abs(answer - 1000) < 500 and Outer().claim.loss == PureDP(3)
+    assert two_worlds(Outer(), [Ask(private=1)], [Ask(private=2)]).reached == {"inner": 1}
+
+
+# ------------------------------------------------------------------------------------------------ two worlds
+
+
+@reaction("honest")
+def _(context, own, message):
+    if context.ask("once", message.private):
+        return Memory(own.public + 1, message.private), context.ask("often", message.private)
+    return Memory(own.public, message.private), None
+
+
+@given(st.lists(st.tuples(st.integers(-20, 40), st.sampled_from([-1, 0, 1])), max_size=4), st.integers(0, 99))
+def test_two_worlds_agree_on_an_honest_program(moves, seed):
+    left = [Ask(private=value) for value, _ in moves]
+    right = [Ask(private=value + move) for value, move in moves]
+    found = two_worlds(Program("honest"), left, right, seed)
+    assert found.steps == len(moves) and found.messages >= len(moves)
+    assert found.reached["once"] == any(move for _, move in moves)
+
+
+NOTES = []
+LIARS = {
+    "sends it doubled": lambda c, own, m: (own, c.ask("once", m.private * 2)),
+    "sends it squared": lambda c, own, m: (own, c.ask("often", m.private * m.private)),
+    "counts every ask": lambda c, own, m: (own, c.update("count", m.private)),
+}
+PEEKERS = {
+    "answers raw data": lambda c, own, m: (own, reveal(m.private)),
+    "decides whom to ask": lambda c, own, m: (own, c.ask("often" if reveal(m.private) > 1 else "once", m.private)),
+    "decides whether to ask": lambda c, own, m: (own, reveal(m.private) > 1 and c.ask("often", 1) > 99),
+    "launches by raw data": lambda c, own, m: (own, c.launch("often", AboveThreshold("0.5", reveal(m.private)))),
+    "asks in public": lambda c, own, m: (own, c.ask("once", 1, reveal(m.private))),
+    "remembers raw data": lambda c, own, m: (Memory(public=reveal(m.private)), None),
+    "lets it escape": lambda c, own, m: (m.private.map(lambda raw: NOTES.append(raw) or raw), (own, NOTES[-1]))[1],
+    "breaks on raw data": lambda c, own, m: (m.private.map(lambda raw: 1 // (raw - 2)), (own, None))[1],
+}
+
+
+@pytest.mark.parametrize("name", LIARS)
+def test_two_worlds_find_sub_inputs_that_are_not_neighbours_as_declared(name):
+    REACTIONS[name] = LIARS[name]
+    with pytest.raises(RelationMismatch):
+        two_worlds(Program(name), [Ask(private=1)] * 4, [Ask(private=2)] * 4)
+
+
+@reaction("restarting with the past")
+def _(context, own, message):
+    context.launch("often", Laplace("0.5"))
+    return Memory(secret=message.private), context.ask("often", own.secret)
+
+
+def test_two_worlds_find_a_difference_that_reaches_more_launches_than_declared():
+    program, left, right = Program("restarting with the past"), [Ask(private=1)] * 4, [Ask(private=2)] * 4
+    assert two_worlds(program, left[:3], right[:3]).reached["often"] == 2
+    with pytest.raises(RelationMismatch, match="more than 2 of the launches in part 'often'"):
+        two_worlds(program, left, right)
+
+
+@pytest.mark.parametrize("name", PEEKERS)
+def test_two_worlds_find_decisions_and_answers_that_depend_on_raw_data(name):
+    REACTIONS[name] = PEEKERS[name]
+    with pytest.raises(TapeMismatch):
+        two_worlds(Program(name), [Ask(private=1)] * 2, [Ask(private=2)] * 2)
+
+
+def test_two_worlds_want_neighbours_of_equal_length():
+    with pytest.raises(RelationMismatch):
+        two_worlds(Program("honest"), [Ask(private=0)], [Ask(private=2)])
+    with pytest.raises(InvalidParameter):
+        two_worlds(Program("honest"), [Ask(private=0)], [])
