@@ -5,7 +5,7 @@ guessed from values: a CSV is read as texts, and so are pandas columns of object
 can reach no file, no network and no Python variable any more. Each call has a cursor of its own, so threads may ask
 at once; whatever goes wrong in the engine is one constant refusal that says nothing about the data.
 
->>> Offer({"age": [41, 17]})
+>>> Given({"age": [41, 17]})
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidParameter: a table is a path to a .parquet or .csv file, a DuckDB relation, an Arrow ...
@@ -16,8 +16,9 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.sources.loading import literal, quoted
+from counterpoint.errors import InvalidParameter
+from counterpoint.sources.dialects import DUCKDB, Dialect
+from counterpoint.sources.engine import refused, unreadable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -32,6 +33,11 @@ class Embedded:
         self._connection = connection
         self._creating = Lock()
 
+    @property
+    def dialect(self) -> Dialect:
+        """DuckDB's own."""
+        return DUCKDB
+
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, on a cursor of its own."""
         import duckdb  # noqa: PLC0415 - a tenth of a second, paid by those who have tables
@@ -39,16 +45,20 @@ class Embedded:
         try:
             with self._connection.cursor() as cursor:
                 return cursor.execute(sql).fetchall()
-        except duckdb.Error:  # the engine's own words may quote the data
-            raise InvalidRequest("the engine could not answer this request") from None
+        except duckdb.Error:
+            raise refused() from None
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query, unless that has been done under this name."""
         with self._creating:
             self.run(f"CREATE TABLE IF NOT EXISTS {name} AS {query}")
 
+    def drop(self, name: str) -> None:
+        """Forget a table."""
+        self.run(f"DROP TABLE {name}")
 
-class Offer:
+
+class Given:
     """Data on offer to a new engine under the name `given`, with its public schema in `kinds`, until it is taken."""
 
     __slots__ = ("_connection", "kinds")
@@ -62,8 +72,13 @@ class Offer:
             self._connection.execute(f"CREATE TEMP VIEW given AS SELECT * FROM {_offered(self._connection, data)}")
             described = self._connection.execute("DESCRIBE SELECT * FROM given").fetchall()
         except duckdb.Error:
-            raise InvalidParameter("the data could not be read as a table") from None
+            raise unreadable() from None
         self.kinds: dict[str, str] = {name: str(kind).partition("(")[0] for name, kind, *_ in described}
+
+    @property
+    def dialect(self) -> Dialect:
+        """DuckDB's own."""
+        return DUCKDB
 
     def take(self, query: str, name: str) -> Embedded:
         """Materialise a query over `given`, let go of the data and close every door behind it."""
@@ -72,7 +87,7 @@ class Offer:
         try:
             self._connection.execute(f"CREATE TABLE {name} AS {query}")
         except duckdb.Error:
-            raise InvalidParameter("the data could not be read as a table") from None
+            raise unreadable() from None
         self._connection.execute("DROP VIEW given")
         self._connection.unregister("offered")
         self._connection.execute("SET enable_external_access = false")
@@ -100,8 +115,8 @@ def _offered(connection: "DuckDBPyConnection", data: object) -> str:
         connection.register("offered", _Arrow(data))
     else:
         raise InvalidParameter(
-            "a table is a path to a .parquet or .csv file, a DuckDB relation, an Arrow table, or a Polars or pandas "
-            f"frame, not a {type(data).__name__}"
+            "a table is a path to a .parquet or .csv file, a DuckDB relation, an Arrow table, a Polars, pandas or "
+            f"Spark frame, or a postgresql:// URL, not a {type(data).__name__}"
         )
     return "offered"
 
@@ -112,10 +127,10 @@ def _file(path: Path) -> str:
     if not path.is_file():
         raise InvalidParameter(f"there is no file {str(path)!r}")
     if path.suffix == ".parquet":
-        return f"READ_PARQUET({literal(str(path))})"
-    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in _header(path))
+        return f"READ_PARQUET({DUCKDB.literal(str(path))})"
+    columns = ", ".join(f"{DUCKDB.quoted(name)}: 'VARCHAR'" for name in _header(path))
     return (
-        f"READ_CSV({literal(str(path))}, columns = {{{columns}}}, header = true, auto_detect = false, "
+        f"READ_CSV({DUCKDB.literal(str(path))}, columns = {{{columns}}}, header = true, auto_detect = false, "
         "delim = ',', quote = '\"', escape = '\"', nullstr = '')"
     )
 

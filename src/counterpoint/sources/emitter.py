@@ -2,8 +2,9 @@ r"""The emitter: a plan becomes one SQL statement, built as a sqlglot tree and w
 
 Only generated names (`c0`, `u`), 64-bit integers and text literals ever appear. Sums are as wide as the engine needs
 to hold 2^63 rows of 2^62 steps. Many thresholds cost one group-by over a balanced tree of comparisons, not a filter
-each; where a column can hold few values, its rows are counted by value first (5 to 25 times faster). `tally` reads
-what the statement returned as one integer per cell.
+each; where a column can hold few values, its rows are counted by value first (on 10^7 rows: no gain for 8 thresholds
+over 100,000 values, 7 times for 64 over 121, 29 times for 1000 over 100,000). `tally` reads what the statement
+returned as one integer per cell.
 
 >>> from counterpoint.sources.conditions import Not, OneOf, Within
 >>> from counterpoint.sources.plans import Plan, Rows, Total

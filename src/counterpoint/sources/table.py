@@ -19,7 +19,7 @@ a time, neighbouring data gives neighbouring stored rows, and `sensitivity` says
 import hmac
 import secrets
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -32,8 +32,9 @@ from counterpoint.sources import loading
 from counterpoint.sources.columns import Column
 from counterpoint.sources.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.declaration import Declaration, Named
-from counterpoint.sources.embedded import Embedded, Offer
+from counterpoint.sources.embedded import Given
 from counterpoint.sources.emitter import statement, tally
+from counterpoint.sources.engine import Engine, Offer
 from counterpoint.sources.plans import Plan
 from counterpoint.sources.requests import REQUESTS, Request, sensitivities
 from counterpoint.sources.sensitivity import Moves
@@ -53,7 +54,7 @@ class _Bound(NamedTuple):
     """What a table and its parts share."""
 
     declared: Declaration
-    engine: Embedded
+    engine: Engine
     pin: str
     key: str
 
@@ -65,7 +66,8 @@ class Table(Source):
     rows are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`). `key`, 32 secret
     bytes or so, makes the pin a fingerprint of the content that survives a restart; without it every binding gets a
     random pin (an unkeyed fingerprint, being public, would tell neighbours apart), and the cut is keyed by the
-    declaration, so that it is the same every time.
+    declaration, so that it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark
+    DataFrame, or a postgresql:// URL with the `relation` (a table or view) that is meant there.
     """
 
     __slots__ = ("_bound", "_compiled", "_reach", "_rows", "_within")
@@ -79,8 +81,9 @@ class Table(Source):
         neighbours: str = "add-or-remove",
         *,
         key: bytes | None = None,
+        relation: str | None = None,
     ) -> None:
-        offer = Offer(data)
+        offer = _offered(data, relation)
         named = _named(offer.kinds, columns or {})
         if unit is not None and unit not in offer.kinds:
             raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {', '.join(offer.kinds)}")
@@ -90,7 +93,8 @@ class Table(Source):
     def _look(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
         self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
         # keyed by the request's canonical bytes: as values, 1 and True would be one key
-        self._compiled = lru_cache(_REMEMBERED)(self._compile)
+        compiled = partial(_compiled, bound.declared, rows, within, bound.engine.dialect.name)
+        self._compiled = lru_cache(_REMEMBERED)(compiled)
 
     def _narrowed(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
         table = Table.__new__(Table)
@@ -173,14 +177,18 @@ class Table(Source):
         if k >= self.declaration.rows_per_unit or by == self.declaration.unit:
             return self
         rows = f"{self._rows}_{column}_{k}"
-        self._bound.engine.create(rows, loading.spread(self.declaration, column, k, self._rows, self._bound.key))
+        engine = self._bound.engine
+        query = loading.spread(self.declaration, column, k, self._rows, self._bound.key, dialect=engine.dialect)
+        engine.create(rows, query)
         return self._narrowed(rows, None, {**self._reach, by: min(k, self._reach.get(by, k))})
 
-    def _compile(self, canonical: bytes) -> _Compiled:
-        request = decode(canonical, Request)  # type: ignore[type-abstract]  # a family is read by its tags
-        plan = request.plan(self.declaration)
-        sql = statement(plan, self._rows, self._within)
-        return _Compiled(request, plan, request.prepare(self.declaration, plan), sql)
+
+def _compiled(
+    declared: Declaration, rows: str, within: Condition | None, dialect: str, canonical: bytes
+) -> _Compiled:  # no method, or the table would hold itself, and its engine, beyond its last use
+    request = decode(canonical, Request)  # type: ignore[type-abstract]  # a family is read by its tags
+    plan = request.plan(declared)
+    return _Compiled(request, plan, request.prepare(declared, plan), statement(plan, rows, within, dialect))
 
 
 def _canonical(request: object) -> bytes:
@@ -188,6 +196,21 @@ def _canonical(request: object) -> bytes:
         names = "count, count_distinct, sum, mean, histogram and ranks"
         raise InvalidRequest(f"a table answers {names}, not a {type(request).__name__}")
     return encode(request)
+
+
+def _offered(data: object, relation: str | None) -> Offer:
+    """The data on offer to the engine that it lives in; what lives in none goes to the embedded one."""
+    if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
+        from counterpoint.sources.postgres import Related  # noqa: PLC0415 - needs counterpoint[postgres]
+
+        return Related(data, relation)
+    if relation is not None:
+        raise InvalidParameter("relation names a table of a database: data must be a postgresql:// URL")
+    if type(data).__module__.partition(".")[0] == "pyspark":
+        from counterpoint.sources.spark import Framed  # noqa: PLC0415 - needs counterpoint[spark]
+
+        return Framed(data)
+    return Given(data)
 
 
 def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:
@@ -207,17 +230,18 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
         raise InvalidParameter("key must be at least 16 secret bytes")
     facts = digest(declared)
     order = facts if key is None else hmac.digest(key, b"order" + facts, sha256)
-    load = loading.load(declared, offer.kinds, "given")
+    load = loading.load(declared, offer.kinds, "given", offer.dialect)
     if declared.unit is None:
         engine = offer.take(load, "bound")
     else:
         engine = offer.take(load, "loaded")
-        engine.create("bound", loading.capped(declared, "loaded", order.hex()))
-        engine.run("DROP TABLE loaded")
+        engine.create("bound", loading.capped(declared, "loaded", order.hex(), engine.dialect))
+        engine.drop("loaded")
     if key is None:
         pin = hmac.digest(secrets.token_bytes(32), facts, sha256)
     else:
         seal = hmac.digest(key, b"content" + facts, sha256)
-        sums = engine.run(loading.fingerprint(declared, "bound", seal.hex()))[0]
+        found = engine.run(loading.fingerprint(declared, "bound", seal.hex(), engine.dialect))[0]
+        sums = tuple(None if half is None else int(half) for half in found)
         pin = hmac.digest(key, repr(sums).encode() + facts, sha256)
     return _Bound(declared, engine, pin.hex(), order.hex())

@@ -1,0 +1,122 @@
+r"""Dialects: how each engine spells what `loading` needs, side by side, so that all of them store the same integers.
+
+Engines differ in their names for types and hashes, in quoting, and in what makes them fail: PostgreSQL raises an error
+where a double underflows or a decimal does not fit a double, so such values are brought to 0 or to an infinity first,
+which after clamping and rounding changes nothing (a step is at least 10^-18, a bound at most 2^62 * 10^18). A field in
+braces is a template; its arguments are expressions that were written by us.
+
+>>> SPARK.quoted("a b"), DUCKDB.quoted('we"ird')
+('`a b`', '"we""ird"')
+>>> POSTGRES.literal("it's"), SPARK.literal("it's")
+("'it''s'", "'it\\'s'")
+>>> print(POSTGRES.matches("x", "[0-9]+"))
+(x ~ '^([0-9]+)$')
+"""
+
+import msgspec
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """What one engine calls things."""
+
+    name: str
+    """As sqlglot and the emitter know it."""
+    wide: str
+    """The type of an exact integer of at least 125 bits."""
+    double: str
+    text: str
+    """What follows `CAST(... AS` up to the end of a text that is compared by its bytes."""
+    sha256: str
+    """The hexadecimal hash of a text."""
+    match: str
+    """Whether the whole of a text matches a regular expression."""
+    floor_divide: str
+    """The quotient of a wide integer that is not negative by one that is positive."""
+    hexadecimal: str
+    """15 hexadecimal digits as an integer whose sum is wide."""
+    read_whole: str
+    """The wide integer that a text of at most 30 digits spells."""
+    read_real: str
+    """The nearest double to the decimal number that a text spells."""
+    from_decimal: str
+    """The nearest double to an exact decimal."""
+    tame: str
+    """A double, 0 if it is so close to 0 that the engine might fail on it."""
+    quote: str = '"'
+    backslashed: bool = False
+    """Whether a backslash in a literal escapes what follows."""
+
+    def quoted(self, name: str) -> str:
+        """A name as an identifier."""
+        return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
+
+    def literal(self, text: str) -> str:
+        """A text as a literal."""
+        if self.backslashed:
+            return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        return "'" + text.replace("'", "''") + "'"
+
+    def written(self, value: str) -> str:
+        """A value cast to a text."""
+        return f"CAST({value} AS {self.text}"
+
+    def hashed(self, text: str) -> str:
+        """The SHA-256 of a text's UTF-8."""
+        return self.sha256.format(text)
+
+    def matches(self, text: str, pattern: str) -> str:
+        """Whether all of a text matches; a pattern has no quote and no backslash, so that it is spelled alike."""
+        return self.match.format(text, pattern)
+
+
+DUCKDB = Dialect(
+    name="duckdb",
+    wide="HUGEINT",
+    double="DOUBLE",
+    text="VARCHAR)",
+    sha256="SHA256({})",
+    match="REGEXP_FULL_MATCH({}, '{}')",
+    floor_divide="({}) // {}",
+    hexadecimal="CAST('0x' || {} AS BIGINT)",
+    read_whole="TRY_CAST({} AS HUGEINT)",
+    read_real="TRY_CAST({} AS DOUBLE)",
+    from_decimal="CAST({} AS DOUBLE)",
+    tame="{}",
+)
+
+_SAFE = (
+    "CASE WHEN {0} = 'NaN' THEN 'NaN' WHEN {0} > 1e300 THEN 'Infinity' WHEN {0} < -1e300 THEN '-Infinity' "
+    "WHEN ABS({0}) < 1e-300 THEN 0 ELSE CAST({0} AS DOUBLE PRECISION) END"
+)
+
+POSTGRES = Dialect(
+    name="postgres",
+    wide="NUMERIC",
+    double="DOUBLE PRECISION",
+    text='TEXT) COLLATE "C"',
+    sha256="ENCODE(SHA256(CONVERT_TO({}, 'UTF8')), 'hex') COLLATE \"C\"",
+    match="({} ~ '^({})$')",
+    floor_divide="DIV({}, {})",
+    hexadecimal="CAST(CAST('x' || {} AS BIT(60)) AS BIGINT)",
+    read_whole="CAST({} AS NUMERIC)",
+    read_real=_SAFE.replace("{0}", "CAST({0} AS NUMERIC)"),
+    from_decimal=_SAFE,
+    tame="CASE WHEN ABS({0}) < 1e-200 THEN 0 ELSE {0} END",
+)
+
+SPARK = Dialect(
+    name="spark",
+    wide="DECIMAL(38, 0)",
+    double="DOUBLE",
+    text="STRING)",
+    sha256="SHA2({}, 256)",
+    match="({} RLIKE '(?s)^({})$(?!.)')",  # without the lookahead, $ would also stand before a last newline
+    floor_divide="(({0}) - PMOD({0}, {1})) / {1}",
+    hexadecimal="CAST(CONV({}, 16, 10) AS DECIMAL(38, 0))",
+    read_whole="TRY_CAST(TRIM({}) AS DECIMAL(38, 0))",
+    read_real="TRY_CAST(TRIM({}) AS DOUBLE)",
+    from_decimal="CAST({} AS DOUBLE)",
+    tame="{}",
+    quote="`",
+    backslashed=True,
+)

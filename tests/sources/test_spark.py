@@ -1,0 +1,62 @@
+"""Tables in Spark: computed once, in a session of their own, whatever the user's session is set to."""
+
+import uuid
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from tests.sources import engines, people
+
+from counterpoint.errors import InvalidParameter
+from counterpoint.sources import requests
+from counterpoint.sources.columns import number, text
+from counterpoint.sources.table import Table
+
+
+def test_rows_are_read_once_and_never_again(tmp_path):
+    path = str(tmp_path / "people.parquet")
+
+    def frame(values):
+        pyarrow.parquet.write_table(pa.table({"id": [1, 2, 2], "x": values}), path)
+        return engines.spark().read.parquet(path)
+
+    columns, key = {"x": number(0, 9)}, b"sixteen bytes..."
+    source = Table(frame([1, 2, 3]), "id", 2, columns, key=key)
+    later = Table(frame([7, 8, 9]), "id", 2, columns, key=key)
+    assert people.found(source, requests.sum("x")) == (6,)
+    assert people.found(later, requests.sum("x")) == (24,) and source.pin() != later.pin()
+
+
+def test_settings_of_the_users_session_change_nothing():
+    session = engines.spark().newSession()
+    secret = uuid.uuid4().hex
+    for name, value in {
+        "spark.sql.parser.escapedStringLiterals": "true",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+        "spark.made.up": secret,
+    }.items():
+        session.conf.set(name, value)
+    rows = [("${spark.made.up}", "9" * 40), (secret, "x"), ("it's", "2"), ("\\", "1e2")]
+    frame = session.createDataFrame(rows, "`a.``b` string, n string")
+    source = Table(frame, columns={"a.`b": text(), "n": number(0, 50)})
+    keys = ["${spark.made.up}", secret, "it's", "\\"]
+    assert people.found(source, requests.histogram("a.`b", keys=keys)) == (1, 1, 1, 1)
+    assert people.found(source, requests.sum("n")) == (102,)
+    assert session.catalog.listTables() == [], "and nothing is left in it"
+
+
+def test_rows_that_cannot_be_read_are_one_constant_refusal():
+    session = engines.spark()
+    frame = session.range(3).selectExpr("id", "RAISE_ERROR(CONCAT('the data: ', id)) AS x", "STRUCT(id) AS y")
+    with pytest.raises(InvalidParameter) as refused:
+        Table(frame.selectExpr("id", "CAST(x AS STRING) AS x"), columns={"x": text()})
+    assert str(refused.value) == "the data could not be read as a table"
+    assert refused.value.__cause__ is None and refused.value.__suppress_context__
+    with pytest.raises(InvalidParameter, match="cannot be declared as a text"):
+        Table(frame, columns={"y": text()})
+
+
+def test_only_a_dataframe_is_a_table():
+    with pytest.raises(InvalidParameter, match="a table from Spark is a DataFrame, not a SparkSession"):
+        Table(engines.spark())
