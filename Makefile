@@ -4,7 +4,7 @@ VENV := .venv
 BENCH := .venv-bench
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-long check bench docs format clean
+.PHONY: demo test test-statistical test-long check bench docs format clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,9 +20,12 @@ demo: $(VENV)/.ready ## the story, embedded, in the terminal
 	$(VENV)/bin/counterpoint demo
 
 test: $(VENV)/.ready ## everything but the long lane (make test-long)
-	$(PY) -m pytest -n 2 -m "not long" tests
+	$(PY) -m pytest -n 2 -rs -m "not long" tests
 
-test-long: $(VENV)/.ready ## the minutes-long statistical tests
+test-statistical: $(VENV)/.ready ## the tests with a stated false-alarm rate, alone
+	$(PY) -m pytest -m statistical tests
+
+test-long: $(VENV)/.ready ## what takes too long for every change
 	$(PY) -m pytest -m long tests
 
 check: $(VENV)/.ready ## format, lint, strict types, import layers, the examples in docs and docstrings
