@@ -20,8 +20,8 @@ from counterpoint.randomness.seeded import SeededCoins
 SEVENTH = Fraction(1, 7)
 
 
-def of(loss):
-    return claim(loss, every_step(), "a test")
+def of(loss, interaction="finite"):
+    return claim(loss, every_step(), "a test", interaction=interaction)
 
 
 def create(rule, *losses):
@@ -29,6 +29,14 @@ def create(rule, *losses):
     for loss in losses:
         account = rule.admit(account, of(loss))
     return account
+
+
+def test_f_dp_parts_want_finite_communication():
+    rule = Parallel(1, each=GaussianDP(1), first_pair=True)
+    for loss in (GaussianDP(1), PureDP("0.1")):
+        with pytest.raises(NotCovered, match="finite communication"):
+            rule.admit(rule.start(), of(loss, "endless"))
+    assert Parallel(1, each=zCDP(1), first_pair=True).admit(Created(), of(zCDP(1), "endless")) == Created(1)
 
 
 @lru_cache

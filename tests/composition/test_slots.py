@@ -57,6 +57,14 @@ def test_other_measures_have_their_own_optimal_rule():
         Slots([zCDP(0.1), ApproxDP(0.1, 1e-6)]).total  # noqa: B018 - asking is the point
 
 
+def test_f_dp_slots_want_finite_communication():
+    rule = Slots([GaussianDP(1)])
+    with pytest.raises(NotCovered, match="finite communication"):
+        rule.admit(rule.start(), of(GaussianDP(1)))
+    finite = claim(GaussianDP(1), every_step(), "a test", interaction="finite")
+    assert rule.admit(rule.start(), finite) == FreeSlots(())
+
+
 def test_it_is_a_rule_for_concurrent_composition_with_a_claim():
     composition = Concurrent(Slots([PureDP(0.1)] * 10), every_step())
     assert composition.claim.certificate.rests_on("S4 Thm 4.12")

@@ -184,6 +184,7 @@ def test_answers_come_in_the_requests_units():
 
 def test_a_mechanism_for_other_neighbours_is_refused_and_nothing_is_charged():
     s = Session(Numbers(DATA), ApproxDP(1, 0.9))
+    assert "RelationMismatch" in s.would_cost(OpenDoor(0.1)).refusal
     with pytest.raises(RelationMismatch):
         s.launch(OpenDoor(0.1))
     assert s.loss == ApproxDP(0, 0.9) and len(s.history) == 1
@@ -346,6 +347,8 @@ def test_certificates_and_displays_are_readable_and_public():
         lambda: Session("adult.parquet", PureDP(1)),
         lambda: Session(Numbers(DATA), 1.0),
         lambda: session().launch("Laplace"),
+        lambda: session().launch(Concurrent(Filter(PureDP("0.1")), Numbers(DATA).relation)),
+        lambda: Session(Numbers(DATA), rule=Filter(PureDP(1), halt=True)),
     ],
 )
 def test_what_a_newcomer_gets_wrong_first_is_explained(make):

@@ -30,7 +30,7 @@ from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, Re
 from counterpoint.numbers import Number, spell
 from counterpoint.numbers.exact import bounded_up, probability, whole
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.claims import Claim, require_finite
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.relations import Relation, Sparse
@@ -111,6 +111,7 @@ class Parallel(Rule, Value, frozen=True):
     def admit(self, account: Account, claim: Claim) -> Created:
         """Any mechanism within `each`, as long as the deltas of all that were created have room."""
         assert isinstance(account, Created)
+        require_finite(claim, self.each)
         if not claim.loss.implies(self.each):
             raise BudgetExceeded(
                 f"{claim.loss!r} does not fit into a part, which holds {self.each!r}",

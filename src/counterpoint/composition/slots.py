@@ -24,7 +24,7 @@ from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.claims import Claim, require_finite
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
 
@@ -86,6 +86,7 @@ class Slots(Rule, Value, frozen=True):
                 requested=claim.loss,
                 remaining=account,
             )
+        require_finite(claim, account.groups[index][0])
         return account.take(index)
 
     def loss(self, account: Account) -> Loss:

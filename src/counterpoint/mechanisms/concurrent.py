@@ -101,13 +101,16 @@ class Concurrent(Mechanism, Value, frozen=True):
         """No children yet."""
         return ConcurrentState(self.rule.start())
 
-    def admit(self, account: Account, mechanism: Mechanism) -> Account:
-        """The account after this launch, or the reason why not; pure and public: the dry run and the commit."""
-        claim = mechanism.claim
-        if not self.relation.per_child.within(claim.relation):
+    def admit(self, account: Account, mechanism: Mechanism, data: Relation | None = None) -> Account:
+        """The account after this launch, or the reason why not; pure and public: the dry run and the commit.
+
+        `data` is for whoever knows more of what this child will see than the relation says.
+        """
+        claim, seen = mechanism.claim, self.relation.per_child if data is None else data
+        if not seen.within(claim.relation):
             raise RelationMismatch(
                 f"{type(mechanism).__name__} is private for neighbours in {claim.relation!r}, "
-                f"but here they are those in {self.relation!r}"
+                f"but neighbours of this data are those in {seen!r}"
             )
         return self.rule.admit(account, claim)
 

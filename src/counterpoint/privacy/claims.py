@@ -8,8 +8,10 @@ PureDP(0.5)
 from typing import Literal, TypeAlias
 
 from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import NotCovered
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import GaussianDP, TradeOff
 from counterpoint.privacy.relations import Relation
 
 Interaction: TypeAlias = Literal["one-shot", "finite", "endless"]
@@ -27,6 +29,19 @@ class Claim(Tagged, Value, frozen=True):
     relation: Relation
     certificate: Certificate
     interaction: Interaction = "endless"
+
+
+def require_finite(claimed: Claim, slot: Loss) -> None:
+    """Refuse a mechanism without finite communication where an f-DP theorem is to be used (S4 Cor 14.7 to 14.9).
+
+    >>> from counterpoint import Laplace, PureDP
+    >>> require_finite(Laplace(1, asks=2).claim, PureDP(1))
+    """
+    if isinstance(slot, GaussianDP | TradeOff) and claimed.interaction == "endless":
+        raise NotCovered(
+            f"{slot!r} composes by theorems on f-DP, which need finite communication, and this mechanism has no such "
+            "bound; use a measure such as zCDP or ApproxDP instead"
+        )
 
 
 def claim(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, Value, digest, encode
-from counterpoint.errors import NotAllowed, RelationMismatch
+from counterpoint.errors import NotAllowed
 from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Path, Plan, Row
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State, ready
@@ -75,37 +75,31 @@ class Engine:
         request: str | None = None,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
-        claim = mechanism.claim
-        if not data.within(claim.relation):
-            raise RelationMismatch(
-                f"{type(mechanism).__name__} is private for neighbours in {claim.relation!r}, but neighbours of this "
-                f"data are those in {data!r}"
-            )
 
         def plan() -> Plan:
             row = self._row(parent)
             composition, node = self.node(parent)
-            account = composition.rule.admit(node.account, claim)
+            account = composition.admit(node.account, mechanism, data)
             path = (*parent, node.launched if name is None else name)
             charged = Row(composition, Node(account, node.launched + 1), row.version + 1)
             return Plan(path, 0, cursor, ((parent, charged),))
 
         body = encode(("launch", parent, name, mechanism))
-        fact = Fact("launch", parent, f"{mechanism!r} at {claim.loss!r}")
+        fact = Fact("launch", parent, f"{mechanism!r} at {mechanism.claim.loss!r}")
         intent = self.ledger.intent(request or _fresh(), body, fact, plan)
         if isinstance(intent, Done):
             assert isinstance(intent.answer, tuple)
-            return intent.answer  # type: ignore[return-value]  # a launch answers with a path
+            return tuple(step for step in intent.answer if isinstance(step, int | str))
         state: State = (
             Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(_coins(intent))
         )
         self.ledger.settle(intent, Row(mechanism, state, 0, intent.pin), intent.path)
         return intent.path
 
-    def quote(self, parent: Path, mechanism: Mechanism) -> Account:
+    def quote(self, parent: Path, mechanism: Mechanism, data: Relation) -> Account:
         """The account after such a launch, or the reason why not: the dry run, by the same code."""
         composition, node = self.node(parent)
-        return composition.rule.admit(node.account, mechanism.claim)
+        return composition.admit(node.account, mechanism, data)
 
     def ask(
         self,

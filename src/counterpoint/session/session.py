@@ -79,6 +79,8 @@ class Session:
             raise InvalidParameter("give a session either a budget, within=..., or a rule, rule=...")
         chosen = Filter(within) if within is not None else rule
         assert chosen is not None
+        if chosen.halts:
+            raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
         engine = Engine(MemoryLedger() if ledger is None else ledger)
         engine.open_root(Concurrent(chosen, source.relation))
         self._set_up(source, engine, (), sequential)
@@ -120,7 +122,7 @@ class Session:
         """What this launch would cost, by the very code that would admit it; nothing happens."""
         cost = mechanism.claim.loss
         try:
-            account = self._engine.quote(self._path, mechanism)
+            account = self._engine.quote(self._path, mechanism, self._source.relation)
         except CounterpointError as error:
             return Quote(cost, None, f"{type(error).__name__}: {error}")
         return Quote(cost, self.rule.loss(account))
@@ -132,6 +134,8 @@ class Session:
             raise InvalidParameter(
                 f"a session launches mechanisms, such as Laplace(0.1), not a {type(mechanism).__name__}"
             )
+        if isinstance(mechanism, Concurrent):
+            raise InvalidParameter("to give a part of the budget away, use session.delegate(loss)")
         path = self._engine.launch(self._path, mechanism, self._source.relation, cursor=self._source.pin(), request=id)
         handle = Handle(self, path, mechanism)
         self._handles.append(handle)
