@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from counterpoint.composition.budgets import within
 from counterpoint.composition.conversions import variance_at
-from counterpoint.composition.filters import Filter, within
+from counterpoint.composition.filters import Filter
 from counterpoint.composition.odometers import Odometer, truncated
 from counterpoint.composition.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016
 from counterpoint.encoding import decode, encode

@@ -14,6 +14,7 @@ import pytest
 
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.odometers import Odometer
+from counterpoint.composition.reserve import GRAIN, reserve_for
 from counterpoint.errors import BudgetExceeded
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import ApproxDP, PureDP, RenyiDP, zCDP
@@ -143,16 +144,17 @@ def test_stopping_when_the_optimal_accountant_says_so_is_beaten():
 
 
 def test_a_reserve_that_forgot_its_condition_is_beaten():
-    """The formula for what is left, used where it has no solution (v < 4 epsilon^2), gives launches away."""
+    """The formula for what is left, used where it has no solution (2v < (3 + 2 sqrt 2) epsilon^2), gives too much."""
 
     def launch(left, index):
-        size = PURE[index][0] * float(STEP)
-        return (left + math.sqrt(max(left * left - 4 * left * size * size, 0.0))) / 2 if left > 0.02 else None
+        square = (PURE[index][0] * float(STEP)) ** 2
+        root = math.sqrt(max((2 * left - square) ** 2 - 8 * left * square, 0.0))
+        return (2 * left - square + root) / 4 if left > square / 2 else None
 
-    start = float(RULES["gaussian"].start().left)
-    assert worst_delta(round(start, 3), lambda a, i: _rounded(launch(a, i)), PURE, STEP, BUDGET.epsilon) > float(
-        BUDGET.delta
-    )
+    slack = BUDGET.delta / 2
+    start = reserve_for(BUDGET.epsilon, slack) * GRAIN
+    worst_found = worst_delta(round(start, 3), lambda a, i: _rounded(launch(a, i)), PURE, STEP, BUDGET.epsilon)
+    assert worst_found > 1.2 * float(slack)
 
 
 def _rounded(value):

@@ -18,6 +18,7 @@ from typing import NoReturn, Self
 
 from msgspec.structs import force_setattr, replace
 
+from counterpoint.composition.budgets import within
 from counterpoint.composition.conversions import (
     as_rho,
     epsilon_and_delta,
@@ -72,6 +73,10 @@ class Accumulator(Account):
     @abstractmethod
     def total(self) -> Loss:
         """What the launches so far have lost together."""
+
+    def keeps(self, budget: Loss) -> bool:
+        """Whether the total is within a budget."""
+        return within(self.total, budget)
 
     @property
     def certificate(self) -> Certificate:

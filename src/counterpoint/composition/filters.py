@@ -1,8 +1,8 @@
 """Filters: launches with adaptively chosen losses, within a budget (S3 Def 2.5, 2.8; S4 Def 12.2).
 
 A filter admits a launch while the accumulator with it stays within the budget, coordinate by coordinate and exactly.
-The default theorem for a budget in (epsilon, delta) is the better of basic composition and the Renyi filter after
-reduction to randomized responses (THEORY 3(b'), (c)); other measures add up. Refusals are free.
+The default theorem for a budget in (epsilon, delta) is the best of basic composition, a Gaussian reserve and the Renyi
+filter after reduction to randomized responses (THEORY 3(b'), (c); best.py); other measures add up. Refusals are free.
 
 >>> from counterpoint import ApproxDP, Laplace, PureDP
 >>> rule = Filter(ApproxDP(1, 1e-6))
@@ -32,8 +32,8 @@ from counterpoint.composition.accumulators import (
     TCDPSum,
     ZCDPSum,
 )
+from counterpoint.composition.best import BestSum, Terms
 from counterpoint.composition.orders import order_for
-from counterpoint.composition.reserve import GaussianReserve
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
@@ -66,8 +66,8 @@ class Remaining(Value, frozen=True):
 class Filter(Rule, Value, frozen=True):
     """Admits launches while their total stays within `budget`.
 
-    `by` chooses the theorem for an ApproxDP budget: "best" (THEORY 3(b'), the default), "basic", "renyi" (3(b)),
-    "advanced" (S2 Thm 1), or "gaussian" (tightest for many pure launches, refusing zCDP; see reserve.py); other
+    `by` chooses the theorem for an ApproxDP budget: "best" (the default: THEORY 3(b') and a Gaussian reserve),
+    "basic", "renyi" (3(b)), "advanced" (S2 Thm 1), or "gaussian" (the reserve has all slack, zCDP is refused); other
     budgets have one each: the sum of their own measure. `slack` is the part of delta given to the tail
     bound (half of it by default), `alpha` the Renyi order (chosen for the budget by default): both fixed in advance.
     `halt` ends everything at the first refusal, literally as S3 Alg 3. Not covered: optimal composition (fixed
@@ -165,15 +165,17 @@ class Filter(Rule, Value, frozen=True):
         if self.by == "advanced":
             return AdvancedSum(budget.delta, self.slack)
         if self.by == "gaussian":
-            return GaussianReserve.of(budget, self.slack)
+            return BestSum(Terms(budget, self.slack, None))
         assert self.alpha is not None
-        return ApproximateSum(Tail(budget.delta, self.slack, self.alpha), None if self.by == "renyi" else Fraction(0))
+        if self.by == "renyi":
+            return ApproximateSum(Tail(budget.delta, self.slack, self.alpha), None)
+        return BestSum(Terms(budget, self.slack, self.alpha))
 
     def admit(self, account: Account, claim: Claim) -> Accumulator:
         """The account with this launch, or `BudgetExceeded` with what would fit."""
         before = _accumulator(account)
         after = before.plus(claim.loss, claim.interaction)
-        if not within(after.total, self.budget):
+        if not after.keeps(self.budget):
             raise self._exceeded(before, claim.loss)
         return after
 
@@ -195,7 +197,7 @@ class Filter(Rule, Value, frozen=True):
         (True, False)
         """
         try:
-            return within(_accumulator(account).plus(loss, "one-shot").total, self.budget)
+            return _accumulator(account).plus(loss, "one-shot").keeps(self.budget)
         except CounterpointError:
             return False
 
@@ -203,7 +205,7 @@ class Filter(Rule, Value, frozen=True):
         """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left."""
         spent = _accumulator(account)
         delta = Fraction(0)
-        if isinstance(spent, AdvancedSum | ApproximateSum | GaussianReserve) and isinstance(self.budget, ApproxDP):
+        if isinstance(spent, AdvancedSum | ApproximateSum | BestSum) and isinstance(self.budget, ApproxDP):
             delta = spent.delta_left(self.budget)
         elif isinstance(spent, ApproximateZCDPSum) and isinstance(self.budget, ApproxzCDP):
             delta = self.budget.delta - spent.delta
@@ -225,32 +227,6 @@ class Filter(Rule, Value, frozen=True):
         """Why the loss so far is what it is, and that the budget will hold."""
         statement = f"{self.loss(account)!r} lost so far, and never more than {self.budget!r}"
         return Certificate(statement, "S3 Def 2.5, S4 Def 12.2", (_accumulator(account).certificate,))
-
-
-def within(total: Loss, budget: Loss) -> bool:
-    """Whether a total keeps a budget of the same measure, coordinate by coordinate (T06; never tuple order).
-
-    Deliberately not `implies`: that a pure loss of 1.0000001 implies (1, 1e-6) says nothing about a rule that would
-    admit some paths by one of these bounds and some by the other.
-
-    >>> within(ApproxDP(0.5, 0.9), ApproxDP(1, 1e-6)), within(PureDP(1), PureDP(1))
-    (False, True)
-    """
-    if isinstance(total, ApproxDP) and isinstance(budget, ApproxDP):
-        return total.epsilon <= budget.epsilon and total.delta <= budget.delta
-    if isinstance(total, PureDP) and isinstance(budget, PureDP):
-        return total.epsilon <= budget.epsilon
-    if isinstance(total, zCDP) and isinstance(budget, zCDP):
-        return total.rho <= budget.rho
-    if isinstance(total, ApproxzCDP) and isinstance(budget, ApproxzCDP):
-        return total.rho <= budget.rho and total.delta <= budget.delta
-    if isinstance(total, RenyiDP) and isinstance(budget, RenyiDP):
-        return total.alpha >= budget.alpha and total.epsilon <= budget.epsilon
-    if isinstance(total, tCDP) and isinstance(budget, tCDP):
-        return total.rho <= budget.rho and total.omega >= budget.omega
-    if isinstance(total, GaussianDP) and isinstance(budget, GaussianDP):
-        return total.mu <= budget.mu
-    return False
 
 
 def _accumulator(account: Account) -> Accumulator:

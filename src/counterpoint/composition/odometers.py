@@ -27,7 +27,7 @@ from counterpoint.composition.accumulators import (
     TCDPSum,
     ZCDPSum,
 )
-from counterpoint.composition.filters import within
+from counterpoint.composition.budgets import within
 from counterpoint.composition.orders import order_for
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.composition.time_uniform import Kind, TimeUniform, constant_for

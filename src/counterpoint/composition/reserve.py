@@ -1,131 +1,95 @@
-"""A filter for pure and approximate launches that loses almost nothing to adaptivity: a Gaussian reserve is spent.
+"""A Gaussian reserve: adaptively chosen pure and approximate launches, at almost no price for adaptivity.
 
-Think of the budget as a Gaussian mechanism with variance v of its privacy loss (GaussianDP(sqrt v)), of which each
-launch takes a part. If v' = (v + sqrt(v^2 - 4 v epsilon^2))/2 is what a launch of randomized response RR(epsilon)
-leaves, then RR(epsilon) followed by G(sqrt v') is never more revealing than G(sqrt v):
+Think of a tail bound as a Gaussian mechanism with variance v of its privacy loss (GaussianDP(sqrt v)), of which each
+launch takes a part: RR(epsilon) leaves v' = (2v - e + sqrt((2v - e)^2 - 8 v e))/4 with e = epsilon^2. Then RR(epsilon)
+followed by G(sqrt v') is never more revealing than G(sqrt v).
 
-Under the second world the likelihood ratios W of both have mean 1, and a hockey stick is E[(W - e^x)+]; so it is enough
-that the first is smaller in convex order. In log W its density is f2 = q phi(z - epsilon) + p phi(z + epsilon) with phi
-of variance v', for which (log f2)'' <= -1/v' + epsilon^2/v'^2 (a log cosh is added to a parabola); that of the second
-is a parabola with (log f1)'' = -1/v. Since v (v' - epsilon^2) = v'^2, log f2 - log f1 is concave, so f1 - f2 changes
-its sign at most twice, as + - +, and with equal means that is the convex order (Karlin, Novikoff 1963).
+Proof. A hockey stick is E[(W - e^x)+], with W the likelihood ratio under the second world. W has mean 1 for both, so it
+is enough that the first is smaller in convex order. Let f1 be the density of log W for G(sqrt v) and f2 that of RR
+and G(sqrt v'). Both times e^(z/2) are even functions, and log f2 - log f1 = A + log cosh(epsilon z/v') - k z^2/2 with
+k = 1/v' - 1/v and A = log(v/v')/2 + (v - v')/8 - e/(2 v') - log cosh(epsilon/2). Its slope, divided by z, falls on z >
+0, so it falls there or first rises and then falls. If A >= 0 it is thus positive around 0 and negative outside: f1 - f2
+has the signs + - +, and with equal masses and means that is the convex order (Karlin, Novikoff 1963). And A >= 0: with
+u = (v - v')/v' and x = e/v', the v' above has u = x/(1 - x/2) >= x, so that log(1 + u)/2 >= u/(2 + u) = x/2, and
+(v - v')/8 >= e/8 >= log cosh(epsilon/2). v' exists where 2v >= (3 + 2 sqrt 2) e; for smaller v a last launch still
+fits if PureDP(epsilon) is GaussianDP(sqrt v) by itself.
 
-By induction the view is within G(sqrt v) for every adaptive choice of launches, whatever is left at the end; where
-v < 4 epsilon^2, a last launch still fits if PureDP(epsilon) is GaussianDP(sqrt v) by itself. Launches with a delta
-reduce to RR(epsilon, delta) and exposures are counted as in THEORY 3(b); interactive mechanisms reduce to RR by S3 Thm
-1.19 and S4 Thm 12.4. This is our own corollary; the Renyi filter of THEORY 3(b) is behind it by up to 7 % of epsilon.
-It covers no zCDP or Renyi claims, and it is no odometer: the cost of a launch depends on how much is left.
+By induction the view is within G(sqrt v) for every adaptive choice of launches, whatever is left at the end, and
+interactive mechanisms reduce to randomized responses by S3 Thm 1.19 and S4 Thm 12.4. This is our own corollary. It is
+no odometer: the cost of a launch depends on how much is left. Variances are whole multiples of 2^-320, rounded down.
 
->>> from counterpoint import ApproxDP, Filter, PureDP
->>> rule = Filter(ApproxDP(1, 1e-6), by="gaussian")
->>> account = rule.start()
->>> for _ in range(500):
-...     account = account + PureDP(0.01)
->>> rule.fits(account, PureDP(0.01)), Filter(ApproxDP(1, 1e-6)).fits(account, PureDP(0.01))
-(True, True)
+>>> start = reserve_for(Fraction(1), Fraction(1, 2 * 10**6))
+>>> round(start * GRAIN, 4), round(left_after(start, Fraction(1, 100)) * GRAIN, 4), left_after(start, Fraction(1))
+(0.0525, 0.0524, None)
 """
 
 from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
 
-from counterpoint.composition.accumulators import ZERO, Accumulator
-from counterpoint.composition.conversions import epsilon_and_delta, short
-from counterpoint.encoding import Value
+from counterpoint.composition.conversions import short
 from counterpoint.numbers import normal_tail, precision
-from counterpoint.numbers.exact import bounded_up
-from counterpoint.privacy.claims import Interaction
-from counterpoint.privacy.loss import DIGITS, Loss, rounded_down
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, Unbounded
+from counterpoint.privacy.loss import DIGITS
+from counterpoint.privacy.losses import GaussianDP
+
+UNIT = 2**320
+GRAIN = 2.0**-320
 
 
-class GaussianReserve(Accumulator, Value, frozen=True):
-    """What is left of a Gaussian budget; None once a launch did not fit into it.
-
-    `budget` and `slack` are fixed in advance. Beside it stands basic composition, which admits what it admits: a
-    path within it adds nothing to the hockey stick at epsilon (THEORY 3(b')).
-    """
-
-    budget: ApproxDP
-    slack: Fraction
-    left: Fraction | None
-    basic: Fraction = Fraction(0)
-    exposed: Fraction = Fraction(0)
-    theorem = (
-        "basic composition, or a Gaussian reserve spent by randomized responses "
-        "(corollary of S4 Thm 12.4, S3 Thm 1.19; proof in composition/reserve.py)"
-    )
-
-    @classmethod
-    def of(cls, budget: ApproxDP, slack: Fraction) -> "GaussianReserve":
-        """The whole reserve of a budget: the largest variance v with G(sqrt v) within (epsilon, slack).
-
-        >>> float(GaussianReserve.of(ApproxDP(1, 1e-6), Fraction(1, 2 * 10**6)).left) < 0.06
-        True
-        """
-        mu = GaussianDP.for_budget(budget.epsilon, slack).mu
-        return cls(budget, slack, mu * mu)
-
-    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianReserve":
-        """Add a pure, approximate or Gaussian loss."""
-        if isinstance(loss, GaussianDP) and interaction != "endless":
-            left = None if self.left is None or self.left < loss.mu**2 else self.left - loss.mu**2
-            return GaussianReserve(self.budget, self.slack, left, self.budget.epsilon + 1, self.exposed)
-        epsilon, delta = epsilon_and_delta(loss)
-        if epsilon is None:
-            self._not_covered(
-                loss, 'PureDP, ApproxDP, and GaussianDP with finite communication; for zCDP and Renyi use by="best"'
-            )
-        return GaussianReserve(
-            self.budget,
-            self.slack,
-            None if self.left is None else left_after(self.left, epsilon),
-            bounded_up(self.basic + epsilon),
-            bounded_up(self.exposed + delta),
-        )
-
-    @property
-    def total(self) -> ApproxDP | Unbounded:
-        """The budget's epsilon, or the sum of epsilons where that is smaller: a reserve says no more than that."""
-        if self.exposed > self.room_for_delta or (self.left is None and self.basic > self.budget.epsilon):
-            return Unbounded()
-        return ApproxDP(min(self.basic, self.budget.epsilon), self.budget.delta)
-
-    @property
-    def room_for_delta(self) -> Fraction:
-        """What the deltas of the launches may add up to: delta'' of delta'' + (1-delta'') slack = delta."""
-        return (self.budget.delta - self.slack) / (1 - self.slack)
-
-    def delta_left(self, budget: ApproxDP) -> Fraction:
-        """How much the deltas of further launches may add up to."""
-        return max(ZERO, self.room_for_delta - self.exposed)
-
-    def room(self, budget: Loss) -> Fraction:
-        """What the larger of the two parts leaves."""
-        if self.exposed > self.room_for_delta:
-            return ZERO
-        return max(ZERO, self.budget.epsilon - self.basic, pure_within(self.left or ZERO))
+@lru_cache(maxsize=4096)
+def reserve_for(epsilon: Fraction, slack: Fraction) -> int:
+    """The largest variance v with G(sqrt v) within (epsilon, slack), in units of 2^-320."""
+    mu = GaussianDP.for_budget(epsilon, slack).mu
+    return int(mu * mu * UNIT)
 
 
-def left_after(left: Fraction, epsilon: Fraction) -> Fraction | None:
-    """The variance that RR(epsilon) leaves of `left`, rounded down; 0 for a last launch; None if it does not fit.
+def left_after(left: int, epsilon: Fraction) -> int | None:
+    """What RR(epsilon) leaves; 0 for a last launch, None if it does not fit.
 
-    >>> float(left_after(Fraction(1), Fraction(1, 10))), left_after(Fraction(1, 100), Fraction(1))
-    (0.9898979485566356, None)
+    >>> round(left_after(UNIT, Fraction(1, 10)) * GRAIN, 5), left_after(UNIT, Fraction(1))
+    (0.98995, None)
     """
     if epsilon == 0:
         return left
-    if left >= 4 * epsilon * epsilon:
-        root = precision(DIGITS)(left * (left - 4 * epsilon * epsilon)).sqrt()
-        return rounded_down(((root + left) / 2).lower)
-    return ZERO if epsilon <= pure_within(left) else None
+    square = _square_up(epsilon)
+    double = 2 * left - square
+    under_root = double * double - 8 * left * square
+    if double > 0 and under_root >= 0:
+        return (double + isqrt(under_root)) // 4
+    return 0 if epsilon <= pure_within(left) else None
 
 
-def pure_within(variance: Fraction) -> Fraction:
-    """The largest epsilon, cut to 12 digits, for which epsilon-DP is G(sqrt variance): log(Phi(mu/2)/Phi(-mu/2)).
+def left_after_gaussian(left: int, mu: Fraction) -> int | None:
+    """What a Gaussian launch leaves: variances add (THEORY 3(f)).
 
-    >>> round(float(pure_within(Fraction(1))), 4)
+    >>> left_after_gaussian(UNIT, Fraction(1, 2)) == UNIT * 3 // 4, left_after_gaussian(UNIT, Fraction(2))
+    (True, None)
+    """
+    after = left - _square_up(mu)
+    return after if after >= 0 else None
+
+
+@lru_cache(maxsize=4096)
+def pure_within(left: int) -> Fraction:
+    """The largest epsilon, cut to 12 digits, for which epsilon-DP is G(sqrt left): log(Phi(mu/2)/Phi(-mu/2)).
+
+    >>> round(float(pure_within(UNIT)), 4)
     0.807
     """
-    if variance <= 0:
-        return ZERO
-    tail = normal_tail(precision(DIGITS)(variance).sqrt() / 2)
+    if left <= 0:
+        return Fraction(0)
+    tail = normal_tail(precision(DIGITS)(Fraction(left, UNIT)).sqrt() / 2)
     return short(Fraction(((1 - tail) / tail).log().lower))
+
+
+def units_up(value: Fraction) -> int:
+    """A number in units of 2^-320, rounded up.
+
+    >>> units_up(Fraction(1, 2)) == UNIT // 2, units_up(Fraction(1, 10**400))
+    (True, 1)
+    """
+    return -(-value.numerator * UNIT // value.denominator)
+
+
+def _square_up(value: Fraction) -> int:
+    return -(-value.numerator * value.numerator * UNIT // (value.denominator * value.denominator))

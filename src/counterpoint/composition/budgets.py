@@ -1,0 +1,31 @@
+"""Whether a total keeps a budget (T06): both are losses of one measure, compared coordinate by coordinate.
+
+>>> within(ApproxDP(0.5, 0.9), ApproxDP(1, 1e-6)), within(PureDP(1), PureDP(1))
+(False, True)
+"""
+
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
+
+
+def within(total: Loss, budget: Loss) -> bool:
+    """Whether a total keeps a budget of the same measure, coordinate by coordinate (T06; never tuple order).
+
+    Deliberately not `implies`: that a pure loss of 1.0000001 implies (1, 1e-6) says nothing about a rule that would
+    admit some paths by one of these bounds and some by the other.
+    """
+    if isinstance(total, ApproxDP) and isinstance(budget, ApproxDP):
+        return total.epsilon <= budget.epsilon and total.delta <= budget.delta
+    if isinstance(total, PureDP) and isinstance(budget, PureDP):
+        return total.epsilon <= budget.epsilon
+    if isinstance(total, zCDP) and isinstance(budget, zCDP):
+        return total.rho <= budget.rho
+    if isinstance(total, ApproxzCDP) and isinstance(budget, ApproxzCDP):
+        return total.rho <= budget.rho and total.delta <= budget.delta
+    if isinstance(total, RenyiDP) and isinstance(budget, RenyiDP):
+        return total.alpha >= budget.alpha and total.epsilon <= budget.epsilon
+    if isinstance(total, tCDP) and isinstance(budget, tCDP):
+        return total.rho <= budget.rho and total.omega >= budget.omega
+    if isinstance(total, GaussianDP) and isinstance(budget, GaussianDP):
+        return total.mu <= budget.mu
+    return False

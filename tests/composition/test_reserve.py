@@ -1,0 +1,155 @@
+"""The Gaussian reserve: what a launch leaves is sound by computation, and the default filter comes near the optimum."""
+
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoint.composition import compose
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.reserve import (
+    UNIT,
+    left_after,
+    left_after_gaussian,
+    pure_within,
+    reserve_for,
+)
+from counterpoint.errors import BudgetExceeded
+from counterpoint.privacy.claims import claim
+from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
+from counterpoint.privacy.relations import every_step
+
+
+def hockey_stick(x, v):
+    """E[(W - e^x)+] of GaussianDP(sqrt v)."""
+    if v <= 0:
+        return max(mpmath.mpf(0), 1 - mpmath.exp(x))
+    mu = mpmath.sqrt(v)
+    return mpmath.ncdf(-x / mu + mu / 2) - mpmath.exp(x) * mpmath.ncdf(-x / mu - mu / 2)
+
+
+def after_a_response(x, epsilon, left):
+    """The same of RR(epsilon) followed by GaussianDP(sqrt left)."""
+    p = 1 / (1 + mpmath.exp(-epsilon))
+    return p * hockey_stick(x - epsilon, left) + (1 - p) * hockey_stick(x + epsilon, left)
+
+
+@given(
+    epsilon=st.fractions(Fraction(1, 1000), 5, max_denominator=1000),
+    times=st.fractions(Fraction(3, 2), 200, max_denominator=100),
+    x=st.fractions(-6, 8, max_denominator=50),
+)
+def test_a_response_and_what_it_leaves_reveal_no_more_than_the_reserve(epsilon, times, x):
+    reserve = int(times * epsilon * epsilon * UNIT)
+    left = left_after(reserve, epsilon)
+    if left is None:
+        return
+    with mpmath.workdps(40):
+        v, rest = mpmath.mpf(reserve) / UNIT, mpmath.mpf(left) / UNIT
+        e = mpmath.mpf(epsilon.numerator) / epsilon.denominator
+        at = mpmath.mpf(x.numerator) / x.denominator * mpmath.sqrt(v)
+        assert after_a_response(at, e, rest) <= hockey_stick(at, v) * (1 + mpmath.mpf(10) ** -25)
+
+
+def test_leaving_a_little_more_would_be_unsound_somewhere():
+    """Were the launch charged epsilon^2 alone, the total variation would be too large: the test above can fail."""
+    with mpmath.workdps(30):
+        v, e = mpmath.mpf(1) / 25, mpmath.mpf(1) / 10
+        assert after_a_response(0, e, v - e * e) > hockey_stick(0, v)
+
+
+@given(st.integers(1, UNIT), st.fractions(0, 3, max_denominator=10**6))
+def test_what_is_left_shrinks_and_more_reserve_leaves_more(reserve, epsilon):
+    left, more = left_after(reserve, epsilon), left_after(2 * reserve, epsilon)
+    if left is not None:
+        assert 0 <= left <= reserve and (epsilon == 0 or left < reserve)
+        assert more is not None and more >= left
+
+
+def test_the_smallest_launch_counts():
+    assert left_after(UNIT, Fraction(1, 10**300)) < UNIT
+    assert left_after_gaussian(UNIT, Fraction(1, 10**300)) == UNIT - 1
+
+
+def test_a_last_launch_fits_where_it_is_gaussian_by_itself():
+    epsilon = pure_within(UNIT)
+    assert left_after(UNIT, epsilon) == 0
+    assert left_after(UNIT, epsilon + Fraction(1, 10**9)) is None
+    assert left_after(0, Fraction(1, 10**9)) is None
+
+
+def test_a_reserve_is_within_its_slack():
+    with mpmath.workdps(60):
+        delta = hockey_stick(mpmath.mpf(1), mpmath.mpf(reserve_for(Fraction(1), Fraction(1, 10**6))) / UNIT)
+        assert mpmath.mpf("0.999e-6") < delta <= mpmath.mpf("1e-6")
+
+
+def smallest_budget(losses, **options) -> float:
+    """The smallest epsilon, to 1e-4, with which a filter at delta = 1e-6 admits all these losses."""
+
+    def admits(epsilon: Fraction) -> bool:
+        rule = Filter(ApproxDP(epsilon, "1e-6"), **options)
+        account = rule.start()
+        try:
+            for loss in losses:
+                account = rule.admit(account, claim(loss, every_step(), "a test"))
+        except BudgetExceeded:
+            return False
+        return True
+
+    low, high = Fraction(0), Fraction(16)
+    while high - low > Fraction(1, 10**4):
+        middle = (low + high) / 2
+        low, high = (low, middle) if admits(middle) else (middle, high)
+    return float(high)
+
+
+@pytest.mark.parametrize(
+    "losses", [[ApproxDP("0.1", "1e-9")] * 100, [PureDP("0.01")] * 1000], ids=["100 x (0.1, 1e-9)", "1000 x 0.01"]
+)
+def test_the_default_filter_is_within_eight_percent_of_the_optimum_and_never_below(losses):
+    optimal = compose.optimal(losses).epsilon_at(1e-6)
+    assert optimal <= smallest_budget(losses) <= 1.08 * optimal
+
+
+def test_the_default_filter_equals_basic_where_basic_is_best():
+    losses = [PureDP(Fraction(n, 40)) for n in range(1, 21)]
+    assert smallest_budget(losses) == pytest.approx(float(sum(loss.epsilon for loss in losses)), abs=2e-4)
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.3"])
+@pytest.mark.parametrize("launches", [10, 30, 100])
+def test_for_equal_launches_the_default_filter_is_no_worse_than_basic_or_renyi(epsilon, launches):
+    losses = [PureDP(epsilon)] * launches
+    default = smallest_budget(losses)
+    assert default <= smallest_budget(losses, by="renyi") + 1e-4
+    assert default <= float(epsilon) * launches + 2e-4
+
+
+def test_the_first_launch_divides_the_slack():
+    """If it is zCDP or large the Renyi part has all of the slack, as by="renyi"; if it is small, a fifth."""
+    rule, renyi = Filter(ApproxDP(1, "1e-6")), Filter(ApproxDP(1, "1e-6"), by="renyi")
+    for first in (zCDP("0.001"), PureDP("0.2")):
+        account, other = rule.start() + first + zCDP("0.001"), renyi.start() + first + zCDP("0.001")
+        assert float(rule.loss(account).epsilon) == pytest.approx(float(renyi.loss(other).epsilon), rel=1e-12)
+        assert account.left is None
+    small = rule.start() + PureDP("0.001")
+    assert small.left is not None
+    assert (small + zCDP("0.001")).total.epsilon > (renyi.start() + PureDP("0.001") + zCDP("0.001")).total.epsilon
+
+
+def test_every_measure_is_taken_after_every_other():
+    rule = Filter(ApproxDP(4, "1e-6"))
+    account = rule.start()
+    for loss in (PureDP("0.01"), zCDP("0.001"), RenyiDP(40, "0.001"), GaussianDP("0.01"), ApproxDP("0.01", "1e-9")):
+        account = rule.admit(account, claim(loss, every_step(), "a test", interaction="finite"))
+    assert rule.loss(account).epsilon < 4
+
+
+def test_a_zcdp_claim_ends_the_reserve_and_the_basic_sum():
+    rule = Filter(ApproxDP(4, "1e-6"))
+    account = rule.start() + PureDP("0.01") + zCDP("0.001")
+    assert account.left is None and account.basic is None
+    assert rule.loss(account).epsilon > 1, "only the Renyi part is left, and its tail bound is worth something"
