@@ -21,6 +21,8 @@ from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.relations import every_step
 
+MENU = [PureDP("0.01"), PureDP("0.3"), zCDP("0.01"), ApproxDP("0.1", "1e-9"), GaussianDP("0.1")]
+
 
 def hockey_stick(x, v):
     """E[(W - e^x)+] of GaussianDP(sqrt v)."""
@@ -132,12 +134,35 @@ def test_the_first_launch_divides_the_slack():
     """If it is zCDP or large the Renyi part has all of the slack, as by="renyi"; if it is small, a fifth."""
     rule, renyi = Filter(ApproxDP(1, "1e-6")), Filter(ApproxDP(1, "1e-6"), by="renyi")
     for first in (zCDP("0.001"), PureDP("0.2")):
-        account, other = rule.start() + first + zCDP("0.001"), renyi.start() + first + zCDP("0.001")
-        assert float(rule.loss(account).epsilon) == pytest.approx(float(renyi.loss(other).epsilon), rel=1e-12)
+        account, other = rule.start() + first, renyi.start() + first
         assert account.left is None
-    small = rule.start() + PureDP("0.001")
+        for n in range(1, 500):
+            assert rule.fits(account, zCDP(Fraction(n, 10**4))) == renyi.fits(other, zCDP(Fraction(n, 10**4)))
+    small, other = rule.start() + PureDP("0.001"), renyi.start() + PureDP("0.001")
     assert small.left is not None
-    assert (small + zCDP("0.001")).total.epsilon > (renyi.start() + PureDP("0.001") + zCDP("0.001")).total.epsilon
+    fits = [[r.fits(a, zCDP(Fraction(n, 10**4))) for n in range(1, 500)] for r, a in ((rule, small), (renyi, other))]
+    assert 0 < sum(fits[0]) < sum(fits[1])
+
+
+def test_the_loss_is_read_with_all_of_the_slack_whatever_was_launched_first():
+    rule, renyi = Filter(ApproxDP(2, "1e-6")), Filter(ApproxDP(2, "1e-6"), by="renyi")
+    account, other = rule.start(), renyi.start()
+    for _ in range(400):
+        account, other = account + PureDP("0.01"), other + PureDP("0.01")
+    assert account.left is not None
+    assert float(rule.loss(account).epsilon) == pytest.approx(float(renyi.loss(other).epsilon), rel=1e-12)
+
+
+@given(st.lists(st.sampled_from(MENU), max_size=30), st.data())
+def test_no_part_of_what_was_admitted_has_lost_more_than_the_whole(losses, data):
+    rule = Filter(ApproxDP(3, "1e-6"))
+    whole, part = rule.start(), rule.start()
+    for loss in losses:
+        whole = whole.plus(loss, "finite")
+    for loss in data.draw(st.permutations([loss for loss in losses if data.draw(st.booleans())])):
+        part = part.plus(loss, "finite")
+    if whole.keeps(rule.budget) and part.keeps(rule.budget):
+        assert part.total.epsilon <= whole.total.epsilon
 
 
 def test_every_measure_is_taken_after_every_other():
@@ -152,4 +177,4 @@ def test_a_zcdp_claim_ends_the_reserve_and_the_basic_sum():
     rule = Filter(ApproxDP(4, "1e-6"))
     account = rule.start() + PureDP("0.01") + zCDP("0.001")
     assert account.left is None and account.basic is None
-    assert rule.loss(account).epsilon > 1, "only the Renyi part is left, and its tail bound is worth something"
+    assert rule.loss(account).epsilon > 0.2, "only the Renyi part is left, and its tail bound is worth something"

@@ -12,10 +12,13 @@ The first launch decides how the slack is divided: it is chosen before there is 
 more launches like it would fit into the reserve than into the Renyi filter, four fifths are the reserve's; otherwise,
 and for zCDP, Renyi or tCDP claims, which no reserve can pay for, the Renyi part has all of it.
 
+What has been lost is read as S3 Lemma 2.19 says, threshold by threshold: below the budget's epsilon no reserve is
+needed, so there the Renyi sum may be read with all of the slack; and the whole is unbounded where the filter refuses.
+
 >>> from counterpoint import ApproxDP, Filter, PureDP, zCDP
 >>> rule = Filter(ApproxDP(1, 1e-6))
 >>> account = rule.start()
->>> for _ in range(440):
+>>> for _ in range(480):
 ...     account = account + PureDP(0.01)
 >>> rule.fits(account, PureDP(0.01)), rule.fits(account, zCDP(0.01)), rule.loss(account)
 (True, False, ApproxDP(1, 1e-6))
@@ -38,6 +41,7 @@ from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, Unbounded
 
 RESERVE_SHARE = Fraction(4, 5)
+WHOLE = Fraction(1)
 
 
 class Payment(NamedTuple):
@@ -73,15 +77,20 @@ class Terms(Tagged, Value, frozen=True):
         if self.room < 0:
             force_setattr(self, "room", (self.budget.delta - self.slack) / (1 - self.slack))
 
+    def renyi_room(self, share: Fraction) -> int:
+        """What a Renyi sum with this share of the slack may grow to, in units of 2^-320, rounded down."""
+        assert self.alpha is not None
+        return _renyi_room(self.budget.epsilon, self.alpha, share * self.slack)
+
     def divided(self, first: Payment) -> tuple[int | None, int | None]:
-        """The reserve and the Renyi offset, by what is launched first."""
+        """The reserve and what the Renyi sum may grow to, by what is launched first."""
         epsilon, slack = self.budget.epsilon, self.slack
         if self.alpha is None:
             return reserve_for(epsilon, slack), None
-        share = RESERVE_SHARE * slack
-        if self._suits_reserve(first, reserve_for(epsilon, share)):
-            return reserve_for(epsilon, share), units_up(renyi_offset(self.alpha, slack - share))
-        return None, units_up(renyi_offset(self.alpha, slack))
+        reserve = reserve_for(epsilon, RESERVE_SHARE * slack)
+        if self._suits_reserve(first, reserve):
+            return reserve, self.renyi_room(1 - RESERVE_SHARE)
+        return None, self.renyi_room(WHOLE)
 
     def _suits_reserve(self, first: Payment, reserve: int) -> bool:
         """Whether more launches like the first would fit into the reserve than into the Renyi part with all the slack.
@@ -91,24 +100,23 @@ class Terms(Tagged, Value, frozen=True):
         assert self.alpha is not None
         if not first.epsilon:
             return first.by_reserve
-        room = self.budget.epsilon - renyi_offset(self.alpha, self.slack)
-        by_renyi = max(ZERO, room / renyi_of(first.epsilon, self.alpha))
+        by_renyi = max(0, self.renyi_room(WHOLE)) // renyi_units(first.epsilon, self.alpha)
         return Fraction(reserve, UNIT) > first.epsilon**2 * (by_renyi + 3)
 
 
 class BestSum(Accumulator, Value, frozen=True):
     """Basic composition, a Gaussian reserve and a Renyi sum, side by side.
 
-    `left` is what the reserve has left, `renyi` the Renyi sum and `offset` what turns it into an epsilon, in units of
-    2^-320 (rounded down, up and up); None for a part that is not there or, for the reserve and the basic sum, can no
-    longer hold. Covers PureDP, ApproxDP, and GaussianDP with finite communication; with a Renyi order also zCDP, tCDP,
-    Renyi losses of at least that order, and every GaussianDP.
+    `left` is what the reserve has left, `renyi` the Renyi sum and `most` what it may grow to, in units of 2^-320
+    (rounded down, up and down); None for a part that is not there or, for the reserve and the basic sum, can no longer
+    hold. Covers PureDP, ApproxDP, and GaussianDP with finite communication; with a Renyi order also zCDP, tCDP, Renyi
+    losses of at least that order, and every GaussianDP.
     """
 
     terms: Terms
     launched: bool = False
     left: int | None = None
-    offset: int | None = None
+    most: int | None = None
     basic: Fraction | None = Fraction(0)
     renyi: int = 0
     exposed: Fraction = Fraction(0)
@@ -123,14 +131,14 @@ class BestSum(Accumulator, Value, frozen=True):
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestSum":
         """Add a loss, to each part that has a place for it."""
         pays = self._payment(loss, interaction)
-        left, offset = (self.left, self.offset) if self.launched else self.terms.divided(pays)
+        left, most = (self.left, self.most) if self.launched else self.terms.divided(pays)
         return BestSum(
             self.terms,
             True,
             _spent(left, pays),
-            offset,
+            most,
             None if self.basic is None or pays.epsilon is None else bounded_up(self.basic + pays.epsilon),
-            self.renyi if offset is None else self.renyi + self._renyi(loss, pays.epsilon),
+            self.renyi if most is None else self.renyi + self._renyi(loss, pays.epsilon),
             bounded_up(self.exposed + pays.delta) if pays.delta else self.exposed,
         )
 
@@ -147,31 +155,31 @@ class BestSum(Accumulator, Value, frozen=True):
     def _renyi(self, loss: Loss, epsilon: Fraction | None) -> int:
         alpha = self.terms.alpha
         assert alpha is not None
-        return units_up(renyi_loss(loss, alpha)) if epsilon is None else _renyi_units(epsilon, alpha)
+        return units_up(renyi_loss(loss, alpha)) if epsilon is None else renyi_units(epsilon, alpha)
 
     @property
     def total(self) -> ApproxDP | Unbounded:
         """The smallest epsilon of the parts; a reserve says no more than that the budget holds."""
+        budget = self.terms.budget
         if not self.launched:
-            return ApproxDP(0, self.terms.budget.delta)
-        bounds = [] if self.basic is None else [self.basic]
-        if self.offset is not None:
-            bounds.append(max(ZERO, Fraction(self.renyi + self.offset, UNIT)))
-        if self.left is not None:
-            bounds.append(self.terms.budget.epsilon)
-        if not bounds or self.exposed > self.terms.room:
+            return ApproxDP(0, budget.delta)
+        if not self.keeps(budget):
             return Unbounded()
-        return ApproxDP(min(bounds), self.terms.budget.delta)
+        bounds = [budget.epsilon] if self.basic is None else [budget.epsilon, self.basic]
+        if self.most is not None:
+            left = self.terms.renyi_room(WHOLE) - self.renyi
+            bounds.append(max(ZERO, budget.epsilon - Fraction(left, UNIT)))
+        return ApproxDP(min(bounds), budget.delta)
 
     def keeps(self, budget: Loss) -> bool:
-        """Whether one of the parts holds and the deltas have room; for its own budget, without making the total."""
-        if budget is not self.terms.budget:
+        """Whether one of the parts holds and the deltas have room."""
+        if budget is not self.terms.budget and budget != self.terms.budget:
             return within(self.total, budget)
         if self.exposed > self.terms.room:
             return False
-        if self.left is not None or (self.basic is not None and self.basic <= budget.epsilon):
+        if self.left is not None or (self.basic is not None and self.basic <= self.terms.budget.epsilon):
             return True
-        return self.offset is not None and Fraction(self.renyi + self.offset, UNIT) <= budget.epsilon
+        return self.most is not None and self.renyi <= self.most
 
     def delta_left(self, budget: ApproxDP) -> Fraction:
         """How much the deltas of further launches may add up to."""
@@ -181,17 +189,26 @@ class BestSum(Accumulator, Value, frozen=True):
         """What the part that leaves most leaves."""
         if self.exposed > self.terms.room:
             return ZERO
-        left, offset = (self.left, self.offset) if self.launched else self.terms.divided(Payment(ZERO, None, ZERO))
-        rooms = [ZERO, pure_within(left or 0)]
+        rooms = [ZERO]
         if self.basic is not None:
             rooms.append(self.terms.budget.epsilon - self.basic)
-        if self.terms.alpha is not None and offset is not None:
-            rooms.append(pure_below(self.terms.alpha, self.terms.budget.epsilon - Fraction(offset + self.renyi, UNIT)))
+        if not self.launched:
+            return max(rooms)
+        if self.left is not None:
+            rooms.append(pure_within(self.left))
+        if self.terms.alpha is not None and self.most is not None:
+            rooms.append(pure_below(self.terms.alpha, Fraction(self.most - self.renyi, UNIT)))
         return max(rooms)
 
 
+@lru_cache(maxsize=4096)
+def _renyi_room(epsilon: Fraction, alpha: Fraction, slack: Fraction) -> int:
+    return -units_up(renyi_offset(alpha, slack) - epsilon)
+
+
 @lru_cache(maxsize=65536)
-def _renyi_units(epsilon: Fraction, alpha: Fraction) -> int:
+def renyi_units(epsilon: Fraction, alpha: Fraction) -> int:
+    """tau_alpha(epsilon) in units of 2^-320, rounded up; remembered, since losses recur."""
     return units_up(renyi_of(epsilon, alpha))
 
 
