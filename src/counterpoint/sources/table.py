@@ -29,7 +29,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources import loading
-from counterpoint.sources.columns import Column
+from counterpoint.sources.columns import Column, Key
 from counterpoint.sources.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.declaration import Declaration, Named
 from counterpoint.sources.embedded import Given
@@ -142,7 +142,7 @@ class Table(Source):
         found = tally(compiled.plan, self._bound.engine.run(compiled.sql))
         return Secret(compiled.request.read(self.declaration, found))
 
-    def part(self, by: str, key: Plain) -> "Table":
+    def part(self, by: str, key: Plain | float) -> "Table":
         """The rows in which column `by` has this value, which need not occur; if `by` is a category, one of its keys.
 
         The declaration stays the same: a unit has at most as many rows in a part as in the whole.
@@ -154,6 +154,10 @@ class Table(Source):
         here = OneOf(self.declaration.find(by), (value,))
         within = here if self._within is None else AllOf((self._within, here))
         return self._narrowed(self._rows, within, self._reach)
+
+    def key(self, by: str, key: Plain | float) -> Key:
+        """The value of column `by` that names a part, as it is stored."""
+        return self.declaration.column(by).key(key)
 
     def reach(self, by: str) -> int:
         """In how many parts by this column two neighbouring tables may differ.
