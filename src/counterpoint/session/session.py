@@ -18,7 +18,7 @@ True
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from threading import RLock
+from threading import Lock, RLock
 from types import TracebackType
 from typing import Any, NoReturn, Self
 from uuid import uuid4
@@ -45,6 +45,7 @@ from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Steps
 from counterpoint.session.display import as_html, as_table
 from counterpoint.session.engine import Engine
+from counterpoint.session.explaining import explained
 from counterpoint.session.fitting import launchable
 from counterpoint.sources.source import Prepared, Source, in_units
 
@@ -79,11 +80,20 @@ class Session:
         sequential: bool = False,
     ) -> None:
         if not isinstance(source, Source):
-            raise InvalidParameter(f"a session needs a Table or a Stream, not a {type(source).__name__}")
+            raise InvalidParameter(
+                f"a session needs a Table or a Stream, not a {type(source).__name__}: say "
+                "Session(Table('people.parquet', unit='person_id'), within=PureDP(1))"
+            )
         if (within is None) == (rule is None):
-            raise InvalidParameter("give a session either a budget, within=..., or a rule, rule=...")
+            raise InvalidParameter(
+                "give a session either a budget, as in within=ApproxDP(1, 1e-6), or a rule, as in rule=Odometer(zCDP)"
+            )
         chosen = Filter(within) if within is not None else rule
-        assert chosen is not None
+        if not isinstance(chosen, Rule):
+            kind = type(chosen).__name__
+            raise InvalidParameter(
+                f"rule is a Filter, an Odometer or Slots, not a {kind}; a budget is said by within=..."
+            )
         if chosen.halts:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
         engine = Engine(MemoryLedger() if ledger is None else ledger)
@@ -146,9 +156,15 @@ class Session:
         source = self._source.of(of)
         fitted = launchable(mechanism, source)
         # the path says what is read, so that an id that was launched on one field is a conflict on another
-        name = None if of is None else encode((id or uuid4().hex, of if isinstance(of, str) else tuple(of))).decode()
+        name = (
+            None
+            if of is None
+            else encode((_checked(id) or uuid4().hex, of if isinstance(of, str) else tuple(of))).decode()
+        )
         with self._turn:
-            path = self._engine.launch(self._path, fitted, source.relation, cursor=source.pin(), name=name, request=id)
+            path = self._engine.launch(
+                self._path, fitted, source.relation, cursor=source.pin(), name=name, request=_checked(id)
+            )
             return self._handles.setdefault(path, Handle(self, source, path, fitted))
 
     def delegate(self, loss: Loss, *, id: str | None = None) -> "Session":
@@ -157,7 +173,7 @@ class Session:
         self._must_be_concurrent()
         composition = Concurrent(Filter(loss), self._source.relation)
         path = self._engine.launch(
-            self._path, composition, self._source.relation, cursor=self._source.pin(), request=id
+            self._path, composition, self._source.relation, cursor=self._source.pin(), request=_checked(id)
         )
         inner = Session._at(self._source, self._engine, path)
         self._given.setdefault(path, inner)
@@ -228,7 +244,9 @@ class Session:
 
     def _must_be_open(self) -> None:
         if self._closed:
-            raise NotAllowed("this session has been closed")
+            raise NotAllowed(
+                "this session has been closed: it launches and answers no more; session.loss is what was lost"
+            )
 
     def close(self) -> None:
         """Launch and ask no more through this object."""
@@ -241,6 +259,11 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def as_given(self) -> tuple[str, str]:
+        """How the session that gave this one a part of its budget shows it."""
+        budget = self.rule.budget if isinstance(self.rule, Filter) else self.rule
+        return "delegated", f"{budget!r}, of which {self.loss!r} is used; the rest stays reserved"
 
     def __repr__(self) -> str:
         return f"Session({self.rule!r}, {self.loss!r} lost, {len(self._handles)} launched)"
@@ -271,7 +294,10 @@ class Handle:
         public = self._public(prepared, options)
         with self._session._turn:
             self._must_be_current()
-            answer = self._session._engine.ask(self._path, self._source, prepared, public, request=id)
+            try:
+                answer = self._session._engine.ask(self._path, self._source, prepared, public, request=_checked(id))
+            except InvalidRequest as error:
+                raise InvalidRequest(explained(self.mechanism, public, prepared) or str(error)) from None
         return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
 
     def _public(self, prepared: Prepared | None, options: dict[str, Any]) -> Plain:
@@ -285,7 +311,10 @@ class Handle:
 
     def _must_be_current(self) -> None:
         if self._session._sequential and self._session.handles[-1] is not self:
-            raise Halted("this session is sequential, and another mechanism has been launched since")
+            raise Halted(
+                "this session is sequential, and another mechanism has been launched since; leave out sequential=True "
+                "to go back and forth"
+            )
 
     @property
     def halted(self) -> bool:
@@ -305,16 +334,24 @@ class Partition:
         self._path = path
         self._by = by
         self._within = within
-        self._sessions: dict[Path, Session] = {}
+        self._sessions: dict[str, Session] = {}
+        self._lock = Lock()
 
     def __getitem__(self, key: Plain | float) -> Session:
         """The part where the data has this value; a part that was never looked at before may cost its delta."""
         self._session._must_be_open()
-        whole_source, engine = self._session._source, self._session._engine
-        source, stored = whole_source.part(self._by, key), whole_source.key(self._by, key)
+        cut = self._session._source
+        source, stored = cut.part(self._by, key), cut.key(self._by, key)
         # by its stored value: if 1 and 1.0 made two parts, or two kinds of text, both would have been paid for once
         name = f"{type(stored).__name__}:{stored}"
-        composition = Concurrent(Filter(self._within), source.relation)
+        with self._lock:  # one thread makes a part, the others find it
+            known = self._sessions.get(name)
+            if known is None or known._closed:
+                self._sessions[name] = known = self._made(source, name)
+        return known
+
+    def _made(self, source: Source, name: str) -> Session:
+        engine, composition = self._session._engine, Concurrent(Filter(self._within), source.relation)
         path = engine.launch(
             self._path,
             composition,
@@ -323,10 +360,7 @@ class Partition:
             name=name,
             request=f"part {self._path!r} {name}",
         )
-        known = self._sessions.get(path)
-        if known is None or known._closed:
-            self._sessions[path] = known = Session._at(source, engine, path)
-        return known
+        return Session._at(source, engine, path)
 
     def __iter__(self) -> NoReturn:
         raise NotAllowed(f"the parts by {self._by!r} are not read off the data: name them, as in parts[key]")
@@ -341,5 +375,16 @@ class Partition:
         """The budget of each part."""
         return self._within
 
+    def as_given(self) -> tuple[str, str]:
+        """How the session that was partitioned shows it."""
+        return f"parts by {self._by!r}", f"each within {self._within!r}, {self.loss!r} charged for all of them"
+
     def __repr__(self) -> str:
         return f"Partition(by {self._by!r}, each within {self._within!r})"
+
+
+def _checked(id: object) -> str | None:
+    """A request's id, if it has one, or `InvalidParameter`."""
+    if id is None or (isinstance(id, str) and id):
+        return id
+    raise InvalidParameter(f"id names a request, by a text such as 'monday', not by a {type(id).__name__}: {id!r:.40}")

@@ -79,7 +79,7 @@ class Column(Tagged):
             steps = exact(value, "a key") / self.grid if math.isfinite(value) else Fraction(1, 2)
             if steps.denominator == 1 and steps.numerator in _INT64:
                 return steps.numerator
-        raise InvalidRequest(f"{str(value)[:40]!r} is not a value of this column, which is {self.said()}")
+        raise InvalidRequest(f"{value!r:.40} is not a value of this column, which is {self.said()}")
 
 
 class Number(Column, Value, frozen=True):

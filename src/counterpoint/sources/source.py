@@ -51,6 +51,20 @@ def in_units(answer: Plain, grid: Fraction) -> object:
     return answer if grid == 1 else answer * grid
 
 
+def told(request: object) -> str:
+    """What was asked, as a person would know it again.
+
+    >>> told("how many?"), told(sum), told(3)
+    ("the text 'how many?'", 'the function sum: call it, as in sum(...)', 'a int')
+    """
+    if isinstance(request, str):
+        return f"the text {request[:40]!r}"
+    if callable(request):
+        name = getattr(request, "__name__", "it")
+        return f"the function {name}: call it, as in {name}(...)"
+    return f"a {type(request).__name__}"
+
+
 class Source:
     """Data that can be asked: prepares requests in public, resolves them in secret, on pinned versions."""
 

@@ -31,7 +31,7 @@ from counterpoint.sources.declaration import NEIGHBOURS
 from counterpoint.sources.log import Log, Unit
 from counterpoint.sources.records import Fields
 from counterpoint.sources.shape import Of, Reading, Record, Shape
-from counterpoint.sources.source import Prepared, Source
+from counterpoint.sources.source import Prepared, Source, told
 
 
 class RunningTotal(Tagged, Value, frozen=True):
@@ -227,7 +227,7 @@ class Stream(Source):
     def _requested(self, request: object) -> Reading:
         if not isinstance(request, RunningTotal):
             raise InvalidRequest(
-                f"a stream answers total(), not {_told(request)}; launch a Counter to follow it, or put data that "
+                f"a stream answers total(), not {told(request)}; launch a Counter to follow it, or put data that "
                 "stands still into a Table"
             )
         return self._read if request.of is None else self._kind.reading(self._neighbours, request.of)
@@ -262,7 +262,7 @@ class Stream(Source):
         column, value = self._cut(by), self.key(by, key)
         assert isinstance(self._kind, Fields)
         if column.known_keys is not None and value not in column.known_keys:
-            raise InvalidRequest(f"{str(key)[:40]!r} is not a key of {by}, which is {column.said()}")
+            raise InvalidRequest(f"{key!r:.40} is not a key of {by}, which is {column.said()}")
         return self._looked_at(self._reading, (*self._where, (self._kind.declared.find(by), value)), f"{by}={key!r}")
 
     def key(self, by: str, key: Plain | float) -> Key:
@@ -304,10 +304,6 @@ def _named(of: object) -> Of:
     if isinstance(of, Sequence) and all(isinstance(name, str) for name in of):
         return tuple(of)
     raise InvalidRequest(f"a field is named by a text, and several by a list of them, not by a {type(of).__name__}")
-
-
-def _told(request: object) -> str:
-    return f"the text {request[:40]!r}" if isinstance(request, str) else type(request).__name__
 
 
 def _plus(left: Raw, right: Raw) -> Raw:
