@@ -85,3 +85,25 @@ def test_a_mechanism_that_would_follow_nothing_is_refused_before_it_is_paid_for(
 def test_most_mechanisms_leave_nothing_open(dimensions):
     for mechanism in (cp.Laplace(1), cp.Gaussian(1), cp.SparseVector(1, 10), cp.RandomizedResponse(1)):
         assert mechanism.fitted(Steps(updates=1, bound=1), dimensions) is mechanism
+
+
+def test_a_mechanism_for_fewer_items_of_a_unit_says_what_would_fit():
+    session = cp.Session(cp.Stream(unit="user", per_unit=4), within=cp.PureDP(1))
+    with pytest.raises(cp.RelationMismatch, match=r"updates=4.*at most 1 items that count"):
+        session.launch(Following(Fraction(1), 1))
+
+
+class Same(cp.Postprocessor, Value, frozen=True):
+    """Passes everything on."""
+
+    def start(self):
+        return None
+
+    def react(self, own, request, ask):
+        return own, ask(request)
+
+
+def test_what_stands_before_a_mechanism_fits_it_too():
+    session = cp.Session(cp.Stream(bound=3, dimensions=2), within=cp.PureDP(1))
+    launched = session.launch(cp.postprocess(Same(), Following(Fraction(1)))).mechanism
+    assert launched == cp.postprocess(Same(), Following(Fraction(1), 6, 2))
