@@ -4,8 +4,8 @@ A mechanism takes what its maker left open from the source's relation and dimens
 takes updates of another shape than the source's would silently follow nothing: it is refused, before anything is paid.
 
 >>> from counterpoint import Counter, Stream
->>> launchable(Counter(epsilon=1), Stream(bound=1))
-Counter(epsilon=Fraction(1, 1), horizon=None, bound=1)
+>>> launchable(Counter(epsilon=1), Stream(bound=1)).claim.loss
+PureDP(1)
 >>> launchable(Counter(epsilon=1), Stream(bound=1, dimensions=4))
 Traceback (most recent call last):
 ...

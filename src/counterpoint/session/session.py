@@ -18,9 +18,9 @@ True
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from threading import Lock, RLock
+from threading import RLock
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 from uuid import uuid4
 
 from counterpoint.composition.filters import Filter, Remaining
@@ -47,6 +47,7 @@ from counterpoint.session.display import as_html, as_table
 from counterpoint.session.engine import Engine
 from counterpoint.session.explaining import explained
 from counterpoint.session.fitting import launchable
+from counterpoint.session.partition import Partition
 from counterpoint.sources.source import Prepared, Source, in_units
 
 
@@ -117,6 +118,10 @@ class Session:
         session._set_up(source, engine, path, sequential=False)
         return session
 
+    def _inside(self, path: Path, source: Source | None = None) -> "Session":
+        """The session at a path below this one, on the same data or on a part of it."""
+        return Session._at(self._source if source is None else source, self._engine, path)
+
     @property
     def rule(self) -> Rule:
         """The rule that decides."""
@@ -175,7 +180,7 @@ class Session:
         path = self._engine.launch(
             self._path, composition, self._source.relation, cursor=self._source.pin(), request=_checked(id)
         )
-        inner = Session._at(self._source, self._engine, path)
+        inner = self._inside(path)
         self._given.setdefault(path, inner)
         return inner
 
@@ -324,63 +329,6 @@ class Handle:
 
     def __repr__(self) -> str:
         return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
-
-
-class Partition:
-    """The parts of a session's data, each a session of its own, made on demand: `parts["CA"].launch(...)`."""
-
-    def __init__(self, session: Session, path: Path, by: str, within: Loss) -> None:
-        self._session = session
-        self._path = path
-        self._by = by
-        self._within = within
-        self._sessions: dict[str, Session] = {}
-        self._lock = Lock()
-
-    def __getitem__(self, key: Plain | float) -> Session:
-        """The part where the data has this value; a part that was never looked at before may cost its delta."""
-        self._session._must_be_open()
-        cut = self._session._source
-        source, stored = cut.part(self._by, key), cut.key(self._by, key)
-        # by its stored value: if 1 and 1.0 made two parts, or two kinds of text, both would have been paid for once
-        name = f"{type(stored).__name__}:{stored}"
-        with self._lock:  # one thread makes a part, the others find it
-            known = self._sessions.get(name)
-            if known is None or known._closed:
-                self._sessions[name] = known = self._made(source, name)
-        return known
-
-    def _made(self, source: Source, name: str) -> Session:
-        engine, composition = self._session._engine, Concurrent(Filter(self._within), source.relation)
-        path = engine.launch(
-            self._path,
-            composition,
-            source.relation,
-            cursor=source.pin(),
-            name=name,
-            request=f"part {self._path!r} {name}",
-        )
-        return Session._at(source, engine, path)
-
-    def __iter__(self) -> NoReturn:
-        raise NotAllowed(f"the parts by {self._by!r} are not read off the data: name them, as in parts[key]")
-
-    @property
-    def loss(self) -> Loss:
-        """What the session has been charged for all parts together."""
-        return self._session._engine.node(self._path)[0].claim.loss
-
-    @property
-    def within(self) -> Loss:
-        """The budget of each part."""
-        return self._within
-
-    def as_given(self) -> tuple[str, str]:
-        """How the session that was partitioned shows it."""
-        return f"parts by {self._by!r}", f"each within {self._within!r}, {self.loss!r} charged for all of them"
-
-    def __repr__(self) -> str:
-        return f"Partition(by {self._by!r}, each within {self._within!r})"
 
 
 def _checked(id: object) -> str | None:
