@@ -73,7 +73,8 @@ _ROOMS = {
     "randomness.secure": ("SecureCoins",),
     "randomness.seeded": ("SeededCoins",),
     "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
-    "session.session": ("Handle", "Partition", "Quote", "Session"),
+    "session.partition": ("Partition",),
+    "session.session": ("Handle", "Quote", "Session"),
     "sources.columns": ("boolean", "category", "number", "text"),
     "sources.requests": ("count", "count_distinct", "histogram", "mean", "ranks", "sum"),
     "sources.source": ("Source",),
@@ -245,11 +246,9 @@ if TYPE_CHECKING:
     from counterpoint.randomness.seeded import SeededCoins as SeededCoins
     from counterpoint.randomness.tape import RecordingCoins as RecordingCoins
     from counterpoint.randomness.tape import ReplayedCoins as ReplayedCoins
+    from counterpoint.session.partition import Partition as Partition
     from counterpoint.session.session import (
         Handle as Handle,
-    )
-    from counterpoint.session.session import (
-        Partition as Partition,
     )
     from counterpoint.session.session import (
         Quote as Quote,

@@ -1,12 +1,12 @@
 """Sessions keep the laws: pay at launch, free refusals, isolation, one charge per request (T03, T04, T05, T21, X7)."""
 
-import threading
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.session.numbers_source import Numbers
+from tests.session.run_threads import run_threads
 
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.odometers import Odometer
@@ -284,28 +284,37 @@ def test_x7_threads_cannot_overspend():
     assert len(wins) == 1 and s.loss == PureDP(0.6)
 
 
-def test_sixteen_threads_hammering_one_budget_never_exceed_it():
-    s = session(PureDP("0.02"))
-    admitted = []
+@pytest.mark.parametrize("launches", [10**4, pytest.param(10**5, marks=pytest.mark.long)])
+def test_x7_sixteen_threads_hammering_one_budget_never_exceed_it(launches):
+    """Of so many launches by 16 threads exactly a fifth fits; the rest is refused and leaves nothing behind."""
+    fits = launches // 5
+    s = session(PureDP(Fraction(fits, 10**6)))
+    admitted, refused = [], []
 
     def hammer():
-        for _ in range(6250):  # 10^5 launches in all, of which 20,000 fit
+        for _ in range(launches // 16):
             try:
-                s._engine.launch((), Laplace("1e-6"), s._source.relation)
-                admitted.append(1)
+                admitted.append(s.launch(Laplace("1e-6")))
             except BudgetExceeded:
-                return
+                refused.append(1)
 
-    run_threads(16, hammer)
-    assert len(admitted) == 20_000 and s.loss == PureDP("0.02")
+    run_threads(16, hammer, switch=1e-4)
+    assert (len(admitted), len(refused)) == (fits, launches - fits) and s.loss == PureDP(Fraction(fits, 10**6))
+    assert {handle._path for handle in s.handles} == {(n,) for n in range(fits)}, "no gap, none twice"
+    assert len(s.history) == fits + 1
 
 
-def run_threads(count, work):
-    threads = [threading.Thread(target=work) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def test_x7_a_snapshot_of_an_odometer_is_of_one_moment():
+    s = Session(Numbers(DATA), rule=Odometer(PureDP))
+    seen = []
+
+    def work():
+        for _ in range(50):
+            s.launch(Laplace("0.01"))
+            seen.append(s.loss.epsilon)
+
+    run_threads(8, work)
+    assert s.loss == PureDP(4) and all(loss * 100 == int(loss * 100) for loss in seen) and max(seen) == 4
 
 
 def test_asks_on_one_handle_from_many_threads_are_each_paid_for_once():

@@ -36,6 +36,7 @@ UNITS = ["ann", "bob", 7]
 def declarations(draw):
     """Any stream there can be, small."""
     given = {"bound": draw(st.integers(1, 5)), "signed": draw(st.booleans())}
+    given["neighbours"] = draw(st.sampled_from(["replace", "add-or-remove"]))
     if draw(st.booleans()):
         given["dimensions"] = draw(st.integers(1, 4))
         if draw(st.booleans()):
@@ -64,7 +65,7 @@ def neighbours(draw):
     left = draw(st.lists(st.tuples(values_of(given), units), min_size=1, max_size=9))
     place = draw(st.integers(0, len(left) - 1))
     affected = [place] if "unit" not in given else [i for i, (_, unit) in enumerate(left) if unit == left[place][1]]
-    vanishes = draw(st.booleans())
+    vanishes = given["neighbours"] == "add-or-remove" or draw(st.booleans())
     right = list(left)
     for index in affected:
         unit = left[index][1]

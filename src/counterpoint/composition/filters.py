@@ -97,8 +97,9 @@ class Filter(Rule, Value, frozen=True):
     def __post_init__(self) -> None:
         """Fix everything that the theorem wants fixed in advance; an invalid configuration fails here (T11)."""
         if not isinstance(self.budget, Loss):
-            kind = type(self.budget).__name__
-            raise InvalidParameter(f"a budget is a loss, such as ApproxDP(1, 1e-6), not a {kind}")
+            is_class = isinstance(self.budget, type)
+            given = f"the class {self.budget.__name__}" if is_class else f"a {type(self.budget).__name__}"
+            raise InvalidParameter(f"a budget is a loss, such as ApproxDP(1, 1e-6), not {given}")
         if self.by is not None and self.by not in get_args(By):
             raise InvalidParameter(f"by is one of {', '.join(get_args(By))}, not {self.by!r}")
         if isinstance(self.budget, ApproxDP):

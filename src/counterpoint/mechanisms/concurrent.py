@@ -27,7 +27,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.messages import Ask, Message, To, Update
-from counterpoint.privacy.relations import Relation, every_step
+from counterpoint.privacy.relations import Relation, Steps, every_step
 from counterpoint.randomness.coins import Coins
 
 __all__ = ["Child", "Concurrent", "ConcurrentState", "Launch", "Refused", "To", "every_step"]
@@ -110,7 +110,7 @@ class Concurrent(Mechanism, Value, frozen=True):
         if not seen.within(claim.relation):
             raise RelationMismatch(
                 f"{type(mechanism).__name__} is private for neighbours in {claim.relation!r}, "
-                f"but neighbours of this data are those in {seen!r}"
+                f"but neighbours of this data are those in {seen!r}{_would_fit(seen, claim.relation)}"
             )
         return self.rule.admit(account, claim)
 
@@ -161,3 +161,14 @@ class Concurrent(Mechanism, Value, frozen=True):
                 after, _ = coins.call(child.mechanism.step, child.state, update)
                 state = state.replace_child(index, after)
         return state
+
+
+def _would_fit(seen: Relation, claimed: Relation) -> str:
+    """What would bring a mechanism and its data together, where that is easily said."""
+    if not (isinstance(seen, Steps) and isinstance(claimed, Steps)):
+        return ""
+    if claimed.bound is not None and seen.bound is not None and seen.bound > claimed.bound:
+        return f"; a mechanism with bound={seen.bound} would fit, or data with a bound of {claimed.bound}"
+    if claimed.updates is not None and seen.updates is not None and seen.updates > claimed.updates:
+        return f"; data of which a unit has at most {claimed.updates} items that count (per_unit=...) would fit"
+    return ""

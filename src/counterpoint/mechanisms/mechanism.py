@@ -30,7 +30,7 @@ from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import Halted, InvalidRequest, SecretLeak
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Message, To
-from counterpoint.privacy.relations import every_step
+from counterpoint.privacy.relations import Relation, every_step
 from counterpoint.randomness.coins import Coins
 
 __all__ = [
@@ -85,6 +85,14 @@ class Mechanism(Tagged):
     @abstractmethod
     def claim(self) -> Claim:
         """What this mechanism promises, and why."""
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> "Mechanism":
+        """The mechanism for data with these neighbours, and updates that are vectors of so many (None: numbers).
+
+        A session launches what this returns: where a parameter was left open, it is taken from what is public about
+        the data. It must not look at anything else, and a mechanism that leaves nothing open is itself.
+        """
+        return self
 
     @abstractmethod
     def accepts(self, message: object) -> bool:

@@ -26,6 +26,7 @@ from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, Update
+from counterpoint.privacy.relations import Relation
 from counterpoint.randomness.coins import Coins
 
 Own: TypeAlias = Plain
@@ -116,6 +117,10 @@ class Postprocessed(Mechanism, Value, frozen=True):
         inner = self.mechanism.claim
         certificate = Certificate(f"{inner.loss!r}, postprocessed", "S3 Thm 2.17, S4 Lemma 2.16", (inner.certificate,))
         return Claim(inner.loss, inner.relation, certificate)
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> "Postprocessed":
+        """The mechanism fitted to the data, with the same postprocessor before it."""
+        return Postprocessed(self.postprocessor, self.mechanism.fitted(relation, dimensions))
 
     def accepts(self, message: object) -> bool:
         """Any ask (the postprocessor decides what becomes of it) and the updates that the mechanism accepts."""

@@ -1,41 +1,60 @@
 """How a session shows itself: in a terminal (rich) and in a notebook (HTML). Public facts only.
 
 >>> from counterpoint import PureDP, Session, Stream
->>> "PureDP(1)" in Session(Stream(bound=1), within=PureDP(1))._repr_html_()
-True
+>>> session = Session(Stream(bound=1), within=PureDP(1))
+>>> colleague = session.delegate(PureDP(0.25))
+>>> for name, value in summary(session):
+...     print(f"{name}: {value}")
+budget: PureDP(1)
+lost: PureDP(0.25)
+would fit: PureDP(0.75), such as Laplace(epsilon=0.75)
+delegated: PureDP(0.25), of which PureDP(0) is used; the rest stays reserved
 """
 
 from html import escape
 from typing import TYPE_CHECKING
 
 from counterpoint.composition.filters import Filter
+from counterpoint.numbers import spell
+from counterpoint.privacy.losses import zCDP
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
 
 
 def summary(session: "Session") -> list[tuple[str, str]]:
-    """What there is to know at a glance: budget, loss, what would fit, and each mechanism."""
+    """What there is to know at a glance: budget, loss, what would fit, each mechanism, and what was given away."""
     rule = session.rule
     lines = [("lost", repr(session.loss))]
     if isinstance(rule, Filter):
-        left = session.remaining
-        lines = [("budget", repr(rule.budget)), *lines, ("would fit", f"PureDP up to {left!r}")]
+        lines = [("budget", repr(rule.budget)), *lines, ("would fit", _would_fit(session, rule))]
     else:
         lines = [("rule", repr(rule)), *lines]
     for number, handle in enumerate(session.handles):
         state = "halted" if handle.halted else "live"
         lines.append((f"[{number}] {state}", f"{handle.mechanism!r} at {handle.mechanism.claim.loss!r}"))
-    return lines
+    return lines + [inner.as_given() for inner in session.given]
+
+
+def _would_fit(session: "Session", rule: Filter) -> str:
+    left, lost = session.remaining, session.loss
+    if not left.epsilon:
+        return "nothing more; what was launched goes on answering"
+    fits = f"PureDP({spell(left.epsilon)}), such as Laplace(epsilon={spell(left.epsilon)})"
+    if isinstance(rule.budget, zCDP) and isinstance(lost, zCDP):
+        rho = spell(rule.budget.rho - lost.rho)
+        fits = f"zCDP({rho}), such as Gaussian(rho={rho}); or {fits}"
+    return f"{fits}; delta {spell(left.delta)} is left" if left.delta else fits
 
 
 def as_table(session: "Session") -> object:
     """A rich table."""
     from rich.table import Table  # noqa: PLC0415 - rich is imported only where something is shown
+    from rich.text import Text  # noqa: PLC0415 - as above
 
     table = Table("Session", "", title=None)
     for name, value in summary(session):
-        table.add_row(name.replace("[", r"\["), value)
+        table.add_row(Text(name), Text(value))  # as it stands: a key of somebody's data may look like markup
     return table
 
 

@@ -16,14 +16,17 @@ True
 (PureDP(0.4), Remaining(epsilon=0.6, delta=0))
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from threading import RLock
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
 from counterpoint.composition.filters import Filter, Remaining
 from counterpoint.composition.parallel import Parallel
 from counterpoint.composition.rule import Rule
-from counterpoint.encoding import Plain, Value
+from counterpoint.encoding import Plain, Value, encode
 from counterpoint.errors import (
     CounterpointError,
     Halted,
@@ -36,12 +39,16 @@ from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
+from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Steps
 from counterpoint.session.display import as_html, as_table
 from counterpoint.session.engine import Engine
-from counterpoint.sources.source import Prepared, Source
+from counterpoint.session.explaining import explained
+from counterpoint.session.fitting import launchable
+from counterpoint.session.partition import Partition
+from counterpoint.sources.source import Prepared, Source, in_units
 
 
 class Quote(Value, frozen=True):
@@ -74,11 +81,20 @@ class Session:
         sequential: bool = False,
     ) -> None:
         if not isinstance(source, Source):
-            raise InvalidParameter(f"a session needs a Table or a Stream, not a {type(source).__name__}")
+            raise InvalidParameter(
+                f"a session needs a Table or a Stream, not a {type(source).__name__}: say "
+                "Session(Table('people.parquet', unit='person_id'), within=PureDP(1))"
+            )
         if (within is None) == (rule is None):
-            raise InvalidParameter("give a session either a budget, within=..., or a rule, rule=...")
+            raise InvalidParameter(
+                "give a session either a budget, as in within=ApproxDP(1, 1e-6), or a rule, as in rule=Odometer(zCDP)"
+            )
         chosen = Filter(within) if within is not None else rule
-        assert chosen is not None
+        if not isinstance(chosen, Rule):
+            kind = type(chosen).__name__
+            raise InvalidParameter(
+                f"rule is a Filter, an Odometer or Slots, not a {kind}; a budget is said by within=..."
+            )
         if chosen.halts:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
         engine = Engine(MemoryLedger() if ledger is None else ledger)
@@ -91,13 +107,20 @@ class Session:
         self._path = path
         self._sequential = sequential
         self._closed = False
-        self._handles: list[Handle] = []
+        self._handles: dict[Path, Handle] = {}
+        self._given: dict[Path, Session | Partition] = {}
+        # in turn where a launch retires the handle before it, so that none is asked in the middle of the next launch
+        self._turn: AbstractContextManager[object] = RLock() if sequential else nullcontext()
 
     @classmethod
     def _at(cls, source: Source, engine: Engine, path: Path) -> Self:
         session = cls.__new__(cls)
         session._set_up(source, engine, path, sequential=False)
         return session
+
+    def _inside(self, path: Path, source: Source | None = None) -> "Session":
+        """The session at a path below this one, on the same data or on a part of it."""
+        return Session._at(self._source if source is None else source, self._engine, path)
 
     @property
     def rule(self) -> Rule:
@@ -118,60 +141,87 @@ class Session:
             raise NotAllowed(f"{type(composition.rule).__name__} has no budget that something could remain of")
         return composition.rule.remaining(node.account)
 
-    def would_cost(self, mechanism: Mechanism) -> Quote:
+    def would_cost(self, mechanism: Mechanism, *, of: str | Sequence[str] | None = None) -> Quote:
         """What this launch would cost, by the very code that would admit it; nothing happens."""
-        cost = mechanism.claim.loss
+        source = self._source.of(of)
+        fitted = launchable(mechanism, source)
         try:
-            account = self._engine.quote(self._path, mechanism, self._source.relation)
+            account = self._engine.quote(self._path, fitted, source.relation)
         except CounterpointError as error:
-            return Quote(cost, None, f"{type(error).__name__}: {error}")
-        return Quote(cost, self.rule.loss(account))
+            return Quote(fitted.claim.loss, None, f"{type(error).__name__}: {error}")
+        return Quote(fitted.claim.loss, self.rule.loss(account))
 
-    def launch(self, mechanism: Mechanism, *, id: str | None = None) -> "Handle":
-        """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free."""
+    def launch(self, mechanism: Mechanism, *, of: str | Sequence[str] | None = None, id: str | None = None) -> "Handle":
+        """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free.
+
+        Of a stream of records a mechanism follows the field that `of` names (see `Stream.of`), or the records as such.
+        What is launched is the mechanism as `fitted` to the data.
+        """
         self._must_be_open()
-        if not isinstance(mechanism, Mechanism):
-            raise InvalidParameter(
-                f"a session launches mechanisms, such as Laplace(0.1), not a {type(mechanism).__name__}"
+        source = self._source.of(of)
+        fitted = launchable(mechanism, source)
+        # the path says what is read, so that an id that was launched on one field is a conflict on another
+        name = (
+            None
+            if of is None
+            else encode((_checked(id) or uuid4().hex, of if isinstance(of, str) else tuple(of))).decode()
+        )
+        with self._turn:
+            path = self._engine.launch(
+                self._path, fitted, source.relation, cursor=source.pin(), name=name, request=_checked(id)
             )
-        if isinstance(mechanism, Concurrent):
-            raise InvalidParameter("to give a part of the budget away, use session.delegate(loss)")
-        path = self._engine.launch(self._path, mechanism, self._source.relation, cursor=self._source.pin(), request=id)
-        handle = Handle(self, path, mechanism)
-        self._handles.append(handle)
-        return handle
+            return self._handles.setdefault(path, Handle(self, source, path, fitted))
 
     def delegate(self, loss: Loss, *, id: str | None = None) -> "Session":
         """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
         self._must_be_open()
+        self._must_be_concurrent()
         composition = Concurrent(Filter(loss), self._source.relation)
         path = self._engine.launch(
-            self._path, composition, self._source.relation, cursor=self._source.pin(), request=id
+            self._path, composition, self._source.relation, cursor=self._source.pin(), request=_checked(id)
         )
-        return Session._at(self._source, self._engine, path)
+        inner = self._inside(path)
+        self._given.setdefault(path, inner)
+        return inner
 
     def partition(self, by: str, k: int = 1, *, within: Loss, delta_total: Number | None = None) -> "Partition":
         """Sub-sessions for the parts of the data, each with the budget `within`; charges k times that, once.
 
         A unit must reach at most k parts, which the source knows and enforces. On a table every measure is covered (S4
-        Cor 5.15); on a stream pure losses (Cor 5.5) and, with `delta_total`, approximate ones (Thm 5.4).
+        Cor 5.15); on a stream pure losses (Cor 5.5) and, with `delta_total`, approximate ones (Thm 5.4): there every
+        part that is ever looked at charges its delta, and `delta_total` is what they may come to.
+
+        >>> import counterpoint as cp
+        >>> visits = cp.Stream(fields={"page": cp.text()})
+        >>> parts = cp.Session(visits, within=cp.PureDP(1)).partition("page", k=2, within=cp.PureDP(0.5))
+        >>> counter = parts["home"].launch(cp.Counter(epsilon=0.5))
         """
         self._must_be_open()
-        reach = self._source.reach(by)
+        self._must_be_concurrent()
+        if not isinstance(within, Loss):
+            raise InvalidParameter(
+                f"within is the loss that each part stays within, such as PureDP(0.1), not a {type(within).__name__}"
+            )
+        reach, k = self._source.reach(by), whole(k, 1, "k")
         if reach > k:
-            raise RelationMismatch(f"a unit can reach {reach} parts by {by!r}, more than k = {k}; say k={reach}")
+            raise RelationMismatch(
+                f"neighbours of this data can differ in {reach} parts by {by!r}, more than k = {k}: say k={reach}, "
+                f"which costs {reach} times {within!r}, or declare the data so that a unit reaches fewer"
+            )
         inner = self._source.relation
         static = isinstance(inner, Steps) and inner.updates == 0
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
         relation = Sparse(k, inner, first_pair=static)
         path = self._engine.launch(self._path, Concurrent(rule, relation), relation, cursor=self._source.pin())
-        return Partition(self, path, by, within)
+        parts = Partition(self, path, by, within)
+        self._given[path] = parts
+        return parts
 
     def certificate(self) -> Certificate:
         """Why what has been lost is what it is: the rule's derivation, on what was launched."""
         composition, node = self._engine.node(self._path)
         root = composition.rule.certificate(node.account)
-        launched = tuple(handle.mechanism.claim.certificate for handle in self._handles)
+        launched = tuple(handle.mechanism.claim.certificate for handle in self.handles)
         return Certificate(root.statement, root.theorem, (*root.premises, *launched))
 
     @property
@@ -183,11 +233,25 @@ class Session:
     @property
     def handles(self) -> "tuple[Handle, ...]":
         """What was launched here, in order."""
-        return tuple(self._handles)
+        return tuple(self._handles.values())
+
+    @property
+    def given(self) -> "tuple[Session | Partition, ...]":
+        """What was delegated or partitioned here, in order: reserved, whether it is used or not."""
+        return tuple(self._given.values())
+
+    def _must_be_concurrent(self) -> None:
+        if self._sequential:
+            raise NotAllowed(
+                "a sequential session has one mechanism at a time, and what is given away would be used beside it; "
+                "leave out sequential=True to delegate or partition"
+            )
 
     def _must_be_open(self) -> None:
         if self._closed:
-            raise NotAllowed("this session has been closed")
+            raise NotAllowed(
+                "this session has been closed: it launches and answers no more; session.loss is what was lost"
+            )
 
     def close(self) -> None:
         """Launch and ask no more through this object."""
@@ -200,6 +264,11 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def as_given(self) -> tuple[str, str]:
+        """How the session that gave this one a part of its budget shows it."""
+        budget = self.rule.budget if isinstance(self.rule, Filter) else self.rule
+        return "delegated", f"{budget!r}, of which {self.loss!r} is used; the rest stays reserved"
 
     def __repr__(self) -> str:
         return f"Session({self.rule!r}, {self.loss!r} lost, {len(self._handles)} launched)"
@@ -214,8 +283,9 @@ class Session:
 class Handle:
     """The analyst's end of one launched mechanism."""
 
-    def __init__(self, session: Session, path: Path, mechanism: Mechanism) -> None:
+    def __init__(self, session: Session, source: Source, path: Path, mechanism: Mechanism) -> None:
         self._session = session
+        self._source = source
         self._path = path
         self.mechanism = mechanism
 
@@ -225,13 +295,15 @@ class Handle:
         `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer.
         """
         self._session._must_be_open()
-        source = self._session._source
-        prepared = None if request is None else source.prepare(request)
+        prepared = None if request is None else self._source.prepare(request)
         public = self._public(prepared, options)
-        answer = self._session._engine.ask(
-            self._path, source, prepared, public, check=self._must_be_current, request=id
-        )
-        return answer if prepared is None else prepared.in_units(answer)
+        with self._session._turn:
+            self._must_be_current()
+            try:
+                answer = self._session._engine.ask(self._path, self._source, prepared, public, request=_checked(id))
+            except InvalidRequest as error:
+                raise InvalidRequest(explained(self.mechanism, public, prepared) or str(error)) from None
+        return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
 
     def _public(self, prepared: Prepared | None, options: dict[str, Any]) -> Plain:
         """What the mechanism makes of its options, on the grid of the request."""
@@ -243,8 +315,11 @@ class Handle:
         return None
 
     def _must_be_current(self) -> None:
-        if self._session._sequential and self._session._handles[-1] is not self:
-            raise Halted("this session is sequential, and another mechanism has been launched since")
+        if self._session._sequential and self._session.handles[-1] is not self:
+            raise Halted(
+                "this session is sequential, and another mechanism has been launched since; leave out sequential=True "
+                "to go back and forth"
+            )
 
     @property
     def halted(self) -> bool:
@@ -256,29 +331,8 @@ class Handle:
         return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
 
 
-class Partition:
-    """The parts of a session's data, each a session of its own, made on demand: `parts["CA"].launch(...)`."""
-
-    def __init__(self, session: Session, path: Path, by: str, within: Loss) -> None:
-        self._session = session
-        self._path = path
-        self._by = by
-        self._within = within
-
-    def __getitem__(self, key: int | str) -> Session:
-        source = self._session._source.part(self._by, key)
-        engine = self._session._engine
-        name = f"{type(key).__name__}:{key}"
-        composition = Concurrent(Filter(self._within), source.relation)
-        path = engine.launch(
-            self._path,
-            composition,
-            source.relation,
-            cursor=source.pin(),
-            name=name,
-            request=f"part {self._path!r} {name}",
-        )
-        return Session._at(source, engine, path)
-
-    def __repr__(self) -> str:
-        return f"Partition(by {self._by!r}, each within {self._within!r})"
+def _checked(id: object) -> str | None:
+    """A request's id, if it has one, or `InvalidParameter`."""
+    if id is None or (isinstance(id, str) and id):
+        return id
+    raise InvalidParameter(f"id names a request, by a text such as 'monday', not by a {type(id).__name__}: {id!r:.40}")

@@ -72,14 +72,14 @@ class Column(Tagged):
         (3, 'CA')
         """
         if self.kind == "text" and isinstance(value, str):
-            return readable(value)
+            return readable(str.__str__(value))  # a plain text: subclasses, as numpy's, would be other keys
         if self.kind == "boolean" and isinstance(value, bool):
             return value
         if self.kind == "number" and isinstance(value, int | float | Fraction) and not isinstance(value, bool):
             steps = exact(value, "a key") / self.grid if math.isfinite(value) else Fraction(1, 2)
             if steps.denominator == 1 and steps.numerator in _INT64:
                 return steps.numerator
-        raise InvalidRequest(f"{str(value)[:40]!r} is not a value of this column, which is {self.said()}")
+        raise InvalidRequest(f"{value!r:.40} is not a value of this column, which is {self.said()}")
 
 
 class Number(Column, Value, frozen=True):
@@ -167,7 +167,7 @@ class Category(Column, Value, frozen=True):
             raise InvalidParameter("the keys of a category are one or more texts, or one or more whole numbers")
         if len(set(keys)) < len(keys) or len(keys) > MOST_KEYS:
             raise InvalidParameter(f"the keys of a category are distinct, and at most {MOST_KEYS}")
-        if any(key not in _INT64 if isinstance(key, int) else not _is_readable(key) for key in keys):
+        if any(key not in _INT64 if isinstance(key, int) else not is_readable(key) for key in keys):
             raise InvalidParameter("a key is a text without NUL, or a whole number of at most 64 bits")
         force_setattr(self, "keys", keys)
 
@@ -260,7 +260,7 @@ def readable(value: str) -> str:
     >>> readable("Zürich")
     'Zürich'
     """
-    if not _is_readable(value):
+    if not is_readable(value):
         raise InvalidRequest("a text may not hold NUL or half a character")
     return value
 
@@ -271,5 +271,10 @@ def _items(keys: object) -> tuple[int | str, ...]:
     return tuple(keys)
 
 
-def _is_readable(value: str) -> bool:
+def is_readable(value: str) -> bool:
+    r"""Whether every engine could hold this text: no NUL, no half characters.
+
+    >>> is_readable("Zürich"), is_readable("Zur\0ich")
+    (True, False)
+    """
     return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)

@@ -35,7 +35,7 @@ _DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL", "UHUGEINT"}
 
 DIGITS = " *[+-]?[0-9]{1,30} *"
 NUMBER = " *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})? *"
-_INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])? *"
+INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])? *"
 
 
 def undeclared(kind: str) -> Column | None:
@@ -85,8 +85,8 @@ def _number(column: Number, kind: str, value: str, dialect: Dialect) -> str:
     return (
         f"CASE WHEN {dialect.matches(value, DIGITS)} THEN {_from_whole(column, _wide(kind, value, dialect), dialect)} "
         f"WHEN LENGTH({value}) > 200 THEN NULL WHEN {dialect.matches(value, NUMBER)} THEN {real} "
-        f"WHEN {dialect.matches(value, ' *[+]?' + _INFINITE)} THEN {column.most} "
-        f"WHEN {dialect.matches(value, ' *[-]' + _INFINITE)} THEN {column.least} END"
+        f"WHEN {dialect.matches(value, ' *[+]?' + INFINITE)} THEN {column.most} "
+        f"WHEN {dialect.matches(value, ' *[-]' + INFINITE)} THEN {column.least} END"
     )
 
 

@@ -9,6 +9,7 @@ Fraction(5, 2)
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 
 from counterpoint.encoding import Plain, Tagged, Value
@@ -16,6 +17,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
+from counterpoint.sources.columns import Key
 
 
 class Prepared(Tagged, Value, frozen=True):
@@ -29,15 +31,38 @@ class Prepared(Tagged, Value, frozen=True):
 
     def in_units(self, answer: Plain) -> object:
         """A noisy integer (or a tuple of them) in the user's units: an int where the grid is 1, else a Fraction."""
-        if isinstance(answer, tuple):
-            return tuple(self.in_units(item) for item in answer)
-        if isinstance(answer, bool) or not isinstance(answer, int):
-            return answer
-        return answer if self.grid == 1 else answer * self.grid
+        return in_units(answer, self.grid)
 
     def to_grid(self, value: Fraction) -> Fraction:
         """A number in the user's units (such as a threshold) on the grid of the integers."""
         return value / self.grid
+
+
+def in_units(answer: Plain, grid: Fraction) -> object:
+    """The integers of an answer as multiples of the grid; what is no integer stays as it is.
+
+    >>> in_units((3, True), Fraction(1, 2)), in_units(3, Fraction(1))
+    ((Fraction(3, 2), True), 3)
+    """
+    if isinstance(answer, tuple):
+        return tuple(in_units(item, grid) for item in answer)
+    if isinstance(answer, bool) or not isinstance(answer, int):
+        return answer
+    return answer if grid == 1 else answer * grid
+
+
+def told(request: object) -> str:
+    """What was asked, as a person would know it again.
+
+    >>> told("how many?"), told(sum), told(3)
+    ("the text 'how many?'", 'the function sum: call it, as in sum(...)', 'a int')
+    """
+    if isinstance(request, str):
+        return f"the text {request[:40]!r}"
+    if callable(request):
+        name = getattr(request, "__name__", "it")
+        return f"the function {name}: call it, as in {name}(...)"
+    return f"a {type(request).__name__}"
 
 
 class Source:
@@ -49,6 +74,22 @@ class Source:
     @abstractmethod
     def relation(self) -> Relation:
         """How the messages made from this source may differ between neighbouring data."""
+
+    @property
+    def dimensions(self) -> int | None:
+        """How long the vectors are that mechanisms receive as updates; None: they receive numbers, or nothing."""
+        return None
+
+    @property
+    def update_grid(self) -> Fraction:
+        """What one step of the integers is worth that mechanisms receive as updates."""
+        return Fraction(1)
+
+    def of(self, fields: str | Sequence[str] | None = None) -> "Source":
+        """The same data, of which mechanisms receive these fields as updates; a table sends none."""
+        if fields is not None:
+            raise InvalidRequest(f"only a stream of records is followed by its fields, such as {str(fields)[:40]!r}")
+        return self
 
     @abstractmethod
     def pin(self) -> int | str:
@@ -70,6 +111,12 @@ class Source:
         """How many parts, cut by this column, a unit and its neighbour can reach: public, enforced by the source."""
         raise InvalidRequest(f"this source is not cut into parts by {by!r}")
 
+    def key(self, by: str, key: Plain | float) -> Key:
+        """The value that names a part, as it is stored: however it is spelled, it is one part."""
+        if type(key) in (bool, int, str):
+            return key  # type: ignore[return-value]
+        raise InvalidRequest(f"a part is named by a text, a whole number or a truth value, not a {type(key).__name__}")
+
     @abstractmethod
-    def part(self, by: str, key: Plain) -> "Source":
+    def part(self, by: str, key: Plain | float) -> "Source":
         """The part of this source where column `by` has this value; the set of parts is never read off the data."""

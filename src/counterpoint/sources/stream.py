@@ -1,8 +1,9 @@
 """A stream: data that keeps arriving (S4 sec. 3.2, Fig 4). How many items have arrived is public, what they say is not.
 
-An append-only log of integers, or of vectors of integers. Continual mechanisms read it as updates, each from its own
-place on; one-shot mechanisms ask for `total()`. Neighbouring streams differ at event level in one item, and at user
-level in the values of one unit's items (all of them 0: that unit was never there).
+An append-only log of numbers, of vectors, or of records with named fields. Continual mechanisms read it as updates,
+each from its own place on; one-shot mechanisms ask for `total()`; records can be cut into parts. Two streams are
+neighbours if they are of the same length and equal but for what one unit's items say (an item is its own unit, at event
+level); `Stream` says it exactly.
 
 >>> visits = Stream(bound=1)
 >>> visits.extend([1, 0, 7, float("nan")])
@@ -15,135 +16,64 @@ Secret(...)
 """
 
 import operator
-from collections.abc import Callable, Iterable
-from decimal import Decimal
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
-from math import isnan, isqrt
-from threading import Lock
-
-import numpy as np
-from msgspec.structs import force_setattr
+from functools import reduce
+from typing import Self
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret
-from counterpoint.sources.source import Prepared, Source
+from counterpoint.sources.columns import Column, Key
+from counterpoint.sources.declaration import NEIGHBOURS
+from counterpoint.sources.log import Log, Unit
+from counterpoint.sources.records import Fields
+from counterpoint.sources.shape import Of, Reading, Record, Shape
+from counterpoint.sources.source import Prepared, Source, told
 
 
 class RunningTotal(Tagged, Value, frozen=True):
-    """The request for the sum of all items so far, coordinate by coordinate."""
+    """The request for the sum of all items so far, coordinate by coordinate; of records, of these fields."""
+
+    of: Of = None
 
 
-def total() -> RunningTotal:
-    """The sum of all items that have arrived, for one-shot mechanisms.
+def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
+    """The sum of all items that have arrived, for one-shot mechanisms; of records, the sum of a field, or how many.
 
     >>> Stream(bound=5, unit="user", per_unit=3).prepare(total()).sensitivity
     15
+    >>> total("clicks"), total(["clicks", "minutes"])
+    (RunningTotal(of='clicks'), RunningTotal(of=('clicks', 'minutes')))
     """
-    return RunningTotal()
-
-
-class Shape(Value, frozen=True):
-    """What an item of a stream can be, and how far apart two of them are at most: public, and enforced by `fit`.
-
-    `l1` and `l2_squared` are those distances (the second one squared). They follow from the bound, unless vectors
-    declare smaller ones, as one-hot vectors do: 2 and 2.
-
-    >>> Shape(bound=3, signed=True).l1, Shape(dimensions=100, l1=2).l2_squared
-    (6, 2)
-    """
-
-    bound: int = 1
-    dimensions: int | None = None
-    signed: bool = False
-    l1: int | None = None
-    l2_squared: int | None = None
-    largest: int | None = None
-    largest_squared: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check what is declared, derive the rest: `largest` and `largest_squared` are norms that no vector exceeds."""
-        if not isinstance(self.signed, bool):
-            raise InvalidParameter("signed is True or False")
-        force_setattr(self, "bound", whole(self.bound, 1, "bound"))
-        reach = self.bound * (2 if self.signed else 1)
-        if self.dimensions is None and not (self.l1 is None and self.l2_squared is None):
-            raise InvalidParameter("l1 and l2_squared are for vectors: declare dimensions, too")
-        width = whole(1 if self.dimensions is None else self.dimensions, 1, "dimensions")
-        force_setattr(self, "dimensions", None if self.dimensions is None else width)
-        box, squared_box = reach * width, reach * reach * width
-        # Vectors of L1 norm r are at most 2r apart; of squared L2 norm s at most 4s, or 2s if none is ever negative.
-        apart = 4 if self.signed else 2
-        l1 = box if self.l1 is None else min(box, whole(self.l1, 2, "l1"))
-        squared = squared_box if self.l2_squared is None else whole(self.l2_squared, apart, "l2_squared")
-        squared = min(squared, squared_box)
-        force_setattr(self, "largest", l1 // 2 if l1 < box else None)
-        force_setattr(self, "largest_squared", squared // apart if squared < squared_box else None)
-        # Each distance bounds the other: |x|_1 <= |x|_2^2 (integers), |x|_1^2 <= width |x|_2^2, |x|_2^2 <= reach |x|_1.
-        force_setattr(self, "l1", min(l1, squared, isqrt(width * squared)))
-        force_setattr(self, "l2_squared", min(squared, reach * l1))
-
-    @property
-    def zero(self) -> Raw:
-        """An item that says nothing."""
-        return 0 if self.dimensions is None else (0,) * self.dimensions
-
-    def fit(self, value: object) -> Raw:
-        """The integers that are stored for a value; a total function of everything that has the right shape.
-
-        A number outside its range is brought to the nearest end of it, a fraction to the nearest integer, and what is
-        missing (None, NaN) is 0. A vector that is longer than was declared is cut, from its first coordinate on, where
-        it reaches what was. The type and the number of coordinates are public: the wrong ones are `InvalidRequest`.
-
-        >>> Shape(bound=9).fit(3.7), Shape(bound=9).fit(-1), Shape(dimensions=4, l1=2).fit([0, 1, 1, 0])
-        (4, 0, (0, 1, 0, 0))
-        """
-        plain = value.tolist() if isinstance(value, np.ndarray) else value
-        if self.dimensions is None:
-            return self._number(plain)
-        if plain is None:
-            return self.zero
-        if not isinstance(plain, list | tuple) or len(plain) != self.dimensions:
-            raise InvalidRequest(f"an item of this stream is a vector of {self.dimensions} numbers")
-        return self._cut([self._number(coordinate) for coordinate in plain])
-
-    def _number(self, given: object) -> int:
-        value = given.item() if isinstance(given, np.generic) else given
-        low, high = (-self.bound if self.signed else 0), self.bound
-        if isinstance(value, int):
-            return int(min(max(value, low), high))
-        if value is None or _is_nan(value):
-            return 0
-        if isinstance(value, float | Decimal | Fraction):
-            return round(min(max(value, low), high))
-        raise InvalidRequest(f"an item of this stream holds numbers, not a {type(value).__name__}")
-
-    def _cut(self, vector: list[int]) -> tuple[int, ...]:
-        room, squared_room = self.largest, self.largest_squared
-        for index, coordinate in enumerate(vector):
-            size = abs(coordinate)
-            if room is not None:
-                size = min(size, room)
-                room -= size
-            if squared_room is not None:
-                size = min(size, isqrt(squared_room))
-                squared_room -= size * size
-            vector[index] = size if coordinate > 0 else -size
-        return tuple(vector)
+    return RunningTotal(_named(of))
 
 
 class Stream(Source):
-    """An append-only log of private values, with a public length; safe to append to from many threads.
+    """An append-only log of private values, with a public length.
 
-    A value is a number in [0, bound], or in [-bound, bound] if `signed` (a neighbour then moves it by up to 2 bound);
-    with `dimensions`, a vector of so many (see `Shape`, also for what becomes of values that do not fit). With `unit`
-    and `per_unit`, each item says whose it is, and the first `per_unit` items of a unit count. The later ones arrive as
-    0: whose an item is is as private as its value, so it must not show in the number of items. Which of a unit's items
-    count is decided by their order alone, never by their values: neighbours differ in the same `per_unit` places.
+    An item is a number in [0, bound], or in [-bound, bound] if `signed`; with `dimensions`, a vector of so many (see
+    `Shape`, also for what becomes of values that do not fit); with `fields`, a record of what is declared there as a
+    table's columns are (see `Fields`). What mechanisms receive of a record is the number, category or vector of numbers
+    that `of` names, or 1.
+
+    With `unit` and `per_unit`, each item says whose it is, and the first `per_unit` items of a unit count. The later
+    ones arrive as nothing: whose an item is is as private as its value, so it must not show in the number of items.
+    Which of a unit's items count is decided by their order alone, never by their values.
+
+    Two streams of the same length are neighbours
+
+    - at event level, if they differ in one item, which says something else or, in one of them, nothing (0 in all of its
+      numbers, a record in no part);
+    - at user level, if they differ in the items of one unit: in the same places they say something else, or in one of
+      the streams all of them say nothing and are nobody's, as if that unit had never been there;
+    - with `neighbours="add-or-remove"`, only by saying nothing in one of the streams: signed values then move by half
+      as much, and a unit reaches half as many parts.
+
+    So neighbours differ in at most `per_unit` places (1 at event level), and there by the distances that the relation
+    states.
 
     >>> clicks = Stream(bound=1, dimensions=4, unit="user", per_unit=10)
     >>> clicks.append([1, 0, 0, 1], unit="ann")
@@ -151,7 +81,7 @@ class Stream(Source):
     Steps(updates=10, bound=4, squared=4)
     """
 
-    __slots__ = ("_arrived", "_declared", "_lock", "_per_unit", "_shape", "_totals", "_unit")
+    __slots__ = ("_declared", "_kind", "_log", "_neighbours", "_reading", "_where")
 
     def __init__(
         self,
@@ -161,80 +91,127 @@ class Stream(Source):
         per_unit: int | None = None,
         signed: bool = False,
         *,
+        fields: Mapping[str, Column] | None = None,
+        neighbours: str = "replace",
         l1: int | None = None,
         l2_squared: int | None = None,
     ) -> None:
-        if (unit is None) != (per_unit is None):
-            raise InvalidParameter("user level takes both: `unit` names whose an item is, `per_unit` how many count")
-        if unit is not None and not isinstance(unit, str):
-            raise InvalidParameter("`unit` is a name for whose an item is, such as 'user'")
-        self._shape = Shape(bound, dimensions, signed, l1, l2_squared)
-        self._unit = unit
-        self._per_unit = None if per_unit is None else whole(per_unit, 1, "per_unit")
-        names = ("bound", "dimensions", "unit", "per_unit", "signed", "l1", "l2_squared")
-        given = zip(names, (bound, dimensions, unit, per_unit, signed or None, l1, l2_squared), strict=True)
-        self._declared = ", ".join(f"{name}={value!r}" for name, value in given if value is not None)
-        # The log is kept as its running totals: a total is read in one step, and items are their differences.
-        self._totals: list[Raw] = [self._shape.zero]
-        self._arrived: dict[str | int, int] = {}
-        self._lock = Lock()
+        if neighbours not in NEIGHBOURS:
+            known = " or ".join(repr(name) for name in NEIGHBOURS)
+            raise InvalidParameter(f"neighbours must be {known}, but {str(neighbours)[:40]!r} was given")
+        shape = Shape(bound, dimensions, signed, l1, l2_squared)
+        if fields is not None and shape != Shape():
+            raise InvalidParameter("a record's numbers are declared in fields={...}: leave out bound and dimensions")
+        self._kind: Shape | Fields = shape if fields is None else Fields.of(fields)
+        said = {"bound": bound} if isinstance(self._kind, Shape) else {"fields": list(self._kind.names)}
+        other = {"dimensions": dimensions, "unit": unit, "per_unit": per_unit, "signed": signed or None}
+        last = {"l1": l1, "l2_squared": l2_squared, "neighbours": None if neighbours == "replace" else neighbours}
+        given = {**said, **other, **last}
+        self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+        self._log = Log(unit, per_unit)
+        self._neighbours = neighbours
+        self._reading: Reading | None = None
+        self._where: tuple[tuple[int, Key], ...] = ()
+
+    def _looked_at(self, reading: Reading | None, where: tuple[tuple[int, Key], ...], said: str) -> Self:
+        """Another look at the same log."""
+        view = self.__class__.__new__(self.__class__)
+        view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
+        view._declared, view._reading, view._where = f"{self._declared}, {said}", reading, where
+        return view
 
     def __repr__(self) -> str:
         return f"Stream({self._declared}; {self.pin()} items)"
 
+    def describe(self) -> str:
+        """What was declared, in words; nothing here was read off the items.
+
+        >>> from counterpoint.sources.columns import number
+        >>> print(Stream(fields={"clicks": number(0, 10)}, unit="user", per_unit=3).describe())
+        unit: user, of which the first 3 items count
+        neighbours: replace one unit by another
+        clicks: a number from 0 to 10 in steps of 1
+        """
+        unit = "every item is its own unit" if self._log.unit is None else self._log.unit
+        count = "" if self._log.most is None else f", of which the first {self._log.most} items count"
+        columns = () if isinstance(self._kind, Shape) else self._kind.declared.columns
+        lines = [f"{named.name}: {named.column.said()}" for named in columns] or [repr(self._kind)]
+        return "\n".join((f"unit: {unit}{count}", f"neighbours: {NEIGHBOURS[self._neighbours]}", *lines))
+
     @property
     def relation(self) -> Relation:
-        """One item, or those of a unit that count, may differ, by at most the distances declared; asks by their own."""
-        return Steps(updates=self._per_unit or 1, bound=self._shape.l1, squared=self._shape.l2_squared)
+        """How many items may differ, and how far, whatever is read of them; asks differ by their own sensitivity."""
+        apart = self._reading or self._kind.covering(self._neighbours)
+        return Steps(updates=self._log.most or 1, bound=apart.l1, squared=apart.squared)
 
-    def append(self, value: object, unit: str | int | None = None) -> None:
-        """One item arrives; at user level, `unit` says whose it is."""
+    @property
+    def dimensions(self) -> int | None:
+        """How long the vectors are that mechanisms receive; None: they receive numbers."""
+        return self._read.dimensions
+
+    @property
+    def _read(self) -> Reading:
+        return self._reading or self._kind.reading(self._neighbours)
+
+    def of(self, fields: "str | Sequence[str] | None" = None) -> Self:
+        """The same stream, of whose records mechanisms receive this: a number or truth value, a category, a vector.
+
+        A category arrives as a vector with a 1 at its key; several numbers as a vector of them, if their steps are
+        equal; without a name, a record arrives as 1. The relation is that of what is read.
+
+        >>> from counterpoint.sources.columns import category, number
+        >>> visits = Stream(fields={"page": category(["home", "shop"]), "clicks": number(0, 10)})
+        >>> visits.of("clicks").relation, visits.of("page").dimensions, visits.of().relation
+        (Steps(updates=1, bound=10), 2, Steps(updates=1, bound=1))
+        """
+        named = _named(fields)
+        if named is None and (self._reading is not None or isinstance(self._kind, Shape)):
+            return self
+        if self._reading is not None:
+            raise InvalidRequest(f"of this stream something is read already: start from the whole to read {named!r}")
+        return self._looked_at(self._kind.reading(self._neighbours, named), self._where, f"of={named!r}")
+
+    def append(self, value: object, unit: Unit | None = None) -> None:
+        """One item arrives; at user level, `unit` says whose it is, or a record says it itself."""
         self.extend([value], None if unit is None else [unit])
 
-    def extend(self, values: Iterable[object], units: Iterable[str | int] | None = None) -> None:
+    def extend(self, values: Iterable[object], units: Iterable[Unit] | None = None) -> None:
         """Items arrive in this order, all of them or, if one has a wrong shape, none; `units` says whose each one is.
 
         >>> spent = Stream(bound=100, unit="user", per_unit=2)
         >>> spent.extend([10, 20], units=["ann", "bob"])
         """
-        items = [self._shape.fit(value) for value in values]
-        owners = self._owners(units, len(items))
-        with self._lock:
-            for item, owner in zip(items, owners, strict=True):
-                counts = owner is None or self._counts(owner)
-                self._totals.append(_each(operator.add, self._totals[-1], item if counts else self._shape.zero))
-
-    def _owners(self, units: Iterable[str | int] | None, count: int) -> list[str | int] | list[None]:
-        if self._per_unit is None:
-            if units is not None:
-                raise InvalidRequest(
-                    "this stream is at event level; declare `unit` and `per_unit` to say whose items are"
-                )
-            return [None] * count
-        owners = [] if units is None else list(units)
-        if len(owners) != count:
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise InvalidRequest(f"extend takes a list of items, not a {type(values).__name__}; append takes one item")
+        if self._where or self._reading is not None:
+            raise InvalidRequest("items arrive in the whole stream, not in a part or a field of it")
+        given = list(values)
+        if isinstance(self._kind, Shape):
+            owners = self._log.owners(units, len(given))
+            return self._log.extend([self._kind.fit(value) for value in given], owners)
+        if units is not None:
             raise InvalidRequest(
-                f"each item of this stream has a {self._unit!r}: say whose, as in append(1, unit='ann')"
+                "a record says itself whose it is, under the name that `unit` declares: leave out units"
             )
-        if any(isinstance(owner, bool) or not isinstance(owner, str | int) for owner in owners):
-            raise InvalidRequest(f"a {self._unit!r} is named by a string or an integer")
-        return owners
-
-    def _counts(self, owner: str | int) -> bool:
-        assert self._per_unit is not None
-        before = self._arrived.get(owner, 0)
-        self._arrived[owner] = before + 1
-        return before < self._per_unit
+        owners = self._log.named_in(given)
+        return self._log.extend([self._kind.fit(value, but=self._log.unit) for value in given], owners)
 
     def pin(self) -> int:
         """How many items have arrived."""
-        return len(self._totals) - 1
+        return len(self._log.items)
 
     def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
         """The items that arrived between two pins, as updates."""
         first, last = self._place(start), self._place(end)
-        totals = self._totals[first : last + 1]
-        return tuple(Update(_each(operator.sub, after, before)) for before, after in pairwise(totals))
+        read, value = self._read, self._value
+        return tuple(Update(value(read, item)) for item in self._log.items[first:last])
+
+    def _value(self, read: Reading, item: Raw | Record | None) -> Raw:
+        """The integers of an item, 0 if it says nothing or is in another part."""
+        if item is None:
+            return read.zero
+        value = read.read(item)
+        return value if all(item[place] == key for place, key in self._where) else read.zero  # type: ignore[index]
 
     def _place(self, pin: int | str) -> int:
         if type(pin) is not int or not 0 <= pin <= self.pin():
@@ -243,34 +220,94 @@ class Stream(Source):
 
     def prepare(self, request: object) -> Prepared:
         """`total()`: it moves by what one unit's items, as many as count, can move it."""
+        read, most = self._requested(request), self._log.most or 1
+        assert isinstance(request, RunningTotal)
+        return Prepared(request, most * read.l1, most * most * read.squared, read.dimensions, read.grid)
+
+    def _requested(self, request: object) -> Reading:
         if not isinstance(request, RunningTotal):
             raise InvalidRequest(
-                f"a stream answers total(), not {type(request).__name__}; launch a Counter to follow it"
+                f"a stream answers total(), not {told(request)}; launch a Counter to follow it, or put data that "
+                "stands still into a Table"
             )
-        l1, squared, most = self._shape.l1, self._shape.l2_squared, self._per_unit or 1
-        assert l1 is not None and squared is not None  # every Shape has both
-        return Prepared(request, most * l1, most * most * squared, self._shape.dimensions, Fraction(1))
+        return self._read if request.of is None else self._kind.reading(self._neighbours, request.of)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The total of the first `pin` items."""
         if prepared != self.prepare(prepared.request):
             raise InvalidRequest("this request was prepared for another source")
-        return Secret(self._totals[self._place(pin)])
+        return Secret(self._sum(self._place(pin), self._requested(prepared.request)))
 
-    def part(self, by: str, key: Plain) -> Source:
-        """A stream has no columns to be cut by."""
-        raise InvalidRequest(
-            f"a stream has no column {by!r} to be cut by; keep one stream for each part, or one of vectors with a "
-            "coordinate for each (dimensions=...)"
-        )
+    def _sum(self, place: int, read: Reading) -> Raw:
+        """What has been added up before is kept, for one place of each reading, so that only what is new is added."""
+        known, before = self._log.sums.get((read, self._where), (0, read.zero))
+        if known > place:
+            known, before = 0, read.zero
+        values = (self._value(read, item) for item in self._log.items[known:place])
+        found: Raw = reduce(_plus, values, before)
+        self._log.sums[read, self._where] = (place, found)
+        return found
+
+    @property
+    def update_grid(self) -> Fraction:
+        """What one step of the integers is worth that mechanisms receive."""
+        return self._read.grid
+
+    def part(self, by: str, key: Plain | float) -> Self:
+        """The items in which field `by` has this value, which need not occur; the others arrive as nothing.
+
+        How many items arrive is as public in a part as in the whole, and whose part an item is in is as private as what
+        it says; so a part is a stream of the same length.
+        """
+        column, value = self._cut(by), self.key(by, key)
+        assert isinstance(self._kind, Fields)
+        if column.known_keys is not None and value not in column.known_keys:
+            raise InvalidRequest(f"{key!r:.40} is not a key of {by}, which is {column.said()}")
+        return self._looked_at(self._reading, (*self._where, (self._kind.declared.find(by), value)), f"{by}={key!r}")
+
+    def key(self, by: str, key: Plain | float) -> Key:
+        """The value of field `by` that names a part, as it is stored."""
+        return self._cut(by).key(key)
+
+    def reach(self, by: str) -> int:
+        """In how many parts by this field two neighbouring streams may differ.
+
+        An item is in one part at most. Where neighbours differ it may leave one part for another: that makes two for
+        each of the places, `per_unit` of them, or one if it can only leave or arrive. What says whose an item is does
+        not change where the item is not taken away with all the others of its unit. And there are no more than keys.
+
+        >>> from counterpoint.sources.columns import text
+        >>> Stream(fields={"page": text()}).reach("page"), Stream(
+        ...     fields={"page": text()}, unit="user", per_unit=3, neighbours="add-or-remove"
+        ... ).reach("page")
+        (2, 3)
+        """
+        column = self._cut(by)
+        if by == self._log.unit:
+            return 1
+        most = (self._log.most or 1) * (2 if self._neighbours == "replace" else 1)
+        return most if column.known_keys is None else min(most, len(column.known_keys))
+
+    def _cut(self, by: str) -> Column:
+        if isinstance(self._kind, Shape):
+            raise InvalidRequest(
+                f"a stream of numbers has no field {str(by)[:40]!r} to be cut by; declare records with fields={{...}}, "
+                "or vectors with a coordinate for each part (dimensions=...)"
+            )
+        return self._kind.declared.column(by)
 
 
-def _is_nan(value: object) -> bool:
-    return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and isnan(value)
+def _named(of: object) -> Of:
+    """A field, or several; from whatever sequence they are given in."""
+    if of is None or isinstance(of, str):
+        return of
+    if isinstance(of, Sequence) and all(isinstance(name, str) for name in of):
+        return tuple(of)
+    raise InvalidRequest(f"a field is named by a text, and several by a list of them, not by a {type(of).__name__}")
 
 
-def _each(function: Callable[[int, int], int], left: Raw, right: Raw) -> Raw:
+def _plus(left: Raw, right: Raw) -> Raw:
     if isinstance(left, tuple) and isinstance(right, tuple):
-        return tuple(map(function, left, right))
+        return tuple(map(operator.add, left, right))
     assert isinstance(left, int) and isinstance(right, int)
-    return function(left, right)
+    return left + right

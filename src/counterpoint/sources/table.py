@@ -29,7 +29,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources import loading
-from counterpoint.sources.columns import Column
+from counterpoint.sources.columns import Column, Key
 from counterpoint.sources.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.declaration import Declaration, Named
 from counterpoint.sources.embedded import Given
@@ -38,7 +38,7 @@ from counterpoint.sources.engine import Engine, Offer
 from counterpoint.sources.plans import Plan
 from counterpoint.sources.requests import REQUESTS, Request, sensitivities
 from counterpoint.sources.sensitivity import Moves
-from counterpoint.sources.source import Prepared, Source
+from counterpoint.sources.source import Prepared, Source, told
 
 _REMEMBERED = 1024
 
@@ -84,6 +84,8 @@ class Table(Source):
         relation: str | None = None,
     ) -> None:
         offer = _offered(data, relation)
+        if columns is not None and not isinstance(columns, Mapping):
+            raise InvalidParameter("columns declares columns by name: {'age': number(0, 120), 'state': text()}")
         named = _named(offer.kinds, columns or {})
         if unit is not None and unit not in offer.kinds:
             raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {', '.join(offer.kinds)}")
@@ -142,7 +144,7 @@ class Table(Source):
         found = tally(compiled.plan, self._bound.engine.run(compiled.sql))
         return Secret(compiled.request.read(self.declaration, found))
 
-    def part(self, by: str, key: Plain) -> "Table":
+    def part(self, by: str, key: Plain | float) -> "Table":
         """The rows in which column `by` has this value, which need not occur; if `by` is a category, one of its keys.
 
         The declaration stays the same: a unit has at most as many rows in a part as in the whole.
@@ -150,10 +152,14 @@ class Table(Source):
         column = self.declaration.column(by)
         value = column.key(key)
         if column.known_keys is not None and value not in column.known_keys:
-            raise InvalidRequest(f"{str(key)[:40]!r} is not a key of {by}, which is {column.said()}")
+            raise InvalidRequest(f"{key!r:.40} is not a key of {by}, which is {column.said()}")
         here = OneOf(self.declaration.find(by), (value,))
         within = here if self._within is None else AllOf((self._within, here))
         return self._narrowed(self._rows, within, self._reach)
+
+    def key(self, by: str, key: Plain | float) -> Key:
+        """The value of column `by` that names a part, as it is stored."""
+        return self.declaration.column(by).key(key)
 
     def reach(self, by: str) -> int:
         """In how many parts by this column two neighbouring tables may differ.
@@ -193,8 +199,8 @@ def _compiled(
 
 def _canonical(request: object) -> bytes:
     if type(request) not in REQUESTS:
-        names = "count, count_distinct, sum, mean, histogram and ranks"
-        raise InvalidRequest(f"a table answers {names}, not a {type(request).__name__}")
+        names = "count, count_distinct, sum, mean, histogram and ranks, as in count(where=\"state = 'CA'\")"
+        raise InvalidRequest(f"a table answers {names}, not {told(request)}")
     return encode(request)
 
 

@@ -1,0 +1,84 @@
+"""The parts of a session's data: sessions of their own, made on demand, all of them for the price of k (S4 sec. 5).
+
+A part is named by a value of the column or field that the data is cut by, and never read off the data. On a table the
+parts are first-pair consistent and every measure is covered (S4 Cor 5.15); on a stream pure losses are (Cor 5.5), and
+approximate ones with a total for all deltas (Thm 5.4).
+
+>>> import counterpoint as cp
+>>> visits = cp.Stream(fields={"page": cp.text()}, neighbours="add-or-remove")
+>>> parts = cp.Session(visits, within=cp.PureDP(1)).partition("page", within=cp.PureDP(0.5))
+>>> home = parts["home"].launch(cp.Counter(epsilon=0.5))
+>>> parts.loss, parts["home"].loss, parts["shop"].loss
+(PureDP(0.5), PureDP(0.5), PureDP(0))
+"""
+
+from threading import Lock
+from typing import TYPE_CHECKING, NoReturn
+
+from counterpoint.composition.filters import Filter
+from counterpoint.encoding import Plain
+from counterpoint.errors import NotAllowed
+from counterpoint.ledger.ledger import Path
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.privacy.loss import Loss
+from counterpoint.sources.source import Source
+
+if TYPE_CHECKING:
+    from counterpoint.session.session import Session
+
+
+class Partition:
+    """The parts of a session's data, each a session of its own, made on demand: `parts["CA"].launch(...)`."""
+
+    def __init__(self, session: "Session", path: Path, by: str, within: Loss) -> None:
+        self._session = session
+        self._path = path
+        self._by = by
+        self._within = within
+        self._sessions: dict[str, Session] = {}
+        self._lock = Lock()
+
+    def __getitem__(self, key: Plain | float) -> "Session":
+        """The part where the data has this value; a part that was never looked at before may cost its delta."""
+        self._session._must_be_open()
+        cut = self._session._source
+        source, stored = cut.part(self._by, key), cut.key(self._by, key)
+        # by its stored value: if 1 and 1.0 made two parts, or two kinds of text, both would have been paid for once
+        name = f"{type(stored).__name__}:{stored}"
+        with self._lock:  # one thread makes a part, the others find it
+            known = self._sessions.get(name)
+            if known is None or known._closed:
+                self._sessions[name] = known = self._made(source, name)
+        return known
+
+    def _made(self, source: Source, name: str) -> "Session":
+        engine, composition = self._session._engine, Concurrent(Filter(self._within), source.relation)
+        path = engine.launch(
+            self._path,
+            composition,
+            source.relation,
+            cursor=source.pin(),
+            name=name,
+            request=f"part {self._path!r} {name}",
+        )
+        return self._session._inside(path, source)
+
+    def __iter__(self) -> NoReturn:
+        raise NotAllowed(f"the parts by {self._by!r} are not read off the data: name them, as in parts[key]")
+
+    @property
+    def loss(self) -> Loss:
+        """What the session has been charged for all parts together."""
+        return self._session._engine.node(self._path)[0].claim.loss
+
+    @property
+    def within(self) -> Loss:
+        """The budget of each part."""
+        return self._within
+
+    def as_given(self) -> tuple[str, str]:
+        """How the session that was partitioned shows it."""
+        return f"parts by {self._by!r}", f"each within {self._within!r}, {self.loss!r} charged for all of them"
+
+    def __repr__(self) -> str:
+        return f"Partition(by {self._by!r}, each within {self._within!r})"
