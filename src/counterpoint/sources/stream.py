@@ -249,7 +249,8 @@ class Stream(Source):
             )
         l1, squared, most = self._shape.l1, self._shape.l2_squared, self._per_unit or 1
         assert l1 is not None and squared is not None  # every Shape has both
-        return Prepared(request, most * l1, most * most * squared, self._shape.dimensions, Fraction(1))
+        each = most * self._shape.bound * (2 if self._shape.signed else 1)
+        return Prepared(request, most * l1, most * most * squared, self._shape.dimensions, Fraction(1), each)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The total of the first `pin` items."""
