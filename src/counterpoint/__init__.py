@@ -46,6 +46,7 @@ _ROOMS = {
     "mechanisms.interaction": ("Analyst", "View", "interact"),
     "mechanisms.mechanism": ("Mechanism", "State"),
     "mechanisms.monotone_histogram": ("MonotoneHistogram", "MonotoneQuery", "max_of"),
+    "mechanisms.noisy_max": ("Chosen", "NoisyMax"),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
@@ -180,6 +181,8 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.monotone_histogram import (
         max_of as max_of,
     )
+    from counterpoint.mechanisms.noisy_max import Chosen as Chosen
+    from counterpoint.mechanisms.noisy_max import NoisyMax as NoisyMax
     from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
     from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (

@@ -9,6 +9,7 @@ from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.guess_and_check import Guess, GuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.monotone_histogram import IntervalCounter, MonotoneHistogram, max_of
+from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
@@ -43,7 +44,13 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         SparseVector(1, "2.5", hits=3, sensitivity=2),
         [Ask(private=-9, sensitivity=2), Ask(40, 2**80), Ask(Threshold("-1/3"), -(2**80))],
     ),
-    (SparseVector("1/3", 10, hits=2, monotone=True), [Ask(private=0), Ask(private=-5)]),
+    (SparseVector("1/3", 10, hits=2, monotone=True), [Ask(private=v, one_way=True) for v in (0, -5)]),
+    (SparseVector(1, 5, hits=2, release="gap"), [Ask(private=-(2**80)), Ask(private=2**80), Ask(private=2**80)]),
+    (SparseVector(1, release="value", charge="0.5"), [Ask(private=-(2**80)), Ask(private=2**80)]),
+    (SparseVector(rho="0.1", hits=3, release="value", charge="0.1"), [Ask(private=2**80), Ask(private=-(2**80))]),
+    (NoisyMax(1, asks=3), [Ask(private=(3, 9, 2**80), each=2), Ask("public", (0,)), Ask(private=(0,) * 9)]),
+    (NoisyMax("1/3", monotone=True), [Ask(private=(1, 2), one_way=True)]),
+    (NoisyMax(rho="0.1", asks=2), [Ask(private=(3, 9, -(2**80))), Ask(private=(1, 1), sensitivity=5, each=2)]),
     (
         Counter("0.5", horizon=4, bound=2),
         [Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask(), Update(1), Update(2), Update(1), Ask()],

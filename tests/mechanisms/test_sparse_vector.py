@@ -1,111 +1,27 @@
 """Sparse vector: exact privacy against all adaptive adversaries on small instances, wrong variants, accuracy."""
 
-from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
-from math import exp, inf, log
+from math import exp
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mechanisms.transcripts import PAIRS, Exactly, misses_then_hits
+from tests.mechanisms.wrong_sparse_vectors import WRONG, Positives, Redrawn
 
 from counterpoint.composition.filters import Filter
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import State, step
-from counterpoint.mechanisms.sparse_vector import AboveThreshold, OneWay, SparseVector, Threshold, Watching
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold, Watching
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, To, Update
-from counterpoint.privacy.relations import Steps, every_step, one_step
-from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.enumerated import EnumeratedCoins
+from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.randomness.laws import laplace_options
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
-
-CUT = Fraction(1, 10**12)
-
-
-class Exactly:
-    """The law of a mechanism's transcripts in two worlds, by the very code that runs in production.
-
-    For each transcript the distribution over hidden states (the belief) is kept. Tails of the noise are cut and
-    dropped, at most CUT each time, so every probability is known up to CUT times one more than the number of rounds.
-    """
-
-    def __init__(self, mechanism):
-        self.mechanism = mechanism
-        self.coins = EnumeratedCoins(CUT)
-        self.rows = {}
-
-    def ask(self, value):
-        return Ask(private=value, sensitivity=self.mechanism.sensitivity)
-
-    def start(self):
-        return {state: float(p) for state, p in self.coins.law(self.mechanism.start)}
-
-    def row(self, state, value):
-        if (state, value) not in self.rows:
-            law = self.coins.law(self.mechanism.step, state, self.ask(value))
-            self.rows[state, value] = [(after, answer, float(p)) for (after, answer), p in law]
-        return self.rows[state, value]
-
-    def after(self, belief, value, heard):
-        found = defaultdict(float)
-        for state, p in belief.items():
-            for after, answer, q in self.row(state, value) if state is not None else ():
-                if answer == heard:
-                    found[after] += p * q
-        return found
-
-    def loss(self, script):
-        """Bounds on the log of the odds of one transcript: pairs of values, with the answers that are heard."""
-        worlds = self.start(), self.start()
-        for (left, right), answer in script:
-            worlds = self.after(worlds[0], left, answer), self.after(worlds[1], right, answer)
-        return bounds(*worlds, len(script))
-
-    def worst(self, pairs, rounds, relation=None):
-        """The largest loss of any transcript of any adaptive adversary who sends these pairs, in the relation.
-
-        A pure loss is the largest over all (pairs, answers) in turn: an adaptive adversary only chooses among them.
-        """
-        relation = relation or self.mechanism.claim.relation
-
-        def search(left, right, progress, played):
-            here = bounds(left, right, played)
-            there = [
-                search(self.after(left, a, answer), self.after(right, b, answer), moved, played + 1)
-                for a, b in (pairs if played < rounds else ())
-                if (moved := relation.check(progress, self.ask(a), self.ask(b))) is not None
-                for answer in (False, True)
-                if any(state is not None for state in left)
-            ]
-            return max(low for low, _ in [here, *there]), max(high for _, high in [here, *there])
-
-        return search(self.start(), self.start(), relation.begin(), 0)
-
-
-def bounds(left, right, rounds):
-    lost = float(CUT) * (rounds + 1)
-    one, other = sum(left.values()), sum(right.values())
-    if one == 0:
-        return -inf, -inf  # nobody hears this in the left world, up to what was cut
-    return log(one / (other + lost)), log((one + lost) / other) if other else inf
-
-
-PAIRS = [(value, value + move) for value in (-4, 0, 1) for move in (-1, 0, 1)]
-"""Messages below, at and above the threshold, moving either way: enough to come close to every bound."""
-
-
-def misses_then_hits(mechanism, misses, hits):
-    """The adversary who approaches the bound: misses that push tau above 0, then hits at 0, well below it.
-
-    So many misses at a value say that tau exceeds it by about scale * ln(misses); this is chosen to be 2.5 scales.
-    """
-    value = -round((log(misses) - 2.5) * float(mechanism.scales[1]))
-    return [((value, value + 1), False)] * misses + [((0, -1), True)] * hits
 
 
 @pytest.mark.parametrize(
@@ -149,79 +65,19 @@ def test_t23_the_svt_of_s4_with_e_costs_2e_and_attains_it_within_20_rounds():
         assert exactly.loss([((0, 1), False)] * misses + [((-6, -7), True)])[1] <= 1 + 1e-3, "misses are free"
 
 
-class Redrawn(SparseVector, frozen=True):
-    """Wrong: the threshold's noise is drawn again for each ask."""
-
-    def start(self, coins):
-        return Watching(0, self.hits)
-
-    def step(self, state, message, coins):
-        fresh = Watching(coins.discrete_laplace(self.scales[0]), state.hits)
-        after, answer = super().step(fresh, message, coins)
-        return after and Watching(0, after.hits), answer
-
-
-class Quiet(SparseVector, frozen=True):
-    """Wrong: no noise on the values."""
-
-    def step(self, state, message, coins):
-        hit = reveal(message.private) - state.tau >= self.threshold
-        return (state if not hit else None), hit
-
-
-class Unscaled(SparseVector, frozen=True):
-    """Wrong: the noise on the values does not grow with the number of hits."""
-
-    @property
-    def scales(self):
-        once, each = super().scales
-        return once, each / self.hits
-
-
-class Reusing(SparseVector, frozen=True):
-    """Wrong: a hit releases the value with the noise that it was compared with."""
-
-    def step(self, state, message, coins):
-        noisy = reveal(message.private) + coins.discrete_laplace(self.scales[1])
-        return (state, False) if noisy - state.tau < self.threshold else (None, noisy)
-
-
-class Restless(SparseVector, frozen=True):
-    """Wrong: it goes on after its last hit."""
-
-    def step(self, state, message, coins):
-        return state, super().step(state, message, coins)[1]
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "script"),
-    [
-        (Redrawn(2, 0), [((0, 1), False)] * 10),
-        (Quiet(2, 0), [((0, 1), False), ((1, 1), True)]),
-        (Unscaled(2, 0, hits=3), [((0, 1), False)] * 10 + [((0, -1), True)] * 3),
-        (Reusing(2, 0), [((0, 1), False)] * 10 + [((0, -1), 1)]),
-        (Restless(2, 0), [((0, 1), False)] * 10 + [((0, -1), True)] * 2),
-        (SparseVector(2, 0, monotone=True), [((0, 1), False)] * 10 + [((0, -1), True)]),
-    ],
-    ids=["redrawn", "quiet", "unscaled", "reusing", "restless", "monotone on others"],
-)
-def test_the_known_wrong_variants_exceed_the_claim(mechanism, script):
+@pytest.mark.parametrize("name", WRONG)
+def test_t23_the_known_wrong_variants_exceed_what_they_claim(name):
+    mechanism, script = WRONG[name]
     low, _ = Exactly(mechanism).loss(script)
-    assert low > 2.2
+    assert mechanism.claim.loss == PureDP(2) and low > 2.2
+    valid = [(Ask(private=a), Ask(private=b)) for (a, b), _ in script]
+    assert mechanism.claim.relation.valid(valid), "between neighbours"
 
 
 def test_t23_a_redrawn_threshold_costs_more_with_every_miss():
     exactly = Exactly(Redrawn(2, 0))
     losses = [exactly.loss([((0, 1), False)] * misses)[0] for misses in (5, 10, 20)]
     assert losses[0] > 2 and losses[1] > 4 and losses[2] > 6
-
-
-class Positives(SparseVector, frozen=True):
-    """The sparse vector inside S0's guess-and-check: Lap(1/epsilon), Lap(c/epsilon)."""
-
-    @property
-    def scales(self):
-        return 1 / self.epsilon, self.hits / self.epsilon
 
 
 def test_t23_the_version_of_s0_costs_three_times_its_parameter():
@@ -376,29 +232,15 @@ def test_a_monotone_one_is_launched_only_where_all_values_move_one_way():
     several.admit(account, SparseVector(1, 0, sensitivity=5))
     with pytest.raises(RelationMismatch):
         several.admit(account, SparseVector(1, 0, monotone=True))
-    Concurrent(Filter(PureDP(1)), OneWay()).admit(account, SparseVector(1, 0, monotone=True))
+    for relation in (OneWay(), OneWay(Steps(updates=0))):
+        Concurrent(Filter(PureDP(1)), relation).admit(account, SparseVector(1, 0, monotone=True))
+        Concurrent(Filter(PureDP(1)), relation).admit(account, SparseVector(1, 0))
 
 
-pairs = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(1, 3)), max_size=5)
-
-
-@given(pairs)
-def test_one_way_holds_exactly_when_no_two_asks_move_against_each_other(sequence):
-    messages = [(Ask(private=a, sensitivity=s), Ask(private=b, sensitivity=s)) for a, b, s in sequence]
-    small = all(abs(a - b) <= s for a, b, s in sequence)
-    one_way = all(a <= b for a, b, _ in sequence) or all(a >= b for a, b, _ in sequence)
-    assert OneWay().valid(messages) == (small and one_way)
-    assert OneWay().valid(messages) == OneWay().valid([(b, a) for a, b in messages])
-    if OneWay().valid(messages):
-        assert every_step().valid(messages)
-
-
-def test_one_way_is_ordered_with_the_other_relations_and_knows_vectors():
-    assert OneWay().within(every_step()) and OneWay().within(OneWay())
-    assert not every_step().within(OneWay()) and not OneWay().within(one_step()) and not OneWay().within(Steps(asks=3))
-    assert decode(encode(OneWay()), OneWay) == OneWay()
-    across = Ask(private=(0, 1), sensitivity=2), Ask(private=(1, 0), sensitivity=2)
-    assert not OneWay().valid([across])
+def test_a_monotone_one_takes_only_asks_that_say_that_they_move_one_way():
+    mechanism = SparseVector(1, 0, monotone=True)
+    assert mechanism.accepts(Ask(private=3, one_way=True)) and not mechanism.accepts(Ask(private=3))
+    assert SparseVector(1, 0).accepts(Ask(private=3, one_way=True))
 
 
 def wrong(mechanism, alpha, asks):
@@ -430,6 +272,7 @@ def test_the_stated_error_is_the_least_that_the_union_bound_gives_up_to_rounding
         assert reachable[0] and (alpha < 2 or not reachable[1])
 
 
+@pytest.mark.statistical
 def test_the_stated_error_holds_in_simulation():
     """False alarm below 1e-10: at most 0.1 may fail, and 300 of 2000 do so with probability e^(-2000 KL(.15|.1))."""
     mechanism, asks = SparseVector(2, "0.5", hits=8), 8
@@ -458,6 +301,19 @@ def test_bad_parameters_are_refused(bad):
             make(bad, 0)
         with pytest.raises(InvalidParameter):
             make(1, 0, sensitivity=0)
-    for keywords in ({"hits": 0}, {"hits": 1.5}, {"monotone": 1}, {"threshold": float("inf")}):
+    for keywords in (
+        {"hits": 0},
+        {"hits": 1.5},
+        {"monotone": 1},
+        {"threshold": float("inf")},
+        {"rho": 1},
+        {"epsilon": None},
+        {"epsilon": None, "rho": bad} if bad is not None else {"threshold": None},
+        {"release": "noise"},
+        {"release": "value"},
+        {"release": "value", "charge": 0},
+        {"release": "gap", "charge": 1},
+        {"charge": 1},
+    ):
         with pytest.raises(InvalidParameter):
             SparseVector(**{"epsilon": 1, "threshold": 0, **keywords})

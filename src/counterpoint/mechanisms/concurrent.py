@@ -19,6 +19,8 @@ mechanism like any other, so it can be launched in itself.
 from collections.abc import Callable
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidRequest, RelationMismatch
@@ -146,7 +148,7 @@ class Concurrent(Mechanism, Value, frozen=True):
         if type(to.child) is not int or not 0 <= to.child < len(state.children):
             raise InvalidRequest(f"there is no child {to.child!r}; there are {len(state.children)}")
         index, child = to.child, state.children[to.child]
-        inner = Ask(to.public, message.private, message.sensitivity, message.squared)
+        inner = replace(message, public=to.public)
         before, accepted = ready(child.mechanism, child.state, inner)
 
         def route(coins: Coins) -> tuple[State, Answer]:

@@ -20,6 +20,8 @@ the directions of ERRATA S4-E7): P1 . P2 . M.
 from abc import abstractmethod
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from counterpoint.encoding import Plain, Tagged, Value, encode
 from counterpoint.errors import Halted, InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
@@ -97,9 +99,7 @@ class _Relay(Asker):
     def __call__(self, public: Plain = None) -> Answer:
         if self.state is None:
             raise Halted(f"{type(self._mechanism).__name__} has given its last answer")
-        carried = self._message
-        ask = Ask(public, carried.private, carried.sensitivity, carried.squared)
-        message = accepted(self._mechanism, ask)
+        message = accepted(self._mechanism, replace(self._message, public=public))
         self.asked = True
         self.state, answer = self._coins.call(self._mechanism.step, self.state, message)
         return answer

@@ -17,185 +17,179 @@ v + nu < t + tau, stays a miss with the same nu, since v' <= v + D: misses cost 
 one if nu moves by v - v' + D, which is 0 to 2D: its odds change by at most e^(e2/c), and there are at most c hits. So
 every transcript's probability changes by at most e^(e1 + e2). All moves are integers, so the proof is one for integer
 noise, with >= as with >; and a transcript fixes the asks that led to it, so it covers adaptive ones.
+
+The same moves leave v + nu - tau as it was at every hit, so that by how much a hit exceeds the noisy threshold may be
+told as well, free of charge (Ding, Wang, Zhang, Kifer 2019, sec. 6): `release="gap"`. The value itself may not be told
+with the noise it was compared with; it takes fresh noise, and its own charge: `release="value"`.
 """
 
-from abc import abstractmethod
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec.structs import force_setattr
 
-from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms.comparing import Comparing, Threshold, Watching, laplace_beyond, may_fail
+from counterpoint.mechanisms.comparison_noise import shares_of_concentrated, shares_of_pure
+from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, positive, whole
 from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.losses import PureDP
-from counterpoint.privacy.messages import Ask, Gap, Message
-from counterpoint.privacy.relations import Progress, Relation, every_step
-from counterpoint.privacy.secret import Secret, reveal
+from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.privacy.messages import Ask
+from counterpoint.privacy.relations import OneWay, every_step
+from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.coins import Coins
 
+__all__ = ["AboveThreshold", "Release", "SparseVector", "Threshold", "Watching", "laplace_beyond"]
 
-class Threshold(Tagged, Value, frozen=True):
-    """The public part of an ask that is compared with another threshold, on the grid of its value.
-
-    >>> Ask(Threshold("2.5"), private=3).public
-    Threshold(at=Fraction(5, 2))
-    """
-
-    at: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, at: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the threshold exactly."""
-        force_setattr(self, "at", exact(self.at, "the threshold"))
-
-
-class Watching(State, Value, frozen=True):
-    """The noise on the threshold, which stays the same to the end, and how many hits are left."""
-
-    tau: int
-    hits: int
-
-
-class Comparing(Mechanism):
-    """Compares values with one noisy threshold until it has found its last hit."""
-
-    __slots__ = ()
-    threshold: Fraction
-    sensitivity: int
-
-    @property
-    @abstractmethod
-    def hits(self) -> int:
-        """How many values above the threshold are reported before it halts."""
-
-    @property
-    @abstractmethod
-    def scales(self) -> tuple[Fraction, Fraction]:
-        """The scale of the noise on the threshold, and of that on each value."""
-
-    def accepts(self, message: object) -> bool:
-        """An ask with a single private integer, no more sensitive than declared; its public part may be a threshold."""
-        return (
-            isinstance(message, Ask)
-            and message.private is not None
-            and message.private.width is None
-            and message.sensitivity <= self.sensitivity
-            and (message.public is None or type(message.public) is int or isinstance(message.public, Threshold))
-        )
-
-    def public_part(self, grid: Fraction | None, **options: Number) -> Plain:
-        """The threshold of one ask on the grid of its values, from units: `threshold=`, or that of the launch.
-
-        >>> SparseVector(1, threshold=10).public_part(Fraction(1, 100), threshold=2.5)
-        Threshold(at=Fraction(250, 1))
-        """
-        if strange := sorted(options.keys() - {"threshold"}):
-            raise InvalidRequest(f"{type(self).__name__} takes threshold=, not {', '.join(strange)}=")
-        try:
-            at = exact(options.get("threshold", self.threshold), "the threshold")
-        except InvalidParameter as error:
-            raise InvalidRequest(str(error)) from None
-        return Threshold(at / (1 if grid is None else grid))
-
-    def start(self, coins: Coins) -> State:
-        """Draws the noise on the threshold, once and for all."""
-        return Watching(coins.discrete_laplace(self.scales[0]), self.hits)
-
-    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """True if the value with its noise reaches the noisy threshold; the last hit halts."""
-        assert isinstance(state, Watching) and isinstance(message, Ask) and message.private is not None
-        value = reveal(message.private)
-        assert isinstance(value, int)
-        # An integer is at or above a rational exactly if it is at or above the rational's ceiling.
-        if value + coins.discrete_laplace(self.scales[1]) - state.tau < ceil(self._threshold(message)):
-            return state, False
-        return (Watching(state.tau, state.hits - 1) if state.hits > 1 else None), True
-
-    def _threshold(self, ask: Ask) -> Fraction | int:
-        if isinstance(ask.public, Threshold):
-            return ask.public.at
-        return ask.public if isinstance(ask.public, int) else self.threshold
-
-    def error(self, probability: Number, asks: int = 1) -> int:
-        """The alpha such that, with this probability, all of the first `asks` answers are right up to alpha.
-
-        A hit then has a value of at least threshold - alpha, a miss one below threshold + alpha, both on the grid of
-        the values. Union bound: alpha = x + y, where |tau| > x has probability at most b1, and each of the `asks`
-        noises goes beyond y, on the side that would make its answer wrong, with probability at most b2/asks. What may
-        fail is split as b1 : b2 like the two scales, which makes x + y least.
-
-        >>> SparseVector(epsilon=1, threshold=0).error(0.95, asks=100)
-        34
-        """
-        fails = 1 - exact(probability, "the probability")
-        if not 0 < fails <= 1:
-            raise InvalidParameter("the probability must be at least 0 and below 1: noise has no largest value")
-        once, each = self.scales
-        first = fails * once / (once + each)
-        return laplace_beyond(once, first / 2) + laplace_beyond(each, (fails - first) / whole(asks, 1, "asks"))
+Release: TypeAlias = Literal["gap", "value"]
+"""What is told of a hit beyond that it is one."""
 
 
 class SparseVector(Comparing, Value, frozen=True):
     """Says of each value whether it reaches the threshold, with noise, until it has said True `hits` times.
 
-    PureDP(epsilon) if every ask moves by at most its sensitivity; one that is more sensitive than `sensitivity` is not
-    accepted. epsilon = e1 + e2 exactly, with e1 : e2 = 1 : (2 hits)^(2/3) rounded to three places (any split is
-    private; this one makes the noise of a comparison least). The threshold is in the units of the requests; without
-    units (`Ask` by `Ask`) that is the grid of the values.
+    PureDP(epsilon) or zCDP(rho), whichever is given, if every ask moves by at most its sensitivity; one that is more
+    sensitive than `sensitivity` is not accepted. How the loss is spread over the two noises stands, with the proof for
+    zCDP, in `comparison_noise`; any split is private, and this one makes the noise of a comparison least. The threshold
+    is in the units of the requests; without units (`Ask` by `Ask`) that is the grid of the values.
 
-    `monotone=True` halves the noise on the values, but asks for more: between neighbours all values move the same way
-    (`OneWay`), as counts do when one unit is added or removed. The proof is then: going up, move tau by D, and a hit by
-    v - v' + D, now at most D; going down, leave tau where it is, and move a hit by v - v', at most D.
+    `release="gap"`: a hit is answered (True, gap), where gap is by how much the noisy value exceeds the noisy threshold
+    (rounded up to the grid), at no further charge. `release="value", charge=x`: it is answered (True, noisy value),
+    with fresh noise: discrete Laplace for x in epsilon, discrete Gaussian for x in rho, x/hits for each hit; the claim
+    is epsilon + x or rho + x, as adaptive answers add up. A miss is then answered (False, None).
+
+    `monotone=True` halves the noise on the values, but asks for more: it takes only asks that are `one_way`, and
+    between neighbours these must all move the same way (`OneWay`), as the counts of a table do when one unit is added
+    or removed. The proof is then: going up, move tau by D, and a hit by v - v' + D, now at most D; going down, leave
+    tau where it is, and move a hit by v - v', at most D.
 
     >>> SparseVector(epsilon=0.3, threshold=1000, hits=3).claim.loss
     PureDP(0.3)
+    >>> SparseVector(rho=0.02, threshold=1000, hits=50, release="value", charge=0.01).claim.loss
+    zCDP(0.03)
     >>> SparseVector(1, 0, monotone=True).scales, SparseVector(1, 0, monotone=True).claim.relation
-    ((Fraction(2, 1), Fraction(2, 1)), OneWay())
+    ((Fraction(2, 1), Fraction(2, 1)), OneWay(inner=Steps()))
     """
 
-    epsilon: Fraction
-    threshold: Fraction
+    epsilon: Fraction | None = None
+    threshold: Fraction = Fraction(0)
     hits: int = 1
     sensitivity: int = 1
     monotone: bool = False
+    release: Release | None = None
+    charge: Fraction | None = None
+    rho: Fraction | None = None
 
     if TYPE_CHECKING:
 
         def __init__(
-            self, epsilon: Number, threshold: Number, hits: int = 1, sensitivity: int = 1, monotone: bool = False
+            self,
+            epsilon: Number | None = None,
+            threshold: Number = 0,
+            hits: int = 1,
+            sensitivity: int = 1,
+            monotone: bool = False,
+            *,
+            release: Release | None = None,
+            charge: Number | None = None,
+            rho: Number | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         """Read the parameters exactly."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        if (self.epsilon is None) == (self.rho is None):
+            raise InvalidParameter("SparseVector takes either epsilon=... or rho=...")
+        for name in ("epsilon", "rho", "charge"):
+            if getattr(self, name) is not None:
+                force_setattr(self, name, positive(getattr(self, name), name))
         force_setattr(self, "threshold", exact(self.threshold, "the threshold"))
         force_setattr(self, "hits", whole(self.hits, 1, "hits"))
         force_setattr(self, "sensitivity", whole(self.sensitivity, 1, "the sensitivity"))
         if not isinstance(self.monotone, bool):
             raise InvalidParameter("monotone is True or False")
+        if self.release not in (None, "gap", "value"):
+            raise InvalidParameter("release is 'gap', which is free, or 'value', which has a charge")
+        if (self.release == "value") != (self.charge is not None):
+            raise InvalidParameter(
+                "released values have a charge of their own, and only they: release='value', charge="
+            )
+
+    def accepts(self, message: object) -> bool:
+        """As all that compare do; and what relies on asks that move one way takes only those that say so."""
+        return Comparing.accepts(self, message) and (not self.monotone or getattr(message, "one_way", False))
 
     @property
     def claim(self) -> Claim:
-        """PureDP(epsilon), whatever the asks; monotone: as long as all move the same way."""
+        """PureDP or zCDP of epsilon or rho, plus the charge, whatever the asks; monotone: if all move the same way."""
         relation = OneWay() if self.monotone else every_step()
+        more, fresh = (
+            self.charge or Fraction(0),
+            "" if self.charge is None else "; fresh noise on values: plus its charge",
+        )
+        if self.rho is not None:
+            by = f"sparse vector, at most {self.hits} hits, its Renyi divergences hit by hit (comparison_noise){fresh}"
+            return claim(zCDP(self.rho + more), relation, by)
+        assert self.epsilon is not None
         by = f"sparse vector, at most {self.hits} hits (Lyu, Su, Li 2017, Alg 7), integer noise, e1 + e2 = epsilon"
-        return claim(PureDP(self.epsilon), relation, by)
+        return claim(PureDP(self.epsilon + more), relation, by + fresh)
 
     @property
     def scales(self) -> tuple[Fraction, Fraction]:
-        """D/e1, and 2cD/e2 (cD/e2 if monotone)."""
-        moves = self.hits if self.monotone else 2 * self.hits
-        first = self.epsilon / (1 + _best_ratio(moves))
-        return self.sensitivity / first, moves * self.sensitivity / (self.epsilon - first)
+        """D/e1, and 2D/b (D/b if monotone), where b is what one hit may cost."""
+        reach = 1 if self.monotone else 2
+        if self.rho is not None:
+            first, each = shares_of_concentrated(self.rho, self.hits, reach)
+        else:
+            assert self.epsilon is not None
+            first, each = shares_of_pure(self.epsilon, self.hits, reach)
+        return self.sensitivity / first, reach * self.sensitivity / each
+
+    def miss(self) -> Answer:
+        """False, or (False, None) where hits release something."""
+        return False if self.release is None else (False, None)
+
+    def hit(self, ask: Ask, above: int, coins: Coins) -> Answer:
+        """True, or (True, what is released)."""
+        if self.release is None:
+            return True
+        return (True, above if self.release == "gap" else self._fresh(ask, coins))
+
+    def _fresh(self, ask: Ask, coins: Coins) -> int:
+        """The value with Laplace noise of scale hits D/charge, or Gaussian noise of variance hits D^2/(2 charge)."""
+        assert self.charge is not None and ask.squared is not None and ask.private is not None
+        value = reveal(ask.private)
+        assert isinstance(value, int)
+        if self.rho is not None:
+            return value + coins.discrete_gaussian(self.hits * ask.squared / (2 * self.charge))
+        return value + coins.discrete_laplace(self.hits * ask.sensitivity / self.charge)
+
+    def release_error(self, probability: Number, asks: int = 1) -> int:
+        """The alpha such that, with this probability, all that is released is within alpha, on the grid of the values.
+
+        A released value is that far from the value; a gap is that far from by how much the value exceeds the threshold
+        (rounded up to the grid), if there are `asks` asks: its noise is the one that made it a hit, so it tends to be
+        too large, and all asks must be counted. Union bounds; for the discrete Gaussian by its subgaussian tail.
+
+        >>> SparseVector(1, 0, hits=3, release="value", charge=1).release_error(0.95)
+        12
+        >>> SparseVector(1, 0, hits=3, release="gap").release_error(0.95, asks=100)
+        80
+        """
+        fails = may_fail(probability)
+        if self.release == "value":
+            assert self.charge is not None
+            each = fails / (2 * self.hits)
+            if self.rho is None:
+                return laplace_beyond(self.hits * self.sensitivity / self.charge, each)
+            spread = self.hits * self.sensitivity**2 / self.charge
+            return max(0, ceil((-precision(40)(each).log() * spread).sqrt().upper) - 1)
+        if self.release != "gap":
+            raise InvalidParameter("nothing is released: launch it with release='gap', or 'value' and a charge")
+        return self.beyond(fails, 2 * whole(asks, 1, "asks"))
 
 
 class AboveThreshold(Comparing, Value, frozen=True):
@@ -227,6 +221,14 @@ class AboveThreshold(Comparing, Value, frozen=True):
         """One."""
         return 1
 
+    def miss(self) -> Answer:
+        """False."""
+        return False
+
+    def hit(self, ask: Ask, above: int, coins: Coins) -> Answer:
+        """True."""
+        return True
+
     @property
     def claim(self) -> Claim:
         """PureDP(epsilon), whatever the asks."""
@@ -236,50 +238,3 @@ class AboveThreshold(Comparing, Value, frozen=True):
     def scales(self) -> tuple[Fraction, Fraction]:
         """1/e and 2/e with e = epsilon/2, times the sensitivity."""
         return 2 * self.sensitivity / self.epsilon, 4 * self.sensitivity / self.epsilon
-
-
-class OneWay(Relation, Value, frozen=True):
-    """Every ask may differ, by at most its own sensitivity, but all that differ move the same way.
-
-    >>> up, down = (Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))
-    >>> OneWay().valid([up, up]), OneWay().valid([down, down]), OneWay().valid([up, down])
-    (True, True, False)
-    """
-
-    def begin(self) -> Progress:
-        """Nothing has moved: 0; then 1 if everything moves up, -1 if everything moves down."""
-        return 0
-
-    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
-        if distance.l1 == 0:
-            return progress
-        if not every_step().valid([(left, right)]):
-            return None
-        way = _way(left.private, right.private)
-        return way if progress in (0, way) else None
-
-    def within(self, other: Relation) -> bool:
-        """In itself, and where every step may differ."""
-        return isinstance(other, OneWay) or every_step().within(other)
-
-
-def _way(left: Secret | None, right: Secret | None) -> int | None:
-    """1 if no integer is smaller on the right, -1 if none is larger, None if some are and some are."""
-    assert left is not None and right is not None
-    change = reveal(right - left)
-    steps = change if isinstance(change, tuple) else (change,)
-    return 1 if min(steps) >= 0 else -1 if max(steps) <= 0 else None
-
-
-@lru_cache(maxsize=256)
-def _best_ratio(moves: int) -> Fraction:
-    """e2/e1 = moves^(2/3), to three places: where the variance (D/e1)^2 + (moves D/e2)^2 of a comparison is least."""
-    root = precision(30)(moves) ** Fraction(2, 3)
-    return Fraction(round(Fraction(root.lower) * 1000), 1000)
-
-
-def laplace_beyond(scale: Fraction, chance: Fraction) -> int:
-    """The least m such that discrete Laplace noise z > m has at most this chance: q^(m+1)/(1+q), q = e^(-1/scale)."""
-    p = precision(40)
-    tail = -(((-p(1 / scale)).exp() + 1) * chance).log() * scale
-    return max(0, ceil(tail.upper) - 1)

@@ -5,9 +5,10 @@ possible change is bounded by a public integer, the sensitivity, on the same int
 and gets no answer. `To` addresses one child of a composition.
 
 >>> Ask("how many?", private=Secret(41), sensitivity=1)
-Ask(public='how many?', private=Secret(...), sensitivity=1, squared=1)
+Ask(public='how many?', private=Secret(...), sensitivity=1, squared=1, each=1, one_way=False)
 """
 
+from math import isqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import force_setattr
@@ -21,16 +22,21 @@ from counterpoint.privacy.secret import Raw, Secret, reveal
 class Ask(Tagged, Value, frozen=True):
     """A question. Between neighbours its private part moves by at most `sensitivity` in the L1 norm.
 
-    `squared` bounds the square of the change in the L2 norm; without it, that is the sensitivity squared.
+    `squared` bounds the square of the change in the L2 norm, `each` the change of every single integer (the maximum
+    norm); without them, they follow from the others. `one_way` says that no two integers, in this ask or in others that
+    say so, move against each other between neighbours; the relation `OneWay` is what that means.
 
-    >>> Ask(private=(3, 4), sensitivity=2, squared=2).sensitivity
-    2
+    >>> ask = Ask(private=(3, 4), sensitivity=2, squared=2)
+    >>> ask.sensitivity, ask.each
+    (2, 1)
     """
 
     public: Plain = None
     private: Secret | None = None
     sensitivity: int = 1
     squared: int | None = None
+    each: int | None = None
+    one_way: bool = False
 
     if TYPE_CHECKING:
 
@@ -40,6 +46,9 @@ class Ask(Tagged, Value, frozen=True):
             private: Secret | Raw | None = None,
             sensitivity: int = 1,
             squared: int | None = None,
+            *,
+            each: int | None = None,
+            one_way: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -49,6 +58,11 @@ class Ask(Tagged, Value, frozen=True):
         squared = most if self.squared is None else whole(self.squared, 1, "the squared sensitivity")
         force_setattr(self, "sensitivity", sensitivity)
         force_setattr(self, "squared", min(squared, most))
+        # No norm is larger than the L1 norm, and the maximum norm is at most the L2 norm.
+        each = sensitivity if self.each is None else whole(self.each, 1, "the sensitivity of each integer")
+        force_setattr(self, "each", min(each, sensitivity, isqrt(squared)))
+        if not isinstance(self.one_way, bool):
+            raise InvalidParameter("one_way is True or False")
         if self.private is not None:
             force_setattr(self, "private", Secret(self.private))
 
@@ -86,35 +100,36 @@ class To(Tagged, Value, frozen=True):
 
 
 class Gap(NamedTuple):
-    """How far apart two messages are: L1 distance and squared L2 distance of their private parts."""
+    """How far apart two messages are in their private parts: in L1, in squared L2, and in the maximum norm."""
 
     l1: int
     squared: int
+    each: int
 
 
 def gap(left: Message, right: Message) -> Gap | None:
     """The distance between two messages, or None if an observer could tell them apart by public facts alone.
 
     >>> gap(Ask(private=(1, 1)), Ask(private=(0, 3)))
-    Gap(l1=3, squared=5)
+    Gap(l1=3, squared=5, each=2)
     >>> gap(Ask("a"), Ask("b")) is None
     True
     """
     if not _same_in_public(left, right):
         return None
     if left.private is None or right.private is None:
-        return Gap(0, 0)
+        return Gap(0, 0, 0)
     one, other = _coordinates(left.private), _coordinates(right.private)
     steps = [abs(a - b) for a, b in zip(one, other, strict=True)]
-    return Gap(sum(steps), sum(step * step for step in steps))
+    return Gap(sum(steps), sum(step * step for step in steps), max(steps, default=0))
 
 
 def _same_in_public(left: Message, right: Message) -> bool:
     if type(left) is not type(right) or _width(left) != _width(right):
         return False
     if isinstance(left, Ask) and isinstance(right, Ask):
-        here = (left.public, left.sensitivity, left.squared)
-        there = (right.public, right.sensitivity, right.squared)
+        here = (left.public, left.sensitivity, left.squared, left.each, left.one_way)
+        there = (right.public, right.sensitivity, right.squared, right.each, right.one_way)
         return encode(here) == encode(there)
     return True
 

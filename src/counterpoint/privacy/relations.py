@@ -26,6 +26,7 @@ from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Ask, Gap, Message, To, gap
+from counterpoint.privacy.secret import Secret, reveal
 
 Progress: TypeAlias = Any
 """What a relation remembers of a sequence: plain data of its own kind; None once the sequence is invalid."""
@@ -119,7 +120,8 @@ class Steps(Relation, Value, frozen=True):
 
     def _small(self, message: Message, distance: Gap) -> bool:
         if isinstance(message, Ask):
-            return distance.l1 <= message.sensitivity and _at_most(distance.squared, message.squared)
+            near = distance.l1 <= message.sensitivity and _at_most(distance.squared, message.squared)
+            return near and _at_most(distance.each, message.each)
         return _at_most(distance.l1, self.bound) and _at_most(distance.squared, self.squared)
 
     def within(self, other: Relation) -> bool:
@@ -200,6 +202,46 @@ class FirstMessage(Relation, Value, frozen=True):
         if isinstance(other, FirstMessage):
             return _at_most(self.bound, other.bound, endless=True)
         return Steps(total=1, bound=self.bound).within(other)
+
+
+class OneWay(Relation, Value, frozen=True):
+    """Sequences in `inner` in which all integers of asks that say `one_way` move the same way, up or down.
+
+    So do counts when one unit is added or removed. It is what halves the noise of selection: `monotone=True`.
+
+    >>> up = Ask(private=0, one_way=True), Ask(private=1, one_way=True)
+    >>> down = up[1], up[0]
+    >>> OneWay().valid([up, up]), OneWay().valid([down, down]), OneWay().valid([up, down])
+    (True, True, False)
+    >>> OneWay().valid([up, (Ask(private=1), Ask(private=0))])
+    True
+    """
+
+    inner: Steps = Steps()
+
+    def begin(self) -> Progress:
+        """The inner progress, and 0 as nothing has moved; then 1 if everything moves up, -1 if down."""
+        return (self.inner.begin(), 0)
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        before, way = progress
+        inner = self.inner.check(before, left, right)
+        if inner is not None and distance.l1 > 0 and isinstance(left, Ask) and left.one_way:
+            here = _way(left.private, right.private)
+            inner, way = (inner, here) if way in (0, here) and here else (None, way)
+        return None if inner is None else (inner, way)
+
+    def within(self, other: Relation) -> bool:
+        """Where the inner sequences are, one way or not."""
+        return self.inner.within(other.inner if isinstance(other, OneWay) else other)
+
+
+def _way(left: Secret | None, right: Secret | None) -> int:
+    """1 if no integer is smaller on the right and some is larger, -1 the other way round, 0 if they disagree."""
+    assert left is not None and right is not None
+    change = reveal(right - left)
+    steps = change if isinstance(change, tuple) else (change,)
+    return 1 if min(steps) >= 0 else -1 if max(steps) <= 0 else 0
 
 
 class Sparse(Relation, Value, frozen=True):

@@ -10,13 +10,16 @@ float is read as the decimal that it prints as.
 True
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Number
+from counterpoint.numbers.exact import exact
 
 R = TypeVar("R")
 
@@ -51,8 +54,29 @@ class Coins(Protocol):
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
         """An integer z with probability proportional to e^(-z^2/(2 sigma2)), or `size` independent ones."""
 
+    @overload
+    def geometric(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def geometric(self, scale: Number, size: int) -> Integers: ...
+    def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        """An integer k, not below 0, with probability proportional to e^(-k/scale), or `size` independent ones."""
+
+    def choose(self, lags: Sequence[Number]) -> int:
+        """An index i with probability proportional to e^(-lags[i]): the exponential mechanism's draw."""
+
     def call(self, experiment: Callable[..., R], *args: object) -> R:
         """Run `experiment(*args, coins)` as a sub-experiment of its own, independent of everything else.
 
         In production that is just the call; an enumeration remembers its law, a tape can replay its outcome.
         """
+
+
+def read_lags(lags: Sequence[Number]) -> tuple[Fraction, ...]:
+    """The lags of `choose`, read exactly: one or more numbers.
+
+    >>> read_lags([0, "0.5"])
+    (Fraction(0, 1), Fraction(1, 2))
+    """
+    if not lags:
+        raise InvalidParameter("there must be something to choose from: give one or more lags")
+    return tuple(exact(lag, "a lag") for lag in lags)

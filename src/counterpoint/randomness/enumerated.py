@@ -13,7 +13,7 @@ are computed once and remembered.
 (Fraction(0, 1), Fraction(0, 1))
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import FunctionType, MethodType
@@ -25,8 +25,15 @@ from counterpoint.encoding import Tagged, encode
 from counterpoint.errors import CounterpointError, InvalidParameter
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import at_least, positive, probability, whole
-from counterpoint.randomness.coins import Integers
-from counterpoint.randomness.laws import Options, gaussian_options, laplace_options, logistic_options
+from counterpoint.randomness.coins import Integers, read_lags
+from counterpoint.randomness.laws import (
+    Options,
+    choice_options,
+    gaussian_options,
+    geometric_options,
+    laplace_options,
+    logistic_options,
+)
 
 R = TypeVar("R")
 
@@ -144,6 +151,16 @@ class _Run:
     def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
         return self._draw(gaussian_options(positive(sigma2, "sigma2"), self._world.cut), size)
+
+    @overload
+    def geometric(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def geometric(self, scale: Number, size: int) -> Integers: ...
+    def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        return self._draw(geometric_options(positive(scale, "scale"), self._world.cut), size)
+
+    def choose(self, lags: Sequence[Number]) -> int:
+        return self._choose(choice_options(read_lags(lags)))
 
     def _draw(self, options: Options[int], size: int | None) -> int | Integers:
         if size is None:

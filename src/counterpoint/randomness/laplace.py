@@ -42,6 +42,12 @@ def discrete_laplace(scale: Fraction, size: int, stream: Keystream, width: int =
     return np.concatenate([law.differences(count, stream) for count in law.chunks(size)])
 
 
+def one_sided(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:
+    """`size` independent integers k, from 0 on, each with probability proportional to e^(-k/scale)."""
+    law = geometric(scale, width)
+    return np.concatenate([law.draw(count, stream) for count in law.chunks(size)])
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Geometric:
     """The law P[G = k] proportional to e^(-k/scale), as one threshold per digit and one for the rest."""

@@ -67,6 +67,37 @@ def laplace_options(scale: Fraction, cut: Fraction) -> Options[int]:
 
 
 @lru_cache(maxsize=256)
+def geometric_options(scale: Fraction, cut: Fraction) -> Options[int]:
+    """The one-sided law on 0..reach, so that the tail holds at most `cut`.
+
+    >>> [k for k, _ in geometric_options(Fraction(1), Fraction(1, 10)).outcomes]
+    [0, 1, 2]
+    """
+    _refuse_endless(scale * cut.denominator.bit_length())
+    q = (-1 / precision(_DIGITS)(scale)).exp()
+    outcomes: list[tuple[int, Interval]] = []
+    power = q**0
+    while Fraction(power.upper) > cut:  # the tail from k on holds q^k
+        outcomes.append((len(outcomes), (1 - q) * power))
+        power = power * q
+    return _rounded(outcomes or [(0, 1 - q)])
+
+
+def choice_options(lags: tuple[Fraction, ...]) -> Options[int]:
+    """Index i with probability e^(-lags[i]) over the sum of all; exact where all lags are equal.
+
+    >>> choice_options((Fraction(1), Fraction(1))).outcomes
+    ((0, Fraction(1, 2)), (1, Fraction(1, 2)))
+    """
+    if len(set(lags)) == 1:
+        return Options(tuple((index, Fraction(1, len(lags))) for index in range(len(lags))))
+    p, nearest = precision(_DIGITS), min(lags)
+    weights = [(-p(lag - nearest)).exp() for lag in lags]
+    total = sum(weights[1:], weights[0])
+    return _rounded([(index, weight / total) for index, weight in enumerate(weights)])
+
+
+@lru_cache(maxsize=256)
 def gaussian_options(sigma2: Fraction, cut: Fraction) -> Options[int]:
     """Discrete Gaussian on -reach..reach, from the middle outward, so that the tails hold at most `cut`."""
     _refuse_endless(16 * isqrt(ceil(sigma2)))

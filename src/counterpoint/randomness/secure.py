@@ -9,7 +9,7 @@ Noise from a keyed stream cipher makes privacy computational: it holds against w
 array([ 5, 18,  4,  7, 20])
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NoReturn, SupportsIndex, TypeVar, overload
@@ -17,11 +17,11 @@ from typing import NoReturn, SupportsIndex, TypeVar, overload
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import at_least, positive, probability, whole
-from counterpoint.randomness.coins import Integers
+from counterpoint.randomness.coins import Integers, read_lags
 from counterpoint.randomness.gaussian import discrete_gaussian
 from counterpoint.randomness.keystream import KEY_BYTES, Keystream
-from counterpoint.randomness.laplace import discrete_laplace
-from counterpoint.randomness.thresholds import Chance, odds
+from counterpoint.randomness.laplace import discrete_laplace, one_sided
+from counterpoint.randomness.thresholds import Chance, odds, place
 
 R = TypeVar("R")
 
@@ -112,6 +112,29 @@ class SecureCoins:
         if size is None:
             return int(discrete_gaussian(variance, 1, self._stream)[0])
         return discrete_gaussian(variance, whole(size, 0, "size"), self._stream)
+
+    @overload
+    def geometric(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def geometric(self, scale: Number, size: int) -> Integers: ...
+    def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        """An integer k, not below 0, with probability proportional to e^(-k/scale), or `size` independent ones.
+
+        >>> SecureCoins(seed=bytes(32)).geometric(10, size=5)
+        array([6, 4, 0, 5, 8])
+        """
+        spread = positive(scale, "scale")
+        if size is None:
+            return int(one_sided(spread, 1, self._stream)[0])
+        return one_sided(spread, whole(size, 0, "size"), self._stream)
+
+    def choose(self, lags: Sequence[Number]) -> int:
+        """An index i with probability proportional to e^(-lags[i]).
+
+        >>> SecureCoins().choose([800, 0])
+        1
+        """
+        return place(read_lags(lags), self._stream)
 
     def call(self, experiment: Callable[..., R], *args: object) -> R:
         """Run `experiment(*args, coins)`: fresh draws are independent of everything else anyway.

@@ -12,7 +12,7 @@ replay either runs it again on the recorded tosses or, with `outcomes=True`, ret
 True
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
@@ -85,6 +85,18 @@ class RecordingCoins:
         """Toss and write down."""
         return self._note("gaussian", (exact(sigma2), size), self.coins.discrete_gaussian(sigma2, size))
 
+    @overload
+    def geometric(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def geometric(self, scale: Number, size: int) -> Integers: ...
+    def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Toss and write down."""
+        return self._note("geometric", (exact(scale), size), self.coins.geometric(scale, size))
+
+    def choose(self, lags: Sequence[Number]) -> int:
+        """Toss and write down; of the lags, which may be secret, only how many there are."""
+        return self._note("choose", (len(lags),), self.coins.choose(lags))
+
     def call(self, experiment: Callable[..., R], *args: object) -> R:
         """Run the sub-experiment and write down both its tosses and its outcome."""
         inner = RecordingCoins(self.coins)
@@ -136,6 +148,14 @@ class ReplayedCoins:
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> Any:
         """The recorded result."""
         return self._take("gaussian", exact(sigma2), size).result
+
+    def geometric(self, scale: Number, size: int | None = None) -> Any:
+        """The recorded result."""
+        return self._take("geometric", exact(scale), size).result
+
+    def choose(self, lags: Sequence[Number]) -> int:
+        """The recorded result."""
+        return int(self._take("choose", len(lags)).result)
 
     def call(self, experiment: Callable[..., R], *args: object) -> R:
         """The recorded outcome, or the sub-experiment run on its recorded tosses."""

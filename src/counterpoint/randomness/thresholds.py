@@ -11,9 +11,10 @@ lies.
 (128, 94)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 
 from counterpoint.numbers import Interval, precision
 from counterpoint.randomness.keystream import Keystream
@@ -68,3 +69,25 @@ class Chance:
         while word == (threshold := self.floor(width)):
             word, width = word << _MORE | stream.bits(_MORE), width + _MORE
         return word < threshold
+
+
+def place(lags: Sequence[Fraction], stream: Keystream) -> int:
+    """The index whose share of [0, 1), of length proportional to e^(-lag), holds a uniform number.
+
+    The shares' ends are certified between decimals; as long as the digits drawn do not tell which share it is, once in
+    about 2^64 times as many lags, more are drawn and the ends are computed more finely. The lags may be secret: the
+    number of words drawn hardly depends on them, but the time of the decimal arithmetic may, a little.
+
+    >>> place([Fraction(0), Fraction(800)], Keystream(bytes(32)))
+    0
+    """
+    nearest = min(lags)
+    word, width = stream.bits(_MORE), _MORE
+    while True:
+        p = precision(width // 3 + 12)
+        ends = list(accumulate((-p(lag - nearest)).exp() for lag in lags))
+        least, most = (ends[-1] * Fraction(number, 1 << width) for number in (word, word + 1))
+        index = sum(end.upper <= least.lower for end in ends[:-1])
+        if index == len(ends) - 1 or most.upper <= ends[index].lower:
+            return index
+        word, width = word << _MORE | stream.bits(_MORE), width + _MORE

@@ -148,7 +148,8 @@ class Engine:
 def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -> Ask:
     if prepared is None:
         return Ask(public)
-    return Ask(public, private, prepared.sensitivity, prepared.squared)
+    each, one_way = prepared.each, prepared.one_way
+    return Ask(public, private, prepared.sensitivity, prepared.squared, each=each, one_way=one_way)
 
 
 def _blank(prepared: Prepared | None) -> Secret | None:

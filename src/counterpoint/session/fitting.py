@@ -48,8 +48,7 @@ def sends_updates(source: Source) -> bool:
     >>> sends_updates(Stream())
     True
     """
-    relation = source.relation
-    return not (isinstance(relation, Steps) and relation.updates == 0)
+    return not source.relation.within(Steps(updates=0))
 
 
 def _only_follows(mechanism: Mechanism) -> bool:

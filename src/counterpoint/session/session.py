@@ -209,7 +209,7 @@ class Session:
                 f"which costs {reach} times {within!r}, or declare the data so that a unit reaches fewer"
             )
         inner = self._source.relation
-        static = isinstance(inner, Steps) and inner.updates == 0
+        static = inner.within(Steps(updates=0))
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
         relation = Sparse(k, inner, first_pair=static)
         path = self._engine.launch(self._path, Concurrent(rule, relation), relation, cursor=self._source.pin())

@@ -85,7 +85,7 @@ class Fields(Value, frozen=True):
             column, place = self.declared.column(of), self.declared.find(of)
             if isinstance(column, Category):
                 apart = 2 if neighbours == "replace" and len(column.keys) > 1 else 1
-                return Reading(apart, apart, len(column.keys), Fraction(1), (place,), column.keys)
+                return Reading(apart, apart, len(column.keys), Fraction(1), (place,), column.keys, each=1)
             most = self._move(of, neighbours)
             return Reading(most, most * most, None, column.grid, (place,))
         if not of or len(set(of)) < len(of):
@@ -96,7 +96,7 @@ class Fields(Value, frozen=True):
             raise InvalidRequest(
                 f"the fields {', '.join(of)} have different steps: declare the same, or read each alone"
             )
-        return Reading(sum(steps), sum(step * step for step in steps), len(of), grid, places)
+        return Reading(sum(steps), sum(step * step for step in steps), len(of), grid, places, each=max(steps))
 
     def covering(self, neighbours: str) -> Reading:
         """Distances that hold for every reading there is: of all numbers together, of each category, of records."""

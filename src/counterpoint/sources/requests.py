@@ -28,7 +28,7 @@ from counterpoint.sources.columns import Key
 from counterpoint.sources.conditions import Condition
 from counterpoint.sources.declaration import Declaration
 from counterpoint.sources.plans import ByKey, ByThreshold, Plan, Rows, Total, Units
-from counterpoint.sources.sensitivity import Corner, Moves, moves
+from counterpoint.sources.sensitivity import Corner, Moves, moves, one_way
 from counterpoint.sources.source import Prepared
 from counterpoint.sources.where import condition
 
@@ -50,7 +50,12 @@ class Request(Tagged):
     def prepare(self, declared: Declaration, plan: Plan) -> Prepared:
         """Everything public about the answer; `plan` is this request's plan on the same declaration."""
         most = sensitivities(declared, plan)
-        return Prepared(self, most.l1, most.squared, plan.width, plan.grid)
+        up = one_way(plan.corners, declared.neighbours)
+        return Prepared(self, most.l1, most.squared, plan.width, plan.grid, most.each, up, self.names(declared))
+
+    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
+        """What the coordinates are called, in the user's units; None where they are only numbered."""
+        return None
 
     def _condition(self, declared: Declaration) -> Condition | None:
         return None if self.where is None else condition(self.where, declared)
@@ -115,6 +120,10 @@ class Sum(Request, Value, frozen=True):
         """One sum, or one for each key."""
         return found[0] if self.by is None else found
 
+    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
+        """The keys, if there are any."""
+        return None if self.by is None else self.keys or declared.column(self.by).known_keys
+
 
 class Mean(Request, Value, frozen=True):
     """The mean of a column: one vector request of two coordinates, balanced so that neither drowns the other.
@@ -147,7 +156,8 @@ class Mean(Request, Value, frozen=True):
     def prepare(self, declared: Declaration, plan: Plan) -> "Averaged":
         """With the bounds, by which a noisy answer becomes a mean."""
         most, number = sensitivities(declared, plan), declared.number(self.column)
-        return Averaged(self, most.l1, most.squared, plan.width, plan.grid, number.low, number.high)
+        facts = (self, most.l1, most.squared, plan.width, plan.grid, most.each)
+        return Averaged(*facts, low=number.low, high=number.high)
 
 
 class Histogram(Request, Value, frozen=True):
@@ -186,6 +196,10 @@ class Histogram(Request, Value, frozen=True):
         """One count for each key or bin, without what lies below the first edge or above the last."""
         return found if self.edges is None else found[1:-1]
 
+    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
+        """The keys; bins are numbered."""
+        return (self.keys or declared.column(self.column).known_keys) if self.edges is None else None
+
 
 class Ranks(Request, Value, frozen=True):
     """How many rows are at or below each candidate, ascending: what a quantile is chosen by.
@@ -220,7 +234,7 @@ REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
 """The language is closed: these and no subclasses of them."""
 
 
-class Averaged(Prepared, frozen=True):
+class Averaged(Prepared, frozen=True, kw_only=True):
     """A prepared mean: its noisy pair, in units, is the mean, or None if the noisy count is not above 0."""
 
     low: Fraction
@@ -229,12 +243,12 @@ class Averaged(Prepared, frozen=True):
     def in_units(self, answer: Plain) -> object:
         """The middle plus half the width times the ratio of the coordinates, brought into the bounds.
 
-        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), Fraction(0), Fraction(120))
+        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
         >>> ages.in_units((-120, 240)), ages.in_units((5, 0))
         (Fraction(30, 1), None)
         """
         if not isinstance(answer, tuple):
-            return answer
+            return super().in_units(answer)
         centred, weighed = answer
         assert isinstance(centred, int) and isinstance(weighed, int)
         if weighed <= 0:

@@ -34,6 +34,15 @@ class Moves(NamedTuple):
     each: int
 
 
+def one_way(corners: Sequence[Corner], neighbours: str) -> bool:
+    """Whether no coordinate goes down when a unit is added (nor up when it is removed): no row contributes below 0.
+
+    >>> one_way([(1, 0), (0, 1)], "add-or-remove"), one_way([(-2,), (5,)], "add-or-remove"), one_way([(1,)], "replace")
+    (True, False, False)
+    """
+    return neighbours == "add-or-remove" and all(step >= 0 for corner in corners for step in corner)
+
+
 def moves(corners: Sequence[Corner], rows: int, neighbours: str) -> Moves:
     """The bounds of the theorem above, from the corners other than 0."""
     steps = list(corners)

@@ -31,9 +31,9 @@ Of = str | tuple[str, ...] | None
 
 
 class Reading(Value, frozen=True):
-    """What is read of a stored item, and how far that can move where neighbours differ: in L1, and in squared L2.
+    """What is read of a stored item, and how far that can move where neighbours differ.
 
-    `fields` are the places of a record that are read: none of them, and each record counts 1; a place with `keys`, and
+    It moves by `l1` in L1, by `squared` in squared L2, and no number of it by more than `each` (None: by `l1`). `fields` are the places of a record that are read: none of them, and each record counts 1; a place with `keys`, and
     it is read as a vector with a 1 at its key. None: the stored item is itself what is read.
 
     >>> Reading(1, 1, fields=()).read(("home", 3)), Reading(5, 25, fields=(1,)).read(("home", 3))
@@ -46,6 +46,7 @@ class Reading(Value, frozen=True):
     grid: Fraction = Fraction(1)
     fields: tuple[int, ...] | None = None
     keys: tuple[Key, ...] = ()
+    each: int | None = None
 
     @property
     def zero(self) -> Raw:
@@ -119,7 +120,8 @@ class Shape(Value, frozen=True):
             )
         l1, squared = (self.l1, self.l2_squared) if neighbours == "replace" else self._norms()
         assert l1 is not None and squared is not None  # derived where they were not declared
-        return Reading(l1, squared, self.dimensions)
+        each = self.bound * (2 if self.signed and neighbours == "replace" else 1)
+        return Reading(l1, squared, self.dimensions, each=min(each, l1))
 
     def covering(self, neighbours: str) -> Reading:
         """The only reading there is."""

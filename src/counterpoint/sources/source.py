@@ -1,8 +1,9 @@
 """A source: a table or a stream that turns a public request into private integers under a relation (S4 sec. 3, 6).
 
-A request is prepared by public facts alone: its shape, its sensitivity in the L1 and squared L2 norms, and the grid on
-which its integers stand (one step of the integer is worth `grid` in the user's units). Only then is it resolved on
-pinned data, to a `Secret`. What is refused is refused before any data is touched.
+A request is prepared by public facts alone: its shape, its sensitivity in the L1, squared L2 and maximum norms, whether
+it moves one way (see `Ask`), what its coordinates are called, and the grid on which its integers stand (one step of the
+integer is worth `grid` in the user's units). Only then is it resolved on pinned data, to a `Secret`. What is refused is
+refused before any data is touched.
 
 >>> Prepared(request=None, sensitivity=100, squared=10_000, width=None, grid=Fraction(1, 100)).in_units(250)
 Fraction(5, 2)
@@ -14,6 +15,7 @@ from fractions import Fraction
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidRequest
+from counterpoint.mechanisms.noisy_max import Chosen
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
@@ -28,9 +30,20 @@ class Prepared(Tagged, Value, frozen=True):
     squared: int
     width: int | None
     grid: Fraction
+    each: int | None = None
+    one_way: bool = False
+    names: tuple[bool | int | str, ...] | None = None
 
     def in_units(self, answer: Plain) -> object:
-        """A noisy integer (or a tuple of them) in the user's units: an int where the grid is 1, else a Fraction."""
+        """A noisy integer (or a tuple of them) in the user's units: an int where the grid is 1, else a Fraction.
+
+        A chosen coordinate is named, if it has a name.
+
+        >>> Prepared(None, 1, 1, 2, Fraction(1), names=("CA", "NY")).in_units(Chosen(1))
+        'NY'
+        """
+        if isinstance(answer, Chosen):
+            return answer.index if self.names is None else self.names[answer.index]
         return in_units(answer, self.grid)
 
     def to_grid(self, value: Fraction) -> Fraction:

@@ -222,7 +222,11 @@ class Stream(Source):
         """`total()`: it moves by what one unit's items, as many as count, can move it."""
         read, most = self._requested(request), self._log.most or 1
         assert isinstance(request, RunningTotal)
-        return Prepared(request, most * read.l1, most * most * read.squared, read.dimensions, read.grid)
+        each = None if read.each is None else most * read.each
+        names = read.keys or None
+        return Prepared(
+            request, most * read.l1, most * most * read.squared, read.dimensions, read.grid, each, names=names
+        )
 
     def _requested(self, request: object) -> Reading:
         if not isinstance(request, RunningTotal):

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from counterpoint.encoding import Plain, decode, digest, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import whole
-from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources import loading
 from counterpoint.sources.columns import Column, Key
@@ -119,8 +119,9 @@ class Table(Source):
 
     @property
     def relation(self) -> Relation:
-        """Every ask may differ, by its own sensitivity; there are no updates."""
-        return Steps(updates=0)
+        """Every ask may differ, by its own sensitivity; there are no updates. A unit added moves all counts up."""
+        every_ask = Steps(updates=0)
+        return OneWay(every_ask) if self.declaration.neighbours == "add-or-remove" else every_ask
 
     def pin(self) -> str:
         """The version of the data and its declaration."""

@@ -1,0 +1,162 @@
+"""Comparing values with one noisy threshold: the machine that every sparse vector is.
+
+One noise tau on the threshold is drawn at the start and never again; each ask compares its value, with fresh noise nu,
+with the noisy threshold. After its last hit it halts. How large the two noises are, and why that is private, is for
+`sparse_vector` to say; what a comparison gets wrong follows from their scales alone.
+
+>>> from counterpoint import AboveThreshold
+>>> AboveThreshold(epsilon=1, threshold=100).error(0.99, asks=10)
+37
+"""
+
+from abc import abstractmethod
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.numbers import Number, precision
+from counterpoint.numbers.exact import exact, whole
+from counterpoint.privacy.messages import Ask, Message
+from counterpoint.privacy.secret import reveal
+from counterpoint.randomness.coins import Coins
+
+
+class Threshold(Tagged, Value, frozen=True):
+    """The public part of an ask that is compared with another threshold, on the grid of its value.
+
+    >>> Ask(Threshold("2.5"), private=3).public
+    Threshold(at=Fraction(5, 2))
+    """
+
+    at: Fraction
+
+    if TYPE_CHECKING:
+
+        def __init__(self, at: Number) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read the threshold exactly."""
+        force_setattr(self, "at", exact(self.at, "the threshold"))
+
+
+class Watching(State, Value, frozen=True):
+    """The noise on the threshold, which stays the same to the end, and how many hits are left."""
+
+    tau: int
+    hits: int
+
+
+class Comparing(Mechanism):
+    """Compares values with one noisy threshold until it has found its last hit."""
+
+    __slots__ = ()
+    threshold: Fraction
+    sensitivity: int
+
+    @property
+    @abstractmethod
+    def hits(self) -> int:
+        """How many values above the threshold are reported before it halts."""
+
+    @abstractmethod
+    def miss(self) -> Answer:
+        """What is said of a miss."""
+
+    @abstractmethod
+    def hit(self, ask: Ask, above: int, coins: Coins) -> Answer:
+        """What is said of a hit that is so far above the noisy threshold; nothing else may depend on its noise."""
+
+    @property
+    @abstractmethod
+    def scales(self) -> tuple[Fraction, Fraction]:
+        """The scale of the noise on the threshold, and of that on each value."""
+
+    def accepts(self, message: object) -> bool:
+        """An ask with a single private integer, no more sensitive than declared; its public part may be a threshold."""
+        return (
+            isinstance(message, Ask)
+            and message.private is not None
+            and message.private.width is None
+            and message.sensitivity <= self.sensitivity
+            and (message.public is None or type(message.public) is int or isinstance(message.public, Threshold))
+        )
+
+    def public_part(self, grid: Fraction | None, **options: Number) -> Plain:
+        """The threshold of one ask on the grid of its values, from units: `threshold=`, or that of the launch.
+
+        >>> from counterpoint import SparseVector
+        >>> SparseVector(1, threshold=10).public_part(Fraction(1, 100), threshold=2.5)
+        Threshold(at=Fraction(250, 1))
+        """
+        if strange := sorted(options.keys() - {"threshold"}):
+            raise InvalidRequest(f"{type(self).__name__} takes threshold=, not {', '.join(strange)}=")
+        try:
+            at = exact(options.get("threshold", self.threshold), "the threshold")
+        except InvalidParameter as error:
+            raise InvalidRequest(str(error)) from None
+        return Threshold(at / (1 if grid is None else grid))
+
+    def start(self, coins: Coins) -> State:
+        """Draws the noise on the threshold, once and for all."""
+        return Watching(coins.discrete_laplace(self.scales[0]), self.hits)
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """A hit if the value with its noise reaches the noisy threshold, else a miss; the last hit halts."""
+        assert isinstance(state, Watching) and isinstance(message, Ask) and message.private is not None
+        value = reveal(message.private)
+        assert isinstance(value, int)
+        # An integer is at or above a rational exactly if it is at or above the rational's ceiling.
+        above = value + coins.discrete_laplace(self.scales[1]) - state.tau - ceil(self._threshold(message))
+        if above < 0:
+            return state, self.miss()
+        after = Watching(state.tau, state.hits - 1) if state.hits > 1 else None
+        return after, self.hit(message, above, coins)
+
+    def _threshold(self, ask: Ask) -> Fraction | int:
+        if isinstance(ask.public, Threshold):
+            return ask.public.at
+        return ask.public if isinstance(ask.public, int) else self.threshold
+
+    def error(self, probability: Number, asks: int = 1) -> int:
+        """The alpha such that, with this probability, all of the first `asks` answers are right up to alpha.
+
+        A hit then has a value of at least threshold - alpha, a miss one below threshold + alpha, both on the grid of
+        the values. Union bound: alpha = x + y, where |tau| > x has probability at most b1, and each of the `asks`
+        noises goes beyond y, on the side that would make its answer wrong, with probability at most b2/asks. What may
+        fail is split as b1 : b2 like the two scales, which makes x + y least.
+
+        >>> from counterpoint import SparseVector
+        >>> SparseVector(epsilon=1, threshold=0).error(0.95, asks=100)
+        34
+        """
+        return self.beyond(may_fail(probability), whole(asks, 1, "asks"))
+
+    def beyond(self, fails: Fraction, sides: int) -> int:
+        """What both sides of tau and so many sides of noises on values stay within, but for `fails`."""
+        once, each = self.scales
+        first = fails * once / (once + each)
+        return laplace_beyond(once, first / 2) + laplace_beyond(each, (fails - first) / sides)
+
+
+def may_fail(probability: Number) -> Fraction:
+    """What is left of a probability, below 1, with which a statement about noise is to hold.
+
+    >>> may_fail("0.95")
+    Fraction(1, 20)
+    """
+    fails = 1 - exact(probability, "the probability")
+    if not 0 < fails <= 1:
+        raise InvalidParameter("the probability must be at least 0 and below 1: noise has no largest value")
+    return fails
+
+
+def laplace_beyond(scale: Fraction, chance: Fraction) -> int:
+    """The least m such that discrete Laplace noise z > m has at most this chance: q^(m+1)/(1+q), q = e^(-1/scale)."""
+    p = precision(40)
+    tail = -(((-p(1 / scale)).exp() + 1) * chance).log() * scale
+    return max(0, ceil(tail.upper) - 1)

@@ -1,0 +1,243 @@
+"""Noisy max: which coordinate of a vector is the largest, paid for once however many there are.
+
+`NoisyMax(epsilon)` is permute-and-flip (McKenna, Sheldon 2020), which at equal epsilon is never less accurate than the
+exponential mechanism; `NoisyMax(rho=...)` is the exponential mechanism, whose bounded range makes it four times cheaper
+in zCDP than its epsilon says. The answer is a public index, or the name of the coordinate where the request has names.
+
+>>> from counterpoint import Ask, SeededCoins
+>>> mechanism, coins = NoisyMax(epsilon=1), SeededCoins(7)
+>>> mechanism.step(mechanism.start(coins), Ask(private=(3, 90, 5), each=1), coins)
+(None, Chosen(index=1))
+
+Let every score move by at most D (the ask's `each`) between neighbours, and let e be the epsilon of one ask.
+
+Permute-and-flip: to each integer score add noise G from 0, 1, 2, ... with P[G >= k] = e^(-k/s), s = 2D/e; the largest
+sum wins, and a uniformly random order decides ties. (Flipping coins of e^((score - best)/s) in random order is the same
+as adding exponential noise, Ding et al. 2021; on integer scores its whole part is G, its fraction is independent of it
+and decides ties uniformly.) Why it is private: fix the order and the noise of all others. Then candidate i wins exactly
+if its G is at least some m. In a neighbouring world its rivals are at most D higher and itself at most D lower, so it
+wins if its G is at least m + 2D, which is so with probability at least e^(-2D/s) = e^-e times that of G >= m. If all
+scores move the same way (`monotone=True`), m moves by D at most, and s = D/e is enough.
+
+Exponential mechanism (McSherry, Talwar 2007): i with probability proportional to e^(score_i/s), same s. The log of the
+odds of i in two worlds is (score_i - score'_i)/s plus a constant: between D/s and -D/s, and if all move the same way in
+0 to D/s or the negative of that. So over all i it lies in an interval of length e (bounded range; Dong, Durfee, Rogers
+2020), which must hold 0: PureDP(e). And it is zCDP(e^2/8) (Cesar, Rogers 2021, Lemma 3.4): for P, Q with log P/Q in
+an interval of length e, K(a) = log E_Q (P/Q)^a is 0 at a = 0 and a = 1, and K'' is a variance of numbers in that
+interval, at most e^2/4; so K(a) <= a(a-1)/2 * e^2/4, which is (a-1) times the Renyi divergence.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from itertools import count
+from math import ceil
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
+from counterpoint.numbers import Interval, Number, Precision, certify, precision
+from counterpoint.numbers.exact import exact, positive, whole
+from counterpoint.privacy.claims import Claim, Interaction, claim
+from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.privacy.messages import Ask, Message
+from counterpoint.privacy.relations import OneWay, every_step
+from counterpoint.privacy.secret import reveal
+from counterpoint.randomness.coins import Coins
+
+By: TypeAlias = Literal["permute-and-flip", "exponential"]
+"""How the choice is made."""
+
+_DIGITS = 30
+_WIDEST = 10**300
+
+
+class Chosen(Tagged, Value, frozen=True):
+    """The answer: a public index. It is no number on the grid of the scores, so it is no plain integer.
+
+    >>> Chosen(3).index
+    3
+    """
+
+    index: int
+
+
+class NoisyMax(Mechanism, Value, frozen=True):
+    """Chooses one of the largest coordinates of a vector, `asks` times; PureDP(epsilon) or zCDP(rho) in total.
+
+    Give `epsilon` (by permute-and-flip, unless by="exponential") or `rho` (by the exponential mechanism). The noise of
+    an ask is scaled by its `each`, how far one coordinate moves, not by its L1 sensitivity. `monotone=True` halves it,
+    takes only asks that are `one_way`, and is private where those move all the same way (`OneWay`), as the counts of a
+    table do when one unit is added or removed.
+
+    >>> NoisyMax(epsilon=0.5).claim.loss, NoisyMax(rho=0.125, asks=4).claim.loss
+    (PureDP(0.5), zCDP(0.125))
+    >>> NoisyMax(rho=0.125, asks=4).epsilon_per_ask
+    Fraction(1, 2)
+    """
+
+    epsilon: Fraction | None = None
+    asks: int = 1
+    monotone: bool = False
+    by: By | None = None
+    rho: Fraction | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            epsilon: Number | None = None,
+            asks: int = 1,
+            monotone: bool = False,
+            by: By | None = None,
+            rho: Number | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read the parameters exactly; the way of choosing follows from the measure where it is not given."""
+        if (self.epsilon is None) == (self.rho is None):
+            raise InvalidParameter("NoisyMax takes either epsilon=... or rho=...")
+        for name in ("epsilon", "rho"):
+            if getattr(self, name) is not None:
+                force_setattr(self, name, positive(getattr(self, name), name))
+        force_setattr(self, "asks", whole(self.asks, 1, "asks"))
+        if not isinstance(self.monotone, bool):
+            raise InvalidParameter("monotone is True or False")
+        if self.by not in (None, "permute-and-flip", "exponential"):
+            raise InvalidParameter("by is 'permute-and-flip' or 'exponential'")
+        if self.rho is not None and self.by == "permute-and-flip":
+            raise InvalidParameter("permute-and-flip has no bounded range: give it epsilon=, or rho= to exponential")
+        force_setattr(self, "by", self.by or ("permute-and-flip" if self.rho is None else "exponential"))
+
+    @property
+    def claim(self) -> Claim:
+        """PureDP(epsilon) or zCDP(rho), an ask at a time; monotone: as long as all scores move the same way."""
+        relation = OneWay() if self.monotone else every_step()
+        interaction: Interaction = "one-shot" if self.asks == 1 else "endless"
+        if self.rho is not None:
+            by = f"exponential mechanism, bounded range (Cesar, Rogers 2021), rho/{self.asks} an ask, losses add"
+            return claim(zCDP(self.rho), relation, by, interaction=interaction)
+        assert self.epsilon is not None
+        way = "permute-and-flip (McKenna, Sheldon 2020)" if self.by == "permute-and-flip" else "exponential mechanism"
+        by = f"{way} on integer scores, epsilon/{self.asks} an ask, adaptive answers multiply"
+        return claim(PureDP(self.epsilon), relation, by, interaction=interaction)
+
+    @property
+    def epsilon_per_ask(self) -> Fraction:
+        """The e of one ask: epsilon/asks; or sqrt(8 rho/asks), rounded down where it is irrational."""
+        if self.rho is not None:
+            return _root_down(8 * self.rho / self.asks)
+        assert self.epsilon is not None
+        return self.epsilon / self.asks
+
+    def scale(self, each: int = 1) -> Fraction:
+        """How far a coordinate may fall behind before its odds fall by a factor e: 2D/e, or D/e if monotone.
+
+        >>> NoisyMax(epsilon=0.5).scale(), NoisyMax(epsilon=0.5, monotone=True).scale(each=3)
+        (Fraction(4, 1), Fraction(6, 1))
+        """
+        return (1 if self.monotone else 2) * whole(each, 1, "each") / self.epsilon_per_ask
+
+    def accepts(self, message: object) -> bool:
+        """An ask with a private vector of one coordinate or more, which moves one way if that is what is relied on."""
+        return (
+            isinstance(message, Ask)
+            and message.private is not None
+            and bool(message.private.width)
+            and not is_addressed(message)
+            and (message.one_way or not self.monotone)
+        )
+
+    def start(self, coins: Coins) -> State:
+        """All asks are left."""
+        return Left(self.asks)
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """The index of a coordinate that is among the largest."""
+        assert isinstance(state, Left) and isinstance(message, Ask) and message.private is not None
+        scores, each = reveal(message.private), message.each
+        assert isinstance(scores, tuple) and each is not None
+        choose = _permute_and_flip if self.by == "permute-and-flip" else _exponential
+        return state.after_one(), Chosen(choose(scores, self.scale(each), coins))
+
+    def error(self, probability: Number, candidates: int, each: int = 1) -> int:
+        """The least alpha such that, with this probability, the chosen score is within alpha of the best.
+
+        On the grid of the scores, for one ask. It is exact for the worst vector: one best score and all others at
+        distance alpha + 1 (lowering a score that is good enough, or raising one that is not, only helps the wrong
+        ones). With d candidates and r = e^(-(alpha+1)/scale), the best one is then chosen with probability
+        1/(1 + (d-1) r) by the exponential mechanism, and (1 - (1-r)^d)/(d r) by permute-and-flip: if k others come
+        first, and k is 0 to d - 1 equally likely, none of them is taken with probability (1-r)^k.
+
+        >>> NoisyMax(epsilon=1).error(0.95, 100), NoisyMax(epsilon=1, by="exponential").error(0.95, 100)
+        (13, 15)
+        """
+        fails, d = 1 - exact(probability, "the probability"), whole(candidates, 1, "candidates")
+        if not 0 < fails <= 1:
+            raise InvalidParameter("the probability must be at least 0 and below 1: noise has no largest value")
+        scale = self.scale(each)
+        if d == 1 or fails == 1:
+            return 0
+        odds = precision(_DIGITS)((d - 1) * (1 - fails) / fails).log()
+        most = max(0, ceil((odds * scale).upper) - 1)
+        if self.by == "exponential":
+            return most
+        low, high = -1, most
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _flips_wrong(d, (middle + 1) / scale) <= fails else (middle, high)
+        return high
+
+
+def _permute_and_flip(scores: tuple[int, ...], scale: Fraction, coins: Coins) -> int:
+    """By its noise: the coins that are tossed, and how many, do not depend on the scores."""
+    noise = coins.geometric(scale, len(scores))
+    order = 0
+    for radix in _radices(len(scores)):
+        order = order * radix + coins.integer(radix)
+    noisy = [score + int(more) for score, more in zip(scores, noise, strict=True)]
+    best = max(noisy)
+    tied = [index for index, sum_ in enumerate(noisy) if sum_ == best]
+    return tied[order % len(tied)]
+
+
+def _exponential(scores: tuple[int, ...], scale: Fraction, coins: Coins) -> int:
+    best = max(scores)
+    return coins.choose([(best - score) / scale for score in scores])
+
+
+@lru_cache(maxsize=64)
+def _radices(d: int) -> tuple[int, ...]:
+    """Numbers whose product is the least common multiple of 1 to d, each small enough for one draw.
+
+    Digits that are uniform in these radices make a number that is uniform modulo every possible number of ties, so that
+    it breaks any tie just as a uniformly random order of all candidates would.
+    """
+    unmarked, radices = bytearray([1]) * (d + 1), [1]
+    for prime in range(2, d + 1):
+        if unmarked[prime]:
+            unmarked[prime * prime :: prime] = bytes(len(range(prime * prime, d + 1, prime)))
+            power = prime ** next(k for k in count(1) if prime ** (k + 1) > d)
+            radices = [*radices, power] if radices[-1] * power > _WIDEST else [*radices[:-1], radices[-1] * power]
+    return tuple(radices)
+
+
+@lru_cache(maxsize=64)
+def _root_down(value: Fraction) -> Fraction:
+    """The square root, exact where it has few digits, else rounded down."""
+    root = precision(_DIGITS)(value).sqrt()
+    near = Fraction(round(Fraction(root.lower) * 10**12), 10**12)
+    return near if near * near == value else Fraction(root.lower)
+
+
+def _flips_wrong(d: int, distance: Fraction) -> Fraction:
+    """1 - (1 - (1-r)^d)/(d r) at r = e^-distance, rounded up."""
+
+    def wrong(p: Precision) -> Interval:
+        r = (-p(distance)).exp()
+        all_pass = (-(-p(distance)).expm1()).log() * d
+        return 1 + all_pass.expm1() / (r * d)
+
+    return Fraction(certify(wrong, 12).upper)
