@@ -74,7 +74,9 @@ class SymbolicRun:
         return outcome
 
     def discrete_laplace(self, scale, size=None):
-        assert size is None
+        if size is not None:  # a vector is compared with 1 alone: 1 stands for all that is at least 1, 0 for the rest
+            lie = at_least(Fraction(scale), 1)
+            return np.array([self.choose([(0, 1 - lie), (1, lie)]) for _ in range(size)], dtype=np.int64)
         if not self.starting:
             return Symbolic(self, Fraction(scale))
         return self.choose([(z, exactly(Fraction(scale), z)) for z in range(-self.reach, self.reach + 1)])
@@ -87,7 +89,7 @@ class SymbolicRun:
             self.starting = before
 
 
-def law(experiment, reach=30):
+def law(experiment, reach=20):
     """Every outcome of `experiment(coins)` with its probability; noise of a start beyond `reach` is dropped."""
     found, waiting = {}, [()]
     while waiting:

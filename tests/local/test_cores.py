@@ -184,7 +184,7 @@ def test_a_bar_changes_nothing(capsys):
 # Privacy by computation, with the very code of a user. For pure privacy the ratios of transcript probabilities decide,
 # whatever the server: a transcript fixes the queries in it. Users toss independently, so the ratio of the server's view
 # is the product of the ratios of the users whose data differ. The noise of a comparison is followed by its exact tails;
-# the noise of a start beyond 30 is dropped, and all its weight (below 1e-12) is counted against the claim.
+# the noise of a start beyond 20 is dropped, and all its weight (below 1e-5) is counted against the claim.
 
 EPSILON = 4
 QUERIES = [Fewer((1, 2, 3), 1), Fewer((1, 2, 3), 3), Fewer((1, 2), 0), Fewer((1,), 2)]
@@ -211,7 +211,7 @@ def ratio(user, queries, said, one, other):
     """An upper bound on how much more likely these answers are of a user with one row than with the other."""
     here, there = transcripts(user, one, queries), transcripts(user, other, queries)
     cut = 1 - sum(here.values())
-    assert cut < Fraction(1, 10**12)
+    assert cut < Fraction(1, 10**5)
     return (here[said] + cut) / there[said]
 
 

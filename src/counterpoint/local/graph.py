@@ -49,7 +49,7 @@ class Graph:
             return cls._of_matrix(source)
         names = _names(vertices)
         if isinstance(source, str | Path):
-            return cls.from_ends(_numbered(_read(Path(source)), names), names)
+            return cls.from_ends(_from_file(Path(source), names), names)
         return cls.from_ends(_numbered(source, names), names)
 
     @classmethod
@@ -170,24 +170,42 @@ def _array(pairs: list[tuple[int, int]]) -> Ends:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _read(path: Path) -> Any:
-    """The first two columns of a file."""
+def _from_file(path: Path, names: Sequence[Hashable]) -> Ends:
+    """The edges of a Parquet file, or of a CSV file with or without a header: a first line that names no vertex."""
+    kind = path.suffix.lower()
+    if kind == ".parquet":
+        ends = _read(path)
+        whole = all(end.dtype.kind in "iu" for end in ends)
+        return _numbered(
+            np.stack(ends, axis=1) if whole else list(zip(*(end.tolist() for end in ends), strict=True)), names
+        )
+    if kind != ".csv":
+        raise InvalidParameter(f"edges are read from .csv and .parquet files, not {kind or 'a file without a suffix'}")
+    written = {str(name).strip() for name in names}
+    one, other = (np.char.strip(end.astype(str)) for end in _read(path))
+    header = int(len(one) > 0 and not {str(one[0]), str(other[0])} & written)
+    if not isinstance(names, range):
+        return _numbered(list(zip(one[header:].tolist(), other[header:].tolist(), strict=True)), tuple(map(str, names)))
+    try:
+        return _numbered(np.stack([one[header:], other[header:]], axis=1).astype(np.int64), names)
+    except ValueError:
+        raise InvalidParameter("edges are pairs of vertex numbers, two integers each") from None
+
+
+def _read(path: Path) -> list[NDArray[Any]]:
+    """The first two columns of a file; those of a CSV file as they are written."""
     import duckdb  # noqa: PLC0415 - only files need an engine
 
-    kind = path.suffix.lower()
-    if kind not in (".csv", ".parquet"):
-        raise InvalidParameter(f"edges are read from .csv and .parquet files, not {kind or 'a file without a suffix'}")
-    connection = duckdb.connect()
+    connection, name = duckdb.connect(), str(path)
     try:
-        table = connection.read_csv(str(path)) if kind == ".csv" else connection.read_parquet(str(path))
+        csv = path.suffix.lower() == ".csv"
+        table = connection.read_csv(name, header=False, all_varchar=True) if csv else connection.read_parquet(name)
         columns = list(table.project(", ".join(_quoted(name) for name in table.columns[:2])).fetchnumpy().values())
     except duckdb.Error:
-        raise InvalidParameter(f"no edges can be read from this {kind} file") from None
+        raise InvalidParameter(f"no edges can be read from this {path.suffix} file") from None
     if len(columns) != 2 or any(np.ma.is_masked(column) for column in columns):
         raise InvalidParameter("a file of edges has two columns, the ends of each edge, and no missing values")
-    ends = [np.ma.getdata(column) for column in columns]
-    whole = all(end.dtype.kind in "iu" for end in ends)
-    return np.stack(ends, axis=1) if whole else list(zip(*(end.tolist() for end in ends), strict=True))
+    return [np.ma.getdata(column) for column in columns]
 
 
 def _quoted(name: str) -> str:

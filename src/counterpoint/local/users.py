@@ -13,13 +13,13 @@ users at once. On equal coins both forms give equal answers (coins are dealt: se
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
-from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.encoding import Plain
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotAllowed, NotCovered
 from counterpoint.local.dealing import Dealer
 from counterpoint.local.properties import Data, Property
@@ -45,19 +45,16 @@ class Query(Protocol):
         """What each of them is asked."""
 
 
-class Round(Tagged, Value, frozen=True):
+@dataclass(frozen=True)
+class Round:
     """One query for some of the users.
 
-    >>> Round([0, 2], "how many?")
+    >>> Round((0, 2), "how many?")
     Round(to=(0, 2), query='how many?')
     """
 
-    to: tuple[int, ...]
+    to: Indices
     query: Plain = None
-
-    def __post_init__(self) -> None:
-        """Accept any sequence of indices."""
-        force_setattr(self, "to", tuple(int(user) for user in self.to))
 
 
 class Meeting:
