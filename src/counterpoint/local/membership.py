@@ -55,6 +55,8 @@ class Holding(State, Value, frozen=True):
 class Membership(Mechanism, Value, frozen=True):
     """One user; a value outside 0 ... 2^bits - 1 is brought to the nearest one inside.
 
+    The noise is the same whatever the sensitivity of the ask that brings the value: 2^bits - 1 relates any two values.
+
     >>> Membership(1, bits=8).claim.loss, Membership(1, bits=8).claim.relation
     (PureDP(1), Asked(inner=Steps(), allowed=AtMost(queries=1)))
     """
