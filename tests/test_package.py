@@ -22,6 +22,7 @@ LAYERS = [
     "sources",
     "ledger",
     "session",
+    "local",
     "verify",
 ]
 

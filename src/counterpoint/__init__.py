@@ -38,6 +38,13 @@ _ROOMS = {
         "SecretLeak",
         "TapeMismatch",
     ),
+    "local.cores": ("Cores", "core_decomposition", "core_protocol"),
+    "local.frequencies": ("Frequencies", "heavy_hitters", "histogram_of_users"),
+    "local.graph": ("Graph",),
+    "local.multi_sparse_vector": ("MultiSparseVector",),
+    "local.properties": ("AtMost", "Data"),
+    "local.protocol": ("Done", "Protocol", "Round", "Server"),
+    "local.users": ("Crowd",),
     "mechanisms.additive": ("Gaussian", "Laplace"),
     "mechanisms.composite": ("Composite", "Context", "Own", "Part"),
     "mechanisms.concurrent": ("Concurrent", "Launch", "Refused"),
@@ -154,6 +161,21 @@ if TYPE_CHECKING:
     from counterpoint.errors import (
         TapeMismatch as TapeMismatch,
     )
+    from counterpoint.local.cores import Cores as Cores
+    from counterpoint.local.cores import core_decomposition as core_decomposition
+    from counterpoint.local.cores import core_protocol as core_protocol
+    from counterpoint.local.frequencies import Frequencies as Frequencies
+    from counterpoint.local.frequencies import heavy_hitters as heavy_hitters
+    from counterpoint.local.frequencies import histogram_of_users as histogram_of_users
+    from counterpoint.local.graph import Graph as Graph
+    from counterpoint.local.multi_sparse_vector import MultiSparseVector as MultiSparseVector
+    from counterpoint.local.properties import AtMost as AtMost
+    from counterpoint.local.properties import Data as Data
+    from counterpoint.local.protocol import Done as Done
+    from counterpoint.local.protocol import Protocol as Protocol
+    from counterpoint.local.protocol import Round as Round
+    from counterpoint.local.protocol import Server as Server
+    from counterpoint.local.users import Crowd as Crowd
     from counterpoint.mechanisms.additive import Gaussian as Gaussian
     from counterpoint.mechanisms.additive import Laplace as Laplace
     from counterpoint.mechanisms.composite import Composite as Composite

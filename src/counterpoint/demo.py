@@ -1,4 +1,4 @@
-"""The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a stream, a proof.
+"""The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a stream, a graph, a proof.
 
 It runs on made-up data in memory, with DuckDB embedded, and grows with the library.
 
@@ -19,6 +19,7 @@ from counterpoint.composition import compose
 from counterpoint.encoding import digest
 from counterpoint.errors import BudgetExceeded
 from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.local.cores import core_decomposition
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.mechanism import Answer
@@ -28,6 +29,7 @@ from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.enumerated import EnumeratedCoins
+from counterpoint.randomness.secure import SecureCoins
 from counterpoint.session.session import Session
 from counterpoint.sources.requests import count
 from counterpoint.sources.stream import Stream
@@ -67,6 +69,7 @@ def tell(seed: int | None = None, console: Console | None = None) -> None:
     _refuse(say, session)
     _explain(console, say, session)
     _count(say, seeds)
+    _peel(say, seeds)
     _prove(console, say)
 
 
@@ -120,8 +123,18 @@ def _count(say: Callable[[str], None], seeds: Seeds) -> None:
         say(f"   after day {day}: about {counter.ask()} visits, {live.loss!r} lost")
 
 
+def _peel(say: Callable[[str], None], seeds: Seeds) -> None:
+    say("\n[bold]6. Data that nobody holds:[/] a hundred people each know their friends, and answer a server")
+    say("   that is not trusted. Sixty of them all know each other; the others know one of these.")
+    friends = [(a, b) for a in range(60) for b in range(a)] + [(60 + c, c) for c in range(40)]
+    cores = core_decomposition(friends, "8", vertices=100, coins=SecureCoins(seeds()))
+    inner, outer = (sorted(cores[v] for v in group)[len(group) // 2] for group in (range(60), range(60, 100)))
+    say(f"   After {cores.rounds} rounds, for {cores.loss!r}: core numbers around {inner} inside and {outer} outside")
+    say("   (the true ones are 59 and 1).")
+
+
 def _prove(console: Console, say: Callable[[str], None]) -> None:
-    say("\n[bold]6. And is it true?[/] The same code runs on coins that try every outcome:")
+    say("\n[bold]7. And is it true?[/] The same code runs on coins that try every outcome:")
     mechanism = RandomizedResponse(1, "0.01")
     laws = [dict(EnumeratedCoins().law(_response, mechanism, bit)) for bit in (0, 1)]
     grid = Grid("answer (exposed, bit)", "if the bit is 0", "if the bit is 1")

@@ -2,6 +2,10 @@
 
 from counterpoint.composition.filters import Filter
 from counterpoint.encoding import Value
+from counterpoint.local.membership import Among, Membership
+from counterpoint.local.multi_sparse_vector import MultiSparseVector
+from counterpoint.local.neighbourhood import Fewer, Neighbourhood
+from counterpoint.local.properties import AtMost, Data, Guarded
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.counters import Counter
@@ -61,6 +65,16 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (IntervalCounter("0.5"), [Update(2**80), Ask(), Update(-3), Ask(), Ask()]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
+    (Membership("0.5", bits=3), [Ask(Data(), 5), Ask(Among(2, (0, 3))), Ask(Data(), -(2**80)), Ask(Among(3, ()))]),
+    (Guarded(Membership(1, bits=1), AtMost(1)), [Ask(Data(), 1), Ask(Among(1, (0, 1))), Ask(Among(1, (0,)))]),
+    (
+        Neighbourhood(AboveThreshold(1, 0), vertices=3),
+        [Ask(Data(), (0, 1, 1)), Ask(Fewer((0, 2), -40)), Ask(Data(), (0, -1, 2**80)), Ask(Fewer((), 99))],
+    ),
+    (
+        MultiSparseVector(SparseVector(1, 10, hits=2), width=2, k=2),
+        [Ask(private=(0, 2**80)), Ask((99, -(2**80)), (0, 0)), Ask(None, (5, 5), sensitivity=2)],
+    ),
     (
         NESTED,
         [

@@ -33,7 +33,8 @@ Of = str | tuple[str, ...] | None
 class Reading(Value, frozen=True):
     """What is read of a stored item, and how far that can move where neighbours differ.
 
-    It moves by `l1` in L1, by `squared` in squared L2, and no number of it by more than `each` (None: by `l1`). `fields` are the places of a record that are read: none of them, and each record counts 1; a place with `keys`, and
+    It moves by `l1` in L1, by `squared` in squared L2, and no number of it by more than `each` (None: by `l1`).
+    `fields` are the places of a record that are read: none of them, and each record counts 1; a place with `keys`, and
     it is read as a vector with a 1 at its key. None: the stored item is itself what is read.
 
     >>> Reading(1, 1, fields=()).read(("home", 3)), Reading(5, 25, fields=(1,)).read(("home", 3))

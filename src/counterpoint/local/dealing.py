@@ -1,0 +1,91 @@
+"""Coins for many users at once: one vector is drawn for all who are asked in a round, and dealt out to them.
+
+Each user gets an entry of its own of an independent vector, so the laws and the independence are the same as if each
+tossed for itself. What it buys: users run one by one as objects and users computed as arrays consume the same coins in
+the same order, so that the two forms can be compared answer by answer.
+
+>>> from counterpoint import SeededCoins
+>>> dealer = Dealer(SeededCoins(1), 3)
+>>> [dealer.to(place).discrete_laplace(10) for place in range(3)] == list(SeededCoins(1).discrete_laplace(10, size=3))
+True
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal, TypeAlias, TypeVar, overload
+
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import positive, whole
+from counterpoint.randomness.coins import Coins, Integers
+
+R = TypeVar("R")
+Kind: TypeAlias = Literal["laplace", "gaussian"]
+
+
+class Dealer:
+    """Draws for `players` users in one round, when the first of them asks."""
+
+    def __init__(self, coins: Coins, players: int) -> None:
+        self.coins = coins
+        self.players = whole(players, 1, "the number of users")
+        self._drawn: dict[tuple[int, Kind, Fraction, int], Integers] = {}
+
+    def to(self, place: int) -> "DealtCoins":
+        """The coins of the user in this place."""
+        return DealtCoins(self, place)
+
+    def draw(self, turn: int, kind: Kind, parameter: Fraction, width: int) -> Integers:
+        """The vector behind everybody's draw number `turn` of this law and width; drawn once."""
+        key = (turn, kind, parameter, width)
+        if key not in self._drawn:
+            law = self.coins.discrete_laplace if kind == "laplace" else self.coins.discrete_gaussian
+            self._drawn[key] = law(parameter, size=self.players * width)
+        return self._drawn[key]
+
+
+class DealtCoins:
+    """One user's coins in one round: noise is dealt, everything else is tossed as it comes."""
+
+    def __init__(self, dealer: Dealer, place: int) -> None:
+        self._dealer = dealer
+        self._place = place
+        self._turn = 0
+
+    def bernoulli(self, p: Number) -> bool:
+        """Tossed."""
+        return self._dealer.coins.bernoulli(p)
+
+    def logistic(self, epsilon: Number) -> bool:
+        """Tossed."""
+        return self._dealer.coins.logistic(epsilon)
+
+    def integer(self, n: int) -> int:
+        """Tossed."""
+        return self._dealer.coins.integer(n)
+
+    @overload
+    def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
+    def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Its part of the vector."""
+        return self._deal("laplace", positive(scale, "scale"), size)
+
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
+    def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Its part of the vector."""
+        return self._deal("gaussian", positive(sigma2, "sigma2"), size)
+
+    def call(self, experiment: Callable[..., R], *args: object) -> R:
+        """The sub-experiment tosses the same coins."""
+        return experiment(*args, self)
+
+    def _deal(self, kind: Kind, parameter: Fraction, size: int | None) -> int | Integers:
+        width = 1 if size is None else whole(size, 0, "size")
+        drawn = self._dealer.draw(self._turn, kind, parameter, width)
+        self._turn += 1
+        mine = drawn[self._place * width : (self._place + 1) * width]
+        return int(mine[0]) if size is None else mine

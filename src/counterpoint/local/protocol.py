@@ -1,0 +1,283 @@
+"""A local protocol: a server that nobody trusts, and users who answer it with mechanisms of their own (S4 sec. 8).
+
+The server sees answers and nothing else. The loss is that of its whole view (its coins and all messages), whatever the
+server does: it is the parallel composition of the users, of whom neighbouring data reach at most k (S4 Thm 8.7, Cor
+8.8). The engine keeps the view, enforces the property `allowed` on the queries to each user, and lets users come, go
+and change their data (S4 Remark 8.10).
+
+>>> from counterpoint import SeededCoins
+>>> from counterpoint.local.membership import Among, Membership
+>>> from counterpoint.privacy.relations import first_pair_consistent
+>>> class Once(Server):
+...     def start(self):
+...         return None
+...     def turn(self, own, answers, coins):
+...         return own, Round((0, 1, 2), Among(1, (1,))) if answers is None else Done(sum(bit for bit, in answers))
+>>> protocol = Protocol(Once(), [Membership(2, bits=1)] * 3, first_pair_consistent(1, FirstMessage()), AtMost(1))
+>>> protocol.claim.loss, protocol.run([1, 0, 1], SeededCoins(1)).result in range(4)
+(PureDP(2), True)
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from counterpoint.composition.parallel import Parallel
+from counterpoint.composition.rule import Account
+from counterpoint.errors import Halted, InvalidParameter, NotCovered, RelationMismatch
+from counterpoint.local.properties import Anything, AtMost, Guarded, Property
+from counterpoint.local.users import Answers, Individuals, Query, Round, Tally, Users, indices
+from counterpoint.mechanisms.composite import composed
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.relations import FirstMessage, Sparse
+from counterpoint.privacy.secret import Raw, Secret
+from counterpoint.randomness.coins import Coins
+from counterpoint.randomness.secure import SecureCoins
+from counterpoint.randomness.tape import RecordingCoins, Tape
+
+__all__ = ["AtMost", "Done", "FirstMessage", "Outcome", "Protocol", "Round", "Running", "Server", "ServerView"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """The server has finished, with this result."""
+
+    result: Any = None
+
+
+class Server:
+    """The party that asks: any program over the answers it gets, with coins of its own (S4 Remark 8.3).
+
+    `turn` gets what it remembers and the answers to its last round (None at first), and says the next round, or `Done`.
+    """
+
+    @abstractmethod
+    def start(self) -> Any:
+        """What it remembers before its first turn."""
+
+    @abstractmethod
+    def turn(self, own: Any, answers: Answers | None, coins: Coins) -> tuple[Any, Query | Done]:
+        """What it remembers next, and what it does."""
+
+
+@dataclass(frozen=True)
+class ServerView:
+    """What the server saw: its own coins, and each round with its answers (S4 Def 8.1)."""
+
+    coins: Tape = field(repr=False)
+    rounds: tuple[tuple[Query, Answers], ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a protocol: the server's result, its view (None if it was not kept), and what is promised."""
+
+    result: Any
+    rounds: int
+    asks: int
+    claim: Claim
+    view: ServerView | None = field(default=None, repr=False)
+
+
+class Protocol:
+    """A server and its users; `neighbours` says how data of neighbours differ, `allowed` what a user may be asked.
+
+    `users` is a list of mechanisms, or a `Crowd`. One user's loss must cover those of all. `delta_total` is for
+    approximate losses on data that change (S4 Thm 5.4). What no theorem covers is refused here, not at the end.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        users: Users | Iterable[Mechanism],
+        neighbours: Sparse,
+        allowed: Property | None = None,
+        *,
+        delta_total: Number | None = None,
+    ) -> None:
+        if not all(map(isinstance, (server, neighbours), (Server, Sparse))):
+            raise InvalidParameter(
+                "a protocol has a Server, and neighbours that are k-sparse: first_pair_consistent(k, FirstMessage()) "
+                "for data that stand still, k_sparse(k, ...) for data that change"
+            )
+        self.server = server
+        self.users = users if isinstance(users, Users) else Individuals(users)
+        self.neighbours = neighbours
+        self.allowed = Anything() if allowed is None else allowed
+        if not isinstance(self.allowed, Property):
+            raise InvalidParameter("`allowed` is a property of queries, such as AtMost(1)")
+        claims = [Guarded(mechanism, self.allowed).claim for mechanism in self.users.mechanisms]
+        self.rule = Parallel(
+            neighbours.k,
+            each=_largest([claim.loss for claim in claims]),
+            delta_total=delta_total,
+            first_pair=neighbours.first_pair,
+        )
+        for mechanism in self.users.mechanisms:
+            self.admit(mechanism)
+        self.launched()
+
+    @property
+    def mechanism(self) -> Concurrent:
+        """The users as one mechanism that any server may talk to: what is to be verified (S4 ExtConComp)."""
+        return Concurrent(self.rule, self.neighbours)
+
+    def admit(self, mechanism: Mechanism) -> Guarded:
+        """The user behind its guard, if the protocol's promise holds with it; or the reason why not."""
+        guarded = Guarded(mechanism, self.allowed)
+        self.mechanism.admit(self.rule.start(), guarded)
+        return guarded
+
+    def launched(self) -> Account:
+        """The account of the users who begin; where every user's delta counts (S4 Thm 5.4), of each of them."""
+        account: Account = self.rule.start()
+        if not self.rule.counts_every_delta:
+            return account
+        if not isinstance(self.users, Individuals):
+            raise NotCovered("every user's delta counts on data that change; give the users as a list of mechanisms")
+        for mechanism in self.users.users:
+            account = self.mechanism.admit(account, Guarded(mechanism, self.allowed))
+        return account
+
+    @property
+    def claim(self) -> Claim:
+        """What the server's view may reveal, by the composition of at most k users."""
+        loss = self.rule.bound(self.neighbours)
+        promise = self.rule.promise(self.neighbours)
+        users = tuple(self.admit(mechanism).claim.certificate for mechanism in self.users.mechanisms)
+        together = Certificate(promise.statement, promise.theorem, users)
+        theorem = "S4 Thm 8.7, Cor 8.8" if self.neighbours.first_pair else "S4 Thm 8.7 with Remark 8.10"
+        statement = f"{loss!r} for the server's view, for neighbours in {self.neighbours!r}"
+        return Claim(loss, self.neighbours, Certificate(statement, theorem, (together,)))
+
+    def collusion(self, targets: int) -> Claim:
+        """What is left if everybody but `targets` users tells the server all they know (S4 Remark 8.11).
+
+        It is the concurrent composition of the targets, for data that may differ in all of them at once.
+
+        >>> from counterpoint.local.cores import core_protocol
+        >>> core_protocol(4, epsilon=1).collusion(targets=1).loss
+        PureDP(0.5)
+        """
+        several = whole(targets, 1, "the number of targets")
+        data = Sparse(several, self.neighbours.inner, self.neighbours.first_pair)
+        loss = composed([self.rule.each] * several)
+        users = tuple(self.admit(mechanism).claim.certificate for mechanism in self.users.mechanisms)
+        statement = f"{loss!r} for {several} users' data, if all others and the server collude"
+        theorem = "S4 Remark 8.11: concurrent composition of the targets (S4 Thm 4.12)"
+        return Claim(loss, data, Certificate(statement, theorem, users))
+
+    def open(
+        self, data: Any, coins: Coins | None = None, *, server_coins: Coins | None = None, keep_view: bool = True
+    ) -> "Running":
+        """Let the users begin with their data; the server has not spoken yet."""
+        return Running(self, data, coins or SecureCoins(), server_coins or SecureCoins(), keep_view)
+
+    def run(
+        self, data: Any, coins: Coins | None = None, *, server_coins: Coins | None = None, keep_view: bool = True
+    ) -> Outcome:
+        """The whole protocol, until the server is done."""
+        return self.open(data, coins, server_coins=server_coins, keep_view=keep_view).finish()
+
+
+class Running:
+    """A protocol under way: take turns, and between them let users join, leave and change their data.
+
+    Who joins, who leaves and when data arrive is public; what the data are is not.
+    """
+
+    def __init__(self, protocol: Protocol, data: Any, coins: Coins, server_coins: Coins, keep_view: bool) -> None:
+        self.protocol = protocol
+        self._coins = coins
+        self._tossed = RecordingCoins(server_coins)
+        self._account = protocol.launched()
+        self._users = protocol.users.meet(data, coins)
+        self._tally = Tally(protocol.allowed)
+        self._own = protocol.server.start()
+        self._answers: Answers | None = None
+        self._seen: list[tuple[Query, Answers]] | None = [] if keep_view else None
+        self._done: Done | None = None
+        self.rounds = self.asks = 0
+
+    @property
+    def own(self) -> Any:
+        """What the server remembers: public."""
+        return self._own
+
+    @property
+    def done(self) -> bool:
+        """Whether the server has finished."""
+        return self._done is not None
+
+    def turn(self) -> bool:
+        """One turn of the server; whether there will be another.
+
+        A round that a user would refuse, or that the property does not allow, raises and changes nothing.
+        """
+        if self.done:
+            raise Halted("the server has finished")
+        own, said = self.protocol.server.turn(self._own, self._answers, self._tossed)
+        if isinstance(said, Done):
+            self._own, self._done = own, said
+            return False
+        answers = self.ask(said)
+        self._own, self._answers = own, answers
+        return True
+
+    def ask(self, said: Query) -> Answers:
+        """Ask the users one round; the answers become part of the view."""
+        to = indices(said.to, self._users.size)
+        self._users.check(to, said)
+        if not isinstance(self.protocol.allowed, Anything):
+            self._tally.note(to, said.query)
+        answers = self._users.reply(to, said, self._coins)
+        self.rounds, self.asks = self.rounds + 1, self.asks + len(to)
+        if self._seen is not None:
+            self._seen.append((said, answers))
+        return answers
+
+    def finish(self) -> Outcome:
+        """All remaining turns."""
+        while not self.done and self.turn():
+            pass
+        assert self._done is not None
+        view = None if self._seen is None else ServerView(self._tossed.tape, tuple(self._seen))
+        return Outcome(self._done.result, self.rounds, self.asks, self.protocol.claim, view)
+
+    def join(self, mechanism: Mechanism, data: Raw | Secret, *, sensitivity: int = 1) -> int:
+        """A new user with its data; its number."""
+        self._account = self.protocol.mechanism.admit(self._account, self.protocol.admit(mechanism))
+        return self._users.join(mechanism, data, self._coins, sensitivity)
+
+    def update(self, user: int, data: Raw | Secret, *, sensitivity: int = 1) -> None:
+        """A change of one user's data."""
+        if self.protocol.neighbours.first_pair:
+            raise RelationMismatch(
+                "these neighbours are first-pair consistent: they differ in the data that users begin with. Where "
+                "later data may differ too, say neighbours=k_sparse(k, Steps(total=1)) (S4 Remark 8.10)"
+            )
+        self._users.update(user, data, self._coins, sensitivity)
+
+    def leave(self, user: int) -> None:
+        """A user goes; it is never asked again, and its state is forgotten."""
+        self._users.leave(user)
+
+
+def _largest(losses: list[Loss]) -> Loss:
+    """The loss that all of them imply; `NotCovered` if none of them is that."""
+    if not losses:
+        return PureDP(0)
+    for loss in losses:
+        if all(other.implies(loss) for other in losses):
+            return loss
+    raise NotCovered(
+        "no user's loss covers those of all others, and Cor 8.8 is about k equal ones; give all users one loss"
+    )

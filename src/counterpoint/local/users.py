@@ -1,0 +1,279 @@
+"""Users: many mechanisms that a server speaks to, one object each (`Individuals`) or as arrays (a `Crowd`).
+
+Both forms answer rounds: one query to a set of users. A round that any of the users would refuse, for public reasons,
+is refused as a whole before anybody has tossed a coin. Which queries a user may be asked is kept by a `Tally`, for all
+users at once. On equal coins both forms give equal answers (coins are dealt: see `dealing`).
+
+>>> from counterpoint import SeededCoins
+>>> from counterpoint.local.membership import Among, Membership
+>>> users = Individuals([Membership(epsilon=20, bits=1)] * 3).meet([0, 1, 1], SeededCoins(1))
+>>> users.answer(Round((0, 2), Among(1, (0, 1))), SeededCoins(2))
+((1, 0), (0, 1))
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterpoint.encoding import Plain
+from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotAllowed, NotCovered
+from counterpoint.local.dealing import Dealer
+from counterpoint.local.properties import Data, Property
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
+from counterpoint.privacy.messages import Ask, Message
+from counterpoint.privacy.secret import Raw, Secret
+from counterpoint.randomness.coins import Coins
+
+Indices: TypeAlias = Sequence[int] | NDArray[np.int64]
+Answers: TypeAlias = Sequence[Answer] | NDArray[Any]
+"""What the users of a round said, in its order: a tuple, or the rows of an array."""
+
+
+class Query(Protocol):
+    """A round as users see it: whom it is for, and the query, which may be spelled out only when it is read."""
+
+    @property
+    def to(self) -> Indices:
+        """The users who are asked, each once."""
+
+    @property
+    def query(self) -> Plain:
+        """What each of them is asked."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One query for some of the users.
+
+    >>> Round((0, 2), "how many?")
+    Round(to=(0, 2), query='how many?')
+    """
+
+    to: Indices
+    query: Plain = None
+
+
+class Meeting:
+    """Users who hold their data and have begun."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many users have ever been here."""
+
+    @abstractmethod
+    def check(self, to: NDArray[np.int64], said: Query) -> None:
+        """Raise where a user would refuse this round; nothing is drawn or changed."""
+
+    @abstractmethod
+    def reply(self, to: NDArray[np.int64], said: Query, coins: Coins) -> Answers:
+        """The answers to a checked round."""
+
+    def answer(self, said: Query, coins: Coins) -> Answers:
+        """The answers to a round, in its order."""
+        to = indices(said.to, self.size)
+        self.check(to, said)
+        return self.reply(to, said, coins)
+
+    def join(self, mechanism: Mechanism, data: Raw | Secret, coins: Coins, sensitivity: int = 1) -> int:
+        """A new user; its number. Who joins is public."""
+        raise _fixed()
+
+    def update(self, user: int, data: Raw | Secret, coins: Coins, sensitivity: int = 1) -> None:
+        """New data for one user. When data arrive is public, what they are is private."""
+        raise _fixed()
+
+    def leave(self, user: int) -> None:
+        """A user goes, and what it held is forgotten. Who leaves is public."""
+        raise _fixed()
+
+
+class Users:
+    """A population: which mechanisms its users are, and how they begin."""
+
+    @property
+    @abstractmethod
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The different mechanisms among the users."""
+
+    @abstractmethod
+    def meet(self, data: Any, coins: Coins) -> Meeting:
+        """Let every user begin and give it its data."""
+
+
+class Individuals(Users):
+    """One object for each user: any mechanisms, users who come and go, data that change (S4 Remark 8.10)."""
+
+    def __init__(self, users: Iterable[Mechanism], sensitivity: int = 1) -> None:
+        self.users = tuple(users)
+        self.sensitivity = sensitivity
+        if not all(isinstance(user, Mechanism) for user in self.users):
+            raise InvalidParameter("users are mechanisms")
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Each once, in order of appearance."""
+        return tuple(dict.fromkeys(self.users))
+
+    def meet(self, data: Any, coins: Coins) -> "Present":
+        """Every user begins; then each gets its data."""
+        given = list(data)
+        if len(given) != len(self.users):
+            raise InvalidParameter(f"there are {len(self.users)} users and data for {len(given)}")
+        messages = [Ask(Data(), private, self.sensitivity) for private in given]
+        for user, message in zip(self.users, messages, strict=True):
+            accepted(user, message)
+        present = Present()
+        present.begin(self.users, messages, coins)
+        return present
+
+
+class Present(Meeting):
+    """Users one by one, each with its own state; None once it has halted or left."""
+
+    def __init__(self) -> None:
+        self._mechanisms: list[Mechanism] = []
+        self._states: list[State | None] = []
+
+    @property
+    def size(self) -> int:
+        """How many have ever been here."""
+        return len(self._states)
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """Who can still be asked."""
+        return tuple(user for user, state in enumerate(self._states) if state is not None)
+
+    def begin(self, users: Sequence[Mechanism], messages: Sequence[Message], coins: Coins) -> None:
+        """Start these users and send each its data."""
+        if not users:
+            return
+        first, dealer = self.size, Dealer(coins, len(users))
+        self._mechanisms.extend(users)
+        self._states.extend(coins_of.call(user.start) for user, coins_of in _dealt(users, dealer))
+        self._each(range(first, self.size), messages, coins)
+
+    def check(self, to: NDArray[np.int64], said: Query) -> None:
+        """Everybody is there and accepts the query."""
+        ask = Ask(said.query)
+        for user in to:
+            if self._states[user] is None:
+                raise Halted(f"user {user} has given its last answer or has left")
+            accepted(self._mechanisms[user], ask)
+
+    def reply(self, to: NDArray[np.int64], said: Query, coins: Coins) -> Answers:
+        """One after the other, on dealt coins."""
+        return self._each(to.tolist(), [Ask(said.query)] * len(to), coins)
+
+    def _each(self, to: Sequence[int], messages: Sequence[Message], coins: Coins) -> tuple[Answer, ...]:
+        answers = []
+        for (user, mine), message in zip(_dealt(to, Dealer(coins, max(1, len(to)))), messages, strict=True):
+            state = self._states[user]
+            assert state is not None
+            self._states[user], answer = mine.call(self._mechanisms[user].step, state, message)
+            answers.append(answer)
+        return tuple(answers)
+
+    def join(self, mechanism: Mechanism, data: Raw | Secret, coins: Coins, sensitivity: int = 1) -> int:
+        """A new user begins and gets its data."""
+        message = accepted(mechanism, Ask(Data(), data, sensitivity))
+        self.begin([mechanism], [message], coins)
+        return self.size - 1
+
+    def update(self, user: int, data: Raw | Secret, coins: Coins, sensitivity: int = 1) -> None:
+        """A change of one user's data; one who has halted or left does not need it any more."""
+        (known,) = indices([user], self.size)
+        message = accepted(self._mechanisms[known], Ask(Data(), data, sensitivity))
+        if self._states[known] is not None:
+            self._each([int(known)], [message], coins)
+
+    def leave(self, user: int) -> None:
+        """Forget a user's state."""
+        (known,) = indices([user], self.size)
+        self._states[known] = None
+
+
+def _dealt(places: Sequence[Any], dealer: Dealer) -> Iterable[tuple[Any, Any]]:
+    return ((item, dealer.to(place)) for place, item in enumerate(places))
+
+
+class Crowd(Users):
+    """Users who all follow one procedure, computed as arrays: a million of them, none an object of its own."""
+
+    @property
+    @abstractmethod
+    def user(self) -> Mechanism:
+        """The mechanism that each of them is."""
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """One for all."""
+        return (self.user,)
+
+
+class Tally:
+    """What has been asked of each user: the engine's enforcement of a property, for all users at once.
+
+    Users with the same past share one entry, so a round costs one look at the property for each different past.
+
+    >>> from counterpoint.local.properties import AtMost
+    >>> tally = Tally(AtMost(1))
+    >>> tally.note(np.array([0, 1]), "q")
+    >>> tally.note(np.array([1]), "q")
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.NotAllowed: the queries to each user must keep AtMost(queries=1), and this one would not
+    """
+
+    def __init__(self, allowed: Property) -> None:
+        self.allowed = allowed
+        self._pasts: list[Plain] = [allowed.begin()]
+        self._past = np.zeros(0, dtype=np.int64)
+
+    def note(self, to: NDArray[np.int64], query: Plain) -> None:
+        """Write down one more query for these users, or raise and write nothing."""
+        if not len(to):
+            return
+        self._make_room(int(to.max()) + 1)
+        old = self._past[to]
+        new = old.copy()
+        for past in np.unique(old):
+            after = self.allowed.after(self._pasts[past], query)
+            if after is None:
+                raise NotAllowed(f"the queries to each user must keep {self.allowed!r}, and this one would not")
+            if after not in self._pasts:
+                self._pasts.append(after)
+            new[old == past] = self._pasts.index(after)
+        self._past[to] = new
+
+    def _make_room(self, size: int) -> None:
+        if size > len(self._past):
+            self._past = np.concatenate([self._past, np.zeros(size - len(self._past), dtype=np.int64)])
+
+
+def indices(to: Indices, size: int) -> NDArray[np.int64]:
+    """The users of a round as an array; `InvalidRequest` if one is unknown or named twice.
+
+    >>> indices([2, 0], 3)
+    array([2, 0])
+    """
+    found = np.asarray(to)
+    if found.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InvalidRequest("the users of a round are given by their numbers")
+    users = found.astype(np.int64)
+    if users.min() < 0 or users.max() >= size:
+        raise InvalidRequest(f"there are {size} users, numbered from 0, and the round names another one")
+    if len(users) > 1 and not (np.diff(users) > 0).all() and len(np.unique(users)) < len(users):
+        raise InvalidRequest("a round asks each of its users once")
+    return users
+
+
+def _fixed() -> NotCovered:
+    return NotCovered("the users of a crowd are fixed; for users who come and go give a list of mechanisms")
