@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from scipy.stats import binom
 from tests.mechanisms.test_laplace_sums import exact_law
 from tests.mechanisms.test_trees import named
@@ -15,7 +16,7 @@ from tests.mechanisms.test_trees import named
 from counterpoint.composition.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms import counters
+from counterpoint.mechanisms import tree_noise
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.counters import Counter, PastHorizon
 from counterpoint.mechanisms.mechanism import State
@@ -61,14 +62,14 @@ def run(counter, values, coins, state=None):
 
 def after(counter, items):
     """The state after so many zeros, taken all at once: an update moves nothing but the number of items."""
-    return counters.Counting(items, counter.start(SeededCoins(1)).total)
+    return replace(counter.start(SeededCoins(1)), items=items)
 
 
 @kinds
 @given(values=st.lists(st.one_of(st.none(), st.integers(-3, 9), st.just(-(2**80))), max_size=50))
 def test_without_noise_the_answers_are_the_exact_running_sums_of_clamped_items(counter, values):
     _, answers = run(counter, values, Silent())
-    items = [0 if value is None else min(max(value, 0), counter.bound) for value in values]
+    items = [0 if value is None else min(max(value, 0), counter.bound or 1) for value in values]
     assert answers == [sum(items[:place]) for place, value in enumerate(values) if value is None]
 
 
@@ -82,12 +83,12 @@ def test_a_node_has_one_noise_for_as_long_as_it_is_used_and_no_noise_serves_two(
         time += gap
         if counter.horizon is not None and time > counter.horizon:
             break
-        state = counters.Counting(time, state.total, state.asked, state.past, state.noises)
+        state = replace(state, items=time)
         state, answer = counter.step(state, Ask(), coins)
         assert gap or last is None or answer == last
         last = answer
-        here, total = counter._epoch(time), state.past
-        left = [list(level) for level in state.noises]
+        here, total = counter.noise.epoch(time), int(state.noise.past.integers[0])
+        left = [level.integers.tolist() for level in state.noise.levels]
         for sign, level, index in named(here.tree, time - here.start):
             node, noise = (here.number, level, index), left[level].pop(0)
             assert node_of.setdefault(noise, node) == node and noise_of.setdefault(node, noise) == noise
@@ -138,11 +139,9 @@ def test_updates_draw_nothing_and_states_round_trip_at_every_step_of_a_long_stre
 def test_the_state_stays_small(counter):
     coins, state = SeededCoins(1), counter.start(SeededCoins(1))
     for time in [*range(0, 5000, 7), *range(5000, 2**20, 2**13 + 1)]:
-        state, _ = counter.step(
-            counters.Counting(time, state.total, state.asked, state.past, state.noises), Ask(), coins
-        )
-        tree = counter._epoch(time).tree
-        assert sum(map(len, state.noises)) <= tree.height * tree.most <= 50
+        state, _ = counter.step(replace(state, items=time), Ask(), coins)
+        tree = counter.noise.epoch(time).tree
+        assert sum(len(level.integers) for level in state.noise.levels) <= tree.height * tree.most <= 50
         assert len(encode(state, sealed=True)) < 400
 
 
@@ -238,11 +237,11 @@ def test_root_mean_square_and_maximum_error_are_those_of_the_theory(power):
 def test_without_a_horizon_the_maximum_deviation_is_as_promised(power, most):
     counter, start, variances = Counter(1), 0, []
     while start <= 2**power:
-        here = counter._epoch(start)
-        last = min(2**power - start, here.tree.reach, counters.FIRST_EPOCH * counters.GROWTH**here.number - 1)
+        here = counter.noise.epoch(start)
+        last = min(2**power - start, here.tree.reach, tree_noise.FIRST_EPOCH * tree_noise.GROWTH**here.number - 1)
         tree_variance = counter.deviation(1 + start) ** 2 - counter.deviation(start) ** 2
         variances.append(counter.deviation(start) ** 2 + here.tree.most_nodes(last) * tree_variance)
-        start += counters.FIRST_EPOCH * counters.GROWTH**here.number
+        start += tree_noise.FIRST_EPOCH * tree_noise.GROWTH**here.number
     assert 0.75 * most < max(variances) ** 0.5 <= most
 
 
@@ -255,7 +254,7 @@ SAMPLES = 3000
 )
 def test_simulated_errors_follow_the_exact_law_and_keep_within_the_stated_error(counter, time):
     """Each count is binomial; its limits are missed by chance with probability below 2e-11, 24 counts in all."""
-    steps, law = exact_law(counter._parts(time), reach=2500)
+    steps, law = exact_law(counter.noise.parts(time), reach=2500)
     assert counter.deviation(time) == pytest.approx(np.sqrt((law * steps**2).sum()), rel=1e-6)
     state, coins = after(counter, time), SeededCoins(11)
     errors = np.array([counter.step(state, Ask(), coins)[1] for _ in range(SAMPLES)])

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from counterpoint.mechanisms import counters
+from counterpoint.mechanisms import counters, tree_noise
 from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.interaction import Analyst, interact
 from counterpoint.mechanisms.trees import Tree
@@ -23,15 +23,15 @@ TERNARY = Tree(3, 2)
 @pytest.fixture
 def two_levels(monkeypatch):
     """Counters on a tree of two levels, for times up to 4."""
-    monkeypatch.setattr(counters, "best_tree", lambda horizon: TERNARY)
+    monkeypatch.setattr(tree_noise, "best_tree", lambda horizon: TERNARY)
 
 
 @pytest.fixture
 def short_epochs(monkeypatch):
     """Epochs of 2 and of 4 steps, the second on a tree of two levels."""
-    monkeypatch.setattr(counters, "FIRST_EPOCH", 2)
-    monkeypatch.setattr(counters, "GROWTH", 2)
-    monkeypatch.setattr(counters, "best_tree", lambda horizon: Tree(3, 1) if horizon < 2 else TERNARY)
+    monkeypatch.setattr(tree_noise, "FIRST_EPOCH", 2)
+    monkeypatch.setattr(tree_noise, "GROWTH", 2)
+    monkeypatch.setattr(tree_noise, "best_tree", lambda horizon: Tree(3, 1) if horizon < 2 else TERNARY)
 
 
 def answers(counter, items, times, coins):
@@ -143,9 +143,8 @@ class Forgetful:
         self.counter, self.start = counter, counter.start
 
     def step(self, state, message, coins):
-        fresh = counters.Counting(state.items, state.total)
-        after, answer = self.counter.step(fresh, message, coins)
-        return counters.Counting(after.items, after.total), answer
+        fresh = counters.Counting(state.items, state.total, self.counter.noise.start())
+        return self.counter.step(fresh, message, coins)
 
 
 def test_a_counter_that_draws_its_noise_anew_is_caught(two_levels):
@@ -155,12 +154,12 @@ def test_a_counter_that_draws_its_noise_anew_is_caught(two_levels):
 
 
 def test_noise_that_does_not_grow_with_the_height_is_caught(two_levels, monkeypatch):
-    monkeypatch.setattr(Counter, "_node_scale", lambda self, tree: self.bound / self.epsilon)
+    monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: self.reach / self.epsilon)
     one, two = (law(Counter(6, horizon=4), items, (1, 3), "1e-9") for items in [(0, 0, 0), (1, 0, 0)])
     assert largest_ratio(one, two) > 2 * E6
 
 
 def test_totals_that_are_not_paid_for_are_caught(short_epochs, monkeypatch):
-    monkeypatch.setattr(Counter, "_node_scale", lambda self, tree: tree.height * self.bound / self.epsilon)
+    monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: tree.height * self.reach / self.epsilon)
     one, two = (law(Counter(6), items, (1, 2), "1e-6") for items in [(0, 0), (1, 0)])
     assert largest_ratio(one, two) > 2 * E6

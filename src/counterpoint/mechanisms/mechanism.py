@@ -30,7 +30,7 @@ from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import Halted, InvalidRequest, SecretLeak
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Message, To
-from counterpoint.privacy.relations import every_step
+from counterpoint.privacy.relations import Relation, every_step
 from counterpoint.randomness.coins import Coins
 
 __all__ = [
@@ -97,6 +97,10 @@ class Mechanism(Tagged):
     @abstractmethod
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """The next state (None: halted after this answer) and the answer to an accepted message."""
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> "Mechanism":
+        """The mechanism with what was left out as the source of a session declares it."""
+        return self
 
 
 def accepted(mechanism: Mechanism, message: object) -> Message:
