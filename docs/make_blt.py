@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 TABLE = Path(__file__).parent.parent / "src" / "counterpoint" / "mechanisms" / "blt_table.py"
-BUFFERS = {2: 1, 4: 2, 6: 2, 8: 3, 10: 3, 12: 4, 14: 4, 16: 4, 18: 5, 20: 5, 22: 6, 24: 6, 26: 6, 28: 7, 30: 7, 32: 7}
-BUFFERS |= {34: 8, 36: 8, 38: 8, 40: 8}
+ENOUGH = ((2, 1), (6, 2), (10, 3), (16, 4), (20, 5), (26, 6), (32, 7), (40, 8))
+"""Up to which horizon, as a power of two, how many buffers come within two percent of the best there is."""
+
 BITS = 8
 Floats = NDArray[np.float64]
 Digits = list[tuple[int, int]]
@@ -109,7 +110,8 @@ def polished(rates: Digits, weights: Digits, horizon: int) -> tuple[Digits, Digi
 def main() -> None:
     """Find, round, polish and write."""
     rows = {}
-    for n, buffers in BUFFERS.items():
+    for n in range(2, ENOUGH[-1][0] + 1):
+        buffers = next(count for last, count in ENOUGH if n <= last)
         found = optimised(2**n, buffers)
         rates, weights = polished(digits(found[0]), digits(found[1]), 2**n)
         rows[n] = tuple(sorted((*rate, *weight) for rate, weight in zip(rates, weights, strict=True)))

@@ -15,17 +15,19 @@ from tests.mechanisms.test_trees import named
 
 from counterpoint.composition.filters import Filter
 from counterpoint.encoding import decode, encode
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms import tree_noise
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.counters import Counter, PastHorizon
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.mechanisms.trees import best_tree
-from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To, Update
-from counterpoint.privacy.relations import Steps, one_step
+from counterpoint.privacy.relations import Steps, every_step, one_step
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
+from counterpoint.session.session import Session
+from counterpoint.sources.stream import Stream
 
 KINDS = [Counter(1, horizon=60), Counter("0.3", horizon=2000, bound=4), Counter(1), Counter(2, bound=3)]
 kinds = pytest.mark.parametrize("counter", KINDS, ids=["60", "2000", "endless", "endless-3"])
@@ -180,6 +182,59 @@ def test_without_a_horizon_the_count_goes_on_through_the_epochs():
 )
 def test_it_takes_single_integers_and_asks_that_carry_nothing(counter, message, accepted):
     assert counter.accepts(message) is accepted
+
+
+@given(values=st.lists(st.one_of(st.none(), st.integers(-9, 9), st.just(2**80)), max_size=30))
+def test_unclamped_the_items_are_counted_as_they_are_of_any_size_and_sign(values):
+    for counter in (Counter(1, bound=2, clamp=False), Counter(1, horizon=60, clamp=False)):
+        _, answers = run(counter, values, Silent())
+        items = [value or 0 for value in values]
+        assert answers == [sum(items[:place]) for place, value in enumerate(values) if value is None]
+
+
+@pytest.mark.parametrize("make", [lambda **k: Counter("0.1", horizon=50, **k), lambda **k: Counter("0.1", **k)])
+def test_noise_for_several_items_of_a_unit_is_that_many_times_larger(make):
+    for several, one in ((make(per_unit=4), make(bound=4)), (make(per_unit=2, bound=3), make(bound=6))):
+        assert several.noise == one.noise and several.deviation(40) == one.deviation(40)
+    assert make(per_unit=4).claim.relation == Steps(updates=4, bound=1)
+
+
+STREAMS = [Stream(), Stream(bound=5), Stream(bound=2, signed=True), Stream(3, unit="user", per_unit=4)]
+
+
+@pytest.mark.parametrize("counter", [Counter("1e9"), Counter("1e9", horizon=50), Counter(rho="1e19")])
+@pytest.mark.parametrize("stream", STREAMS, ids=["bits", "5", "signed", "user"])
+def test_fitted_to_a_stream_a_counter_is_private_there_and_counts_what_arrives(counter, stream):
+    fitted = counter.fitted(stream.relation, None)
+    assert stream.relation.within(fitted.claim.relation) and fitted.claim.relation.within(stream.relation)
+    assert fitted.claim.loss == counter.claim.loss and fitted.fitted(stream.relation, None) == fitted
+    handle = Session(stream, within=counter.claim.loss).launch(fitted)
+    before = stream.pin()
+    values, units = [2, -2, 1, 1, -1], {"units": [f"{before} {n}" for n in range(5)]}
+    stream.extend(values, **(units if stream.relation.updates > 1 else {}))
+    low, high = (-2, 2) if "signed" in repr(stream) else (0, stream.relation.bound)
+    assert handle.ask() == sum(min(max(value, low), high) for value in values)
+
+
+def test_what_the_user_said_is_kept_when_a_counter_is_fitted():
+    relation = Steps(updates=3, bound=7)
+    assert Counter(1, bound=2).fitted(relation, None) == Counter(1, bound=2, per_unit=3)
+    assert Counter(1, per_unit=5).fitted(relation, None) == Counter(1, bound=7, per_unit=5, clamp=False)
+    assert Counter(1).fitted(every_step(), None) == Counter(1).fitted(Steps(asks=2, updates=0), None) == Counter(1)
+    with pytest.raises(InvalidRequest):
+        Counter(1).fitted(relation, 3)
+
+
+def test_a_counter_is_pure_or_concentrated_and_says_which():
+    for wrong in ({}, {"epsilon": 1, "rho": 1}, {"rho": 0}, {"rho": 1, "horizon": 2**40 + 1}, {"rho": 1, "clamp": 1}):
+        with pytest.raises(InvalidParameter):
+            Counter(**wrong)
+    claimed = Counter(rho="0.5", bound=2).claim
+    assert claimed.loss == zCDP("0.5") and claimed.relation == Steps(updates=1, bound=2)
+    assert claimed.certificate.rests_on("Canonne") and claimed.certificate.rests_on("matrix mechanism")
+    assert (
+        Counter(rho=1) == Counter(rho=1, horizon=None) and Counter(rho=1).noise is Counter(rho=1, horizon=2**20).noise
+    )
 
 
 def test_its_claim_is_pure_for_one_update_and_cites_what_it_rests_on():

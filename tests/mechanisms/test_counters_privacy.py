@@ -92,6 +92,15 @@ def test_larger_items_are_as_private_as_small_ones_and_stray_ones_are_brought_ne
     assert dict(laws[-1, 0]) == dict(laws[0, 0]) and dict(laws[7, 1]) == dict(laws[2, 1])
 
 
+def test_two_items_of_a_unit_together_change_no_odds_by_more_than_allowed(two_levels):
+    counter = Counter(6, horizon=4, per_unit=2)
+    laws = {items: law(counter, items, (1, 3), "1e-4") for items in product((0, 1), repeat=3)}
+    ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in laws if sum(map(int.__ne__, a, b)) <= 2}
+    assert max(ratios.values()) <= E6 and ratios[(0, 0, 0), (1, 0, 1)] > NEARLY_E6 / 100
+    alone = [law(Counter(6, horizon=4), items, (1, 3), "1e-4") for items in [(0, 0, 0), (1, 0, 1)]]
+    assert largest_ratio(*alone) > 2 * E6, "noise for one item does not do for two"
+
+
 def test_across_epochs_no_answers_are_likelier_than_allowed_and_some_are_as_likely(short_epochs):
     laws = {items: law(Counter(6), items, (1, 2, 3), "1e-3") for items in product((0, 1), repeat=3)}
     ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in neighbours(a)}

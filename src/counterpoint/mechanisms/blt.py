@@ -107,14 +107,12 @@ class Blt:
         p, low = precision(_DIGITS), self.buffers[at].rate
         high = self.buffers[at + 1].rate if at + 1 < len(self.buffers) else Fraction(1)
         for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            height = 1 + sum((_term(buffer, p(middle), 1) for buffer in self.buffers), p(0))
-            if height.upper < 0:
-                low = middle
-            elif height.lower > 0:
-                high = middle
-            else:
-                break  # too near to tell: what is left between the two is small enough
+            for share in (Fraction(1, 2), Fraction(3, 7)):  # one of the two may be the zero itself
+                middle = low + share * (high - low)
+                height = 1 + sum((_term(buffer, p(middle), 1) for buffer in self.buffers), p(0))
+                if height.upper < 0 or height.lower > 0:
+                    low, high = (middle, high) if height.upper < 0 else (low, middle)
+                    break
         return Interval(p(low).lower, p(high).upper, p)
 
     def spread(self, t: int) -> Interval:

@@ -90,9 +90,10 @@ class BltNoise(NamedTuple):
         return state.steps >= LIFETIME
 
     def deviation(self, t: int) -> float:
-        """The standard deviation after t steps, rounded up; that of rounding to whole units (1/12) is in it.
+        """The standard deviation after t steps, rounded up.
 
-        Beyond the horizon that the matrix is tuned for it grows like the square root of t.
+        Rounding to whole units is in it, as 1/12 more variance: a little too much for noise below a half. Beyond
+        the horizon that the matrix is tuned for, it grows like the square root of t.
         """
         if t == 0:
             return 0.0
@@ -117,7 +118,7 @@ class BltNoise(NamedTuple):
 
     def _rounding(self, t: int) -> Interval:
         """How far rounded products, each off by at most a half, move the noise after t steps."""
-        return self.blt.drift(t) * (carried(self.blt) / 4 / 2**self.bits)
+        return self.blt.drift(t) * (carried(self.blt) * Fraction(1, 4 << self.bits))
 
 
 def rounded_products(values: Integers, factors: NDArray[np.int64], shifts: NDArray[np.int64]) -> Integers:

@@ -216,7 +216,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
 
 
-def read_privacy(counter: object) -> None:
+def read_privacy(counter: Value) -> None:
     """Read epsilon or rho, whichever is given, and the horizon."""
     epsilon, rho, horizon = (getattr(counter, name) for name in ("epsilon", "rho", "horizon"))
     if (epsilon is None) == (rho is None):
@@ -225,8 +225,9 @@ def read_privacy(counter: object) -> None:
         if value is not None:
             force_setattr(counter, name, positive(value, name))
     if horizon is not None:
-        force_setattr(counter, "horizon", whole(horizon, 1, "the horizon"))
-        if rho is not None and horizon > LIFETIME:
+        last = whole(horizon, 1, "the horizon")
+        force_setattr(counter, "horizon", last)
+        if rho is not None and last > LIFETIME:
             raise InvalidParameter(f"under zCDP a counter gives at most {LIFETIME} answers; say a horizon up to that")
 
 

@@ -13,7 +13,7 @@ does not fit (noise that is wider than its maker allowed for, a sum beyond 2^63)
 
 import binascii
 from base64 import b64decode, b64encode
-from typing import NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,12 +55,12 @@ class Packed:
     def __init__(self, values: Integers, octets: int = 8) -> None:
         self._octets = max(octets, _octets(values))
         kind = np.dtype(f"<i{self._octets}") if self._octets in _MACHINE else np.dtype(object)
-        self._values: NDArray[np.signedinteger] | NDArray[np.object_] = values.astype(kind)
+        self._values: NDArray[Any] = values.astype(kind, copy=False)
 
     @property
     def integers(self) -> Integers:
         """The vector, to compute with: 64-bit, or Python's own where one is wider."""
-        return self._values.astype(np.int64) if self._octets in _MACHINE else self._values.astype(object)
+        return self._values.astype(np.int64 if self._octets in _MACHINE else object, copy=False)
 
     def __repr__(self) -> str:
         return "Packed(...)"
@@ -75,9 +75,9 @@ class Packed:
 
     @classmethod
     def __unsealed__(cls, text: object) -> "Packed":
-        octets, _, data = text.partition(":") if isinstance(text, str) else ("", "", "")
+        octets, colon, data = text.partition(":") if isinstance(text, str) else ("", "", "")
         try:
-            return cls(_unpacked(b64decode(data, validate=True), int(octets)), int(octets))
+            return cls(_unpacked(b64decode(data, validate=True), int(octets if colon else "")), int(octets))
         except (binascii.Error, ValueError, ZeroDivisionError):
             raise InvalidParameter("these are not the bytes of a packed vector") from None
 
