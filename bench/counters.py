@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -24,16 +23,13 @@ HORIZON = 2**20
 
 def rows() -> Iterator[Row]:
     pure, zcdp = Counter(1, horizon=HORIZON), Counter(rho="0.5", horizon=HORIZON)
-    updates: Sequence[Message] = [Update(1)] * 10 * STEPS
-    early, late = (partial(run, pure, updates, start) for start in (0, HORIZON // 2))
-    yield Row(f"{len(updates)} updates, late in a stream", *side_by_side(late, early), "early in it", at_most=1.2)
+    updates: list[Message] = [*[Update(1)] * 10 * STEPS]
     both: list[Message] = [Update(1), Ask()] * STEPS
+    yield Row(f"{len(updates)} updates, late in a stream", *flat(zcdp, updates), "early in it", at_most=1.2)
     for name, counter in (("pure", pure), ("zCDP", zcdp)):
-        early, late = (partial(run, counter, both, start) for start in (0, HORIZON // 2))
-        flat = side_by_side(late, early)
-        yield Row(f"{STEPS} updates with asks, {name}, late in a stream", *flat, "early in it", at_most=1.5)
-        peer = binary_tree(1, STEPS, gaussian=name == "zCDP")
-        times = side_by_side(partial(run, counter, both, 0), peer)
+        times = flat(counter, both)
+        yield Row(f"{STEPS} updates with asks, {name}, late in a stream", *times, "early in it", at_most=1.5)
+        times = side_by_side(running(counter, both), binary_tree(1, STEPS, gaussian=name == "zCDP"))
         yield Row(f"{STEPS} updates with asks, {name}", *times, "numpy's float binary tree (neither exact nor kept)")
     yield from wide()
 
@@ -41,28 +37,37 @@ def rows() -> Iterator[Row]:
 def wide() -> Iterator[Row]:
     """A million coordinates: ten updates, each with an ask."""
     item = Update((1,) + (0,) * (WIDE - 1))
+    pure, zcdp = VectorCounter(WIDE, 1, HORIZON, bound=2), VectorCounter(WIDE, rho="0.5", squared=2)
     both: list[Message] = [item, Ask()] * 10
-    for name, counter in (
-        ("pure", VectorCounter(WIDE, 1, HORIZON, bound=2)),
-        ("zCDP", VectorCounter(WIDE, rho="0.5", squared=2)),
-    ):
-        times = seconds(partial(run, counter, both, 0)), seconds(binary_tree(WIDE, 10, gaussian=name == "zCDP"))
-        yield Row(f"10 updates with asks of 10^6 counters, {name}", *times, "numpy's float binary tree")
+    what = "10 updates with asks of 10^6 counters"
+    yield Row("10 updates of 10^6 counters, late in a stream", *flat(zcdp, [item] * 10), "early in it", at_most=1.5)
+    yield Row(f"{what}, zCDP, late in a stream", *flat(zcdp, both, rounds=1), "early in it", at_most=1.5)
+    for name, counter in (("pure", pure), ("zCDP", zcdp)):
+        times = seconds(running(counter, both)), seconds(binary_tree(WIDE, 10, gaussian=name == "zCDP"))
+        yield Row(f"{what}, {name}", *times, "numpy's float binary tree (neither exact nor kept)")
     jax = jax_privacy(WIDE, 10)
     if jax is not None:
-        times = seconds(partial(run, VectorCounter(WIDE, rho="0.5", squared=2), both, 0)), seconds(jax)
-        yield Row("10 updates with asks of 10^6 counters, zCDP", *times, "jax-privacy's streaming noise (floats)")
+        yield Row(f"{what}, zCDP", *side_by_side(running(zcdp, both), jax, rounds=1), "jax-privacy's noise (floats)")
 
 
-def run(counter: Mechanism, messages: Sequence[Message], start: int) -> object:
-    """The messages, from the state on that a counter has after so many items."""
+def flat(counter: Mechanism, messages: Sequence[Message], rounds: int = 5) -> tuple[float, float]:
+    """The seconds that messages take late in a stream, and at its beginning."""
+    return side_by_side(running(counter, messages, HORIZON // 2), running(counter, messages), rounds)
+
+
+def running(counter: Mechanism, messages: Sequence[Message], start: int = 0) -> Callable[[], object]:
+    """The messages, from the state on that a counter has after so many items and an ask."""
     coins = SecureCoins()
     begun: Any = counter.start(coins)
-    state: Any = replace(begun, items=start)
-    state, _ = counter.step(state, Ask(), coins)
-    for message in messages:
-        state, _ = counter.step(state, message, coins)
-    return state
+    first, _ = counter.step(replace(begun, items=start), Ask(), coins)
+
+    def run() -> object:
+        state: Any = first
+        for message in messages:
+            state, _ = counter.step(state, message, coins)
+        return state
+
+    return run
 
 
 def binary_tree(width: int, steps: int, *, gaussian: bool) -> Callable[[], object]:
