@@ -57,6 +57,7 @@ _ROOMS = {
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
+    "mechanisms.vector_counters": ("VectorCounter",),
     "privacy": ("relations",),
     "privacy.certificates": ("Certificate",),
     "privacy.claims": ("Claim",),
@@ -222,6 +223,7 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.sparse_vector import (
         Threshold as Threshold,
     )
+    from counterpoint.mechanisms.vector_counters import VectorCounter as VectorCounter
     from counterpoint.privacy import relations as relations
     from counterpoint.privacy.certificates import Certificate as Certificate
     from counterpoint.privacy.claims import Claim as Claim

@@ -17,6 +17,7 @@ from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
+from counterpoint.mechanisms.vector_counters import VectorCounter
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
@@ -60,6 +61,11 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         [Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask(), Update(1), Update(2), Update(1), Ask()],
     ),
     (Counter("1e-30"), [Update(1), Ask(), Update(0), Ask()]),
+    (Counter(1, per_unit=3, clamp=False), [Update(-(2**80)), Ask(), Update(5), Ask()]),
+    (Counter(rho="0.5", bound=3), [Ask(), Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask()]),
+    (Counter(rho="1e-30", horizon=2**40, per_unit=2), [Update(1), Ask(), Update(2**80), Ask()]),
+    (VectorCounter(2, "0.5", horizon=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask(), Update((1, 1)), Ask()]),
+    (VectorCounter(3, rho="0.5", squared=2), [Ask(), Update((1, 0, 0)), Ask(), Update((-(2**80), 0, 1)), Ask()]),
     (GuessAndCheck("0.5", 10, wrong=2), [Ask(0, 1), Ask(Guess(5, margin="1/3"), 2**80), Ask(-3, -(2**80))]),
     (MonotoneHistogram(60, max_of, 2, scale="1/100"), [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()]),
     (IntervalCounter("0.5"), [Update(2**80), Ask(), Update(-3), Ask(), Ask()]),

@@ -8,23 +8,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from scipy.stats import binom
 from tests.mechanisms.test_laplace_sums import exact_law
 from tests.mechanisms.test_trees import named
 
 from counterpoint.composition.filters import Filter
 from counterpoint.encoding import decode, encode
-from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms import counters
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.mechanisms import tree_noise
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.counters import Counter, PastHorizon
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.mechanisms.trees import best_tree
-from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To, Update
-from counterpoint.privacy.relations import Steps, one_step
+from counterpoint.privacy.relations import Steps, every_step, one_step
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
+from counterpoint.session.session import Session
+from counterpoint.sources.stream import Stream
 
 KINDS = [Counter(1, horizon=60), Counter("0.3", horizon=2000, bound=4), Counter(1), Counter(2, bound=3)]
 kinds = pytest.mark.parametrize("counter", KINDS, ids=["60", "2000", "endless", "endless-3"])
@@ -61,14 +64,14 @@ def run(counter, values, coins, state=None):
 
 def after(counter, items):
     """The state after so many zeros, taken all at once: an update moves nothing but the number of items."""
-    return counters.Counting(items, counter.start(SeededCoins(1)).total)
+    return replace(counter.start(SeededCoins(1)), items=items)
 
 
 @kinds
 @given(values=st.lists(st.one_of(st.none(), st.integers(-3, 9), st.just(-(2**80))), max_size=50))
 def test_without_noise_the_answers_are_the_exact_running_sums_of_clamped_items(counter, values):
     _, answers = run(counter, values, Silent())
-    items = [0 if value is None else min(max(value, 0), counter.bound) for value in values]
+    items = [0 if value is None else min(max(value, 0), counter.bound or 1) for value in values]
     assert answers == [sum(items[:place]) for place, value in enumerate(values) if value is None]
 
 
@@ -82,12 +85,12 @@ def test_a_node_has_one_noise_for_as_long_as_it_is_used_and_no_noise_serves_two(
         time += gap
         if counter.horizon is not None and time > counter.horizon:
             break
-        state = counters.Counting(time, state.total, state.asked, state.past, state.noises)
+        state = replace(state, items=time)
         state, answer = counter.step(state, Ask(), coins)
         assert gap or last is None or answer == last
         last = answer
-        here, total = counter._epoch(time), state.past
-        left = [list(level) for level in state.noises]
+        here, total = counter.noise.epoch(time), int(state.noise.past.integers[0])
+        left = [level.integers.tolist() for level in state.noise.levels]
         for sign, level, index in named(here.tree, time - here.start):
             node, noise = (here.number, level, index), left[level].pop(0)
             assert node_of.setdefault(noise, node) == node and noise_of.setdefault(node, noise) == noise
@@ -138,11 +141,9 @@ def test_updates_draw_nothing_and_states_round_trip_at_every_step_of_a_long_stre
 def test_the_state_stays_small(counter):
     coins, state = SeededCoins(1), counter.start(SeededCoins(1))
     for time in [*range(0, 5000, 7), *range(5000, 2**20, 2**13 + 1)]:
-        state, _ = counter.step(
-            counters.Counting(time, state.total, state.asked, state.past, state.noises), Ask(), coins
-        )
-        tree = counter._epoch(time).tree
-        assert sum(map(len, state.noises)) <= tree.height * tree.most <= 50
+        state, _ = counter.step(replace(state, items=time), Ask(), coins)
+        tree = counter.noise.epoch(time).tree
+        assert sum(len(level.integers) for level in state.noise.levels) <= tree.height * tree.most <= 50
         assert len(encode(state, sealed=True)) < 400
 
 
@@ -181,6 +182,59 @@ def test_without_a_horizon_the_count_goes_on_through_the_epochs():
 )
 def test_it_takes_single_integers_and_asks_that_carry_nothing(counter, message, accepted):
     assert counter.accepts(message) is accepted
+
+
+@given(values=st.lists(st.one_of(st.none(), st.integers(-9, 9), st.just(2**80)), max_size=30))
+def test_unclamped_the_items_are_counted_as_they_are_of_any_size_and_sign(values):
+    for counter in (Counter(1, bound=2, clamp=False), Counter(1, horizon=60, clamp=False)):
+        _, answers = run(counter, values, Silent())
+        items = [value or 0 for value in values]
+        assert answers == [sum(items[:place]) for place, value in enumerate(values) if value is None]
+
+
+@pytest.mark.parametrize("make", [lambda **k: Counter("0.1", horizon=50, **k), lambda **k: Counter("0.1", **k)])
+def test_noise_for_several_items_of_a_unit_is_that_many_times_larger(make):
+    for several, one in ((make(per_unit=4), make(bound=4)), (make(per_unit=2, bound=3), make(bound=6))):
+        assert several.noise == one.noise and several.deviation(40) == one.deviation(40)
+    assert make(per_unit=4).claim.relation == Steps(updates=4, bound=1)
+
+
+STREAMS = [Stream(), Stream(bound=5), Stream(bound=2, signed=True), Stream(3, unit="user", per_unit=4)]
+
+
+@pytest.mark.parametrize("counter", [Counter("1e9"), Counter("1e9", horizon=50), Counter(rho="1e19")])
+@pytest.mark.parametrize("stream", STREAMS, ids=["bits", "5", "signed", "user"])
+def test_fitted_to_a_stream_a_counter_is_private_there_and_counts_what_arrives(counter, stream):
+    fitted = counter.fitted(stream.relation, None)
+    assert stream.relation.within(fitted.claim.relation) and fitted.claim.relation.within(stream.relation)
+    assert fitted.claim.loss == counter.claim.loss and fitted.fitted(stream.relation, None) == fitted
+    handle = Session(stream, within=counter.claim.loss).launch(fitted)
+    before = stream.pin()
+    values, units = [2, -2, 1, 1, -1], {"units": [f"{before} {n}" for n in range(5)]}
+    stream.extend(values, **(units if stream.relation.updates > 1 else {}))
+    low, high = (-2, 2) if "signed" in repr(stream) else (0, stream.relation.bound)
+    assert handle.ask() == sum(min(max(value, low), high) for value in values)
+
+
+def test_what_the_user_said_is_kept_when_a_counter_is_fitted():
+    relation = Steps(updates=3, bound=7)
+    assert Counter(1, bound=2).fitted(relation, None) == Counter(1, bound=2, per_unit=3)
+    assert Counter(1, per_unit=5).fitted(relation, None) == Counter(1, bound=7, per_unit=5, clamp=False)
+    assert Counter(1).fitted(every_step(), None) == Counter(1).fitted(Steps(asks=2, updates=0), None) == Counter(1)
+    with pytest.raises(InvalidRequest):
+        Counter(1).fitted(relation, 3)
+
+
+def test_a_counter_is_pure_or_concentrated_and_says_which():
+    for wrong in ({}, {"epsilon": 1, "rho": 1}, {"rho": 0}, {"rho": 1, "horizon": 2**40 + 1}, {"rho": 1, "clamp": 1}):
+        with pytest.raises(InvalidParameter):
+            Counter(**wrong)
+    claimed = Counter(rho="0.5", bound=2).claim
+    assert claimed.loss == zCDP("0.5") and claimed.relation == Steps(updates=1, bound=2)
+    assert claimed.certificate.rests_on("Canonne") and claimed.certificate.rests_on("matrix mechanism")
+    assert (
+        Counter(rho=1) == Counter(rho=1, horizon=None) and Counter(rho=1).noise is Counter(rho=1, horizon=2**20).noise
+    )
 
 
 def test_its_claim_is_pure_for_one_update_and_cites_what_it_rests_on():
@@ -238,11 +292,11 @@ def test_root_mean_square_and_maximum_error_are_those_of_the_theory(power):
 def test_without_a_horizon_the_maximum_deviation_is_as_promised(power, most):
     counter, start, variances = Counter(1), 0, []
     while start <= 2**power:
-        here = counter._epoch(start)
-        last = min(2**power - start, here.tree.reach, counters.FIRST_EPOCH * counters.GROWTH**here.number - 1)
+        here = counter.noise.epoch(start)
+        last = min(2**power - start, here.tree.reach, tree_noise.FIRST_EPOCH * tree_noise.GROWTH**here.number - 1)
         tree_variance = counter.deviation(1 + start) ** 2 - counter.deviation(start) ** 2
         variances.append(counter.deviation(start) ** 2 + here.tree.most_nodes(last) * tree_variance)
-        start += counters.FIRST_EPOCH * counters.GROWTH**here.number
+        start += tree_noise.FIRST_EPOCH * tree_noise.GROWTH**here.number
     assert 0.75 * most < max(variances) ** 0.5 <= most
 
 
@@ -255,7 +309,7 @@ SAMPLES = 3000
 )
 def test_simulated_errors_follow_the_exact_law_and_keep_within_the_stated_error(counter, time):
     """Each count is binomial; its limits are missed by chance with probability below 2e-11, 24 counts in all."""
-    steps, law = exact_law(counter._parts(time), reach=2500)
+    steps, law = exact_law(counter.noise.parts(time), reach=2500)
     assert counter.deviation(time) == pytest.approx(np.sqrt((law * steps**2).sum()), rel=1e-6)
     state, coins = after(counter, time), SeededCoins(11)
     errors = np.array([counter.step(state, Ask(), coins)[1] for _ in range(SAMPLES)])

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from counterpoint.mechanisms import counters
+from counterpoint.mechanisms import counters, tree_noise
 from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.interaction import Analyst, interact
 from counterpoint.mechanisms.trees import Tree
@@ -23,15 +23,15 @@ TERNARY = Tree(3, 2)
 @pytest.fixture
 def two_levels(monkeypatch):
     """Counters on a tree of two levels, for times up to 4."""
-    monkeypatch.setattr(counters, "best_tree", lambda horizon: TERNARY)
+    monkeypatch.setattr(tree_noise, "best_tree", lambda horizon: TERNARY)
 
 
 @pytest.fixture
 def short_epochs(monkeypatch):
     """Epochs of 2 and of 4 steps, the second on a tree of two levels."""
-    monkeypatch.setattr(counters, "FIRST_EPOCH", 2)
-    monkeypatch.setattr(counters, "GROWTH", 2)
-    monkeypatch.setattr(counters, "best_tree", lambda horizon: Tree(3, 1) if horizon < 2 else TERNARY)
+    monkeypatch.setattr(tree_noise, "FIRST_EPOCH", 2)
+    monkeypatch.setattr(tree_noise, "GROWTH", 2)
+    monkeypatch.setattr(tree_noise, "best_tree", lambda horizon: Tree(3, 1) if horizon < 2 else TERNARY)
 
 
 def answers(counter, items, times, coins):
@@ -92,6 +92,15 @@ def test_larger_items_are_as_private_as_small_ones_and_stray_ones_are_brought_ne
     assert dict(laws[-1, 0]) == dict(laws[0, 0]) and dict(laws[7, 1]) == dict(laws[2, 1])
 
 
+def test_two_items_of_a_unit_together_change_no_odds_by_more_than_allowed(two_levels):
+    counter = Counter(6, horizon=4, per_unit=2)
+    laws = {items: law(counter, items, (1, 3), "1e-4") for items in product((0, 1), repeat=3)}
+    ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in laws if sum(map(int.__ne__, a, b)) <= 2}
+    assert max(ratios.values()) <= E6 and ratios[(0, 0, 0), (1, 0, 1)] > NEARLY_E6 / 100
+    alone = [law(Counter(6, horizon=4), items, (1, 3), "1e-4") for items in [(0, 0, 0), (1, 0, 1)]]
+    assert largest_ratio(*alone) > 2 * E6, "noise for one item does not do for two"
+
+
 def test_across_epochs_no_answers_are_likelier_than_allowed_and_some_are_as_likely(short_epochs):
     laws = {items: law(Counter(6), items, (1, 2, 3), "1e-3") for items in product((0, 1), repeat=3)}
     ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in neighbours(a)}
@@ -143,9 +152,8 @@ class Forgetful:
         self.counter, self.start = counter, counter.start
 
     def step(self, state, message, coins):
-        fresh = counters.Counting(state.items, state.total)
-        after, answer = self.counter.step(fresh, message, coins)
-        return counters.Counting(after.items, after.total), answer
+        fresh = counters.Counting(state.items, state.total, self.counter.noise.start())
+        return self.counter.step(fresh, message, coins)
 
 
 def test_a_counter_that_draws_its_noise_anew_is_caught(two_levels):
@@ -155,12 +163,12 @@ def test_a_counter_that_draws_its_noise_anew_is_caught(two_levels):
 
 
 def test_noise_that_does_not_grow_with_the_height_is_caught(two_levels, monkeypatch):
-    monkeypatch.setattr(Counter, "_node_scale", lambda self, tree: self.bound / self.epsilon)
+    monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: self.reach / self.epsilon)
     one, two = (law(Counter(6, horizon=4), items, (1, 3), "1e-9") for items in [(0, 0, 0), (1, 0, 0)])
     assert largest_ratio(one, two) > 2 * E6
 
 
 def test_totals_that_are_not_paid_for_are_caught(short_epochs, monkeypatch):
-    monkeypatch.setattr(Counter, "_node_scale", lambda self, tree: tree.height * self.bound / self.epsilon)
+    monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: tree.height * self.reach / self.epsilon)
     one, two = (law(Counter(6), items, (1, 2), "1e-6") for items in [(0, 0), (1, 0)])
     assert largest_ratio(one, two) > 2 * E6

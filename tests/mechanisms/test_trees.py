@@ -62,13 +62,9 @@ def test_the_best_tree_is_found_at_once_for_any_horizon_and_stays_narrow():
 def test_what_survives_is_what_both_times_name_and_nothing_that_is_dropped_is_named_again(tree, data):
     before = data.draw(st.integers(0, tree.reach))
     now = data.draw(st.integers(before, tree.reach))
-    labels = {node: number for number, node in enumerate(named(tree, before))}
-    noises = tuple(
-        tuple(number for (_, at, _), number in labels.items() if at == level) for level in range(tree.height)
-    )
-    kept = surviving(tree.digits(before), tree.digits(now), noises)
-    numbers = {number for level in kept for number in level}
-    assert numbers == {labels[node] for node in named(tree, now) if node in labels}
+    listed = list(named(tree, before))
+    kept = surviving(tree.digits(before), tree.digits(now))
+    stay = {node for level in range(tree.height) for node in [n for n in listed if n[1] == level][: kept[level]]}
+    assert stay == set(listed) & set(named(tree, now)) and len(stay) == sum(kept)
     later = data.draw(st.integers(now, tree.reach))
-    again = {labels[node] for node in named(tree, later) if node in labels}
-    assert again <= numbers
+    assert set(listed) & set(named(tree, later)) <= stay

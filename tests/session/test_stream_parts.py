@@ -217,7 +217,7 @@ def test_several_fields_are_followed_under_one_budget():
     clicks = session.launch(cp.Counter(10**4, bound=10), of="clicks")
     stream.extend([{"clicks": 4}, {"clicks": 5}, None])
     assert (count.ask(), clicks.ask()) == (2, 9)
-    assert session.would_cost(cp.Counter(1), of="clicks").refusal.startswith("RelationMismatch")
+    assert session.would_cost(cp.Counter(1, bound=1), of="clicks").refusal.startswith("RelationMismatch")
     assert session.would_cost(cp.Counter(1, bound=10), of="clicks").fits
     colleague = session.delegate(cp.PureDP(10**5))
     assert isinstance(colleague.launch(cp.Counter(10**4, bound=10), of="clicks").ask(), int)

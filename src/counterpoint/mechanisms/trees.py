@@ -15,9 +15,6 @@ Rothblum 2010 and Chan, Shi, Song 2011).
 from functools import lru_cache
 from typing import NamedTuple
 
-Noises = tuple[tuple[int, ...], ...]
-"""For each level, from the leaves up, the noises of the nodes in use, the one nearest to its parent's start first."""
-
 
 class Tree(NamedTuple):
     """A tree of so many levels in which a node has `arity` children; the arity is odd."""
@@ -111,18 +108,19 @@ def _narrowest(horizon: int, height: int) -> Tree:
     return Tree(high | 1, height)
 
 
-def surviving(before: tuple[int, ...], now: tuple[int, ...], noises: Noises) -> Noises:
-    """What is left at digits `now` of the noises that belong to digits `before`; the others are never used again.
+def surviving(before: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...]:
+    """For each level, how many of the nodes of the digits `before` still serve at `now`; the others never do again.
 
     Under one parent (equal digits above), digits only grow: from -(k-1)/2, shedding nodes from the far end until none
-    is left, then through 0 up, taking on new ones. Other parents have other nodes.
+    is left, then through 0 up, taking on new ones. Other parents have other nodes. So it is the first ones that stay,
+    if nodes are listed from the one nearest to their parent's start outward.
 
-    >>> surviving((-2, 1), (-1, 1), ((7, 8), (9,))), surviving((2, 1), (-2, 2), ((7, 8), (9,)))
-    (((7,), (9,)), ((), (9,)))
+    >>> surviving((-2, 1), (-1, 1)), surviving((2, 1), (-2, 2))
+    ((1, 1), (0, 1))
     """
-    kept: list[tuple[int, ...]] = []
+    kept: list[int] = []
     same_parent = True
-    for old, new, level in reversed(list(zip(before, now, noises, strict=True))):
-        kept.append(level[: abs(new)] if same_parent and old * new > 0 else ())
+    for old, new in reversed(list(zip(before, now, strict=True))):
+        kept.append(min(abs(old), abs(new)) if same_parent and old * new > 0 else 0)
         same_parent = same_parent and old == new
     return tuple(reversed(kept))

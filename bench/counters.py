@@ -1,0 +1,114 @@
+"""Counters beside a plain numpy binary tree and jax-privacy's streaming noise; and that they do not slow down."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from bench.table import Row, seconds, side_by_side
+from counterpoint.mechanisms.blt import for_horizon
+from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.vector_counters import VectorCounter
+from counterpoint.privacy.messages import Ask, Message, Update
+from counterpoint.randomness.secure import SecureCoins
+
+STEPS = 2000
+WIDE = 10**6
+HORIZON = 2**20
+
+
+def rows() -> Iterator[Row]:
+    pure, zcdp = Counter(1, horizon=HORIZON), Counter(rho="0.5", horizon=HORIZON)
+    updates: list[Message] = [*[Update(1)] * 10 * STEPS]
+    both: list[Message] = [Update(1), Ask()] * STEPS
+    yield Row(f"{len(updates)} updates, late in a stream", *flat(zcdp, updates), "early in it", at_most=1.2)
+    for name, counter in (("pure", pure), ("zCDP", zcdp)):
+        times = flat(counter, both)
+        yield Row(f"{STEPS} updates with asks, {name}, late in a stream", *times, "early in it", at_most=1.5)
+        times = side_by_side(running(counter, both), binary_tree(1, STEPS, gaussian=name == "zCDP"))
+        yield Row(f"{STEPS} updates with asks, {name}", *times, "numpy's float binary tree (neither exact nor kept)")
+    yield from wide()
+
+
+def wide() -> Iterator[Row]:
+    """A million coordinates: ten updates, each with an ask."""
+    item = Update((1,) + (0,) * (WIDE - 1))
+    pure, zcdp = VectorCounter(WIDE, 1, HORIZON, bound=2), VectorCounter(WIDE, rho="0.5", squared=2)
+    both: list[Message] = [item, Ask()] * 10
+    what = "10 updates with asks of 10^6 counters"
+    yield Row("10 updates of 10^6 counters, late in a stream", *flat(zcdp, [item] * 10), "early in it", at_most=1.5)
+    yield Row(f"{what}, zCDP, late in a stream", *flat(zcdp, both, rounds=1), "early in it", at_most=1.5)
+    for name, counter in (("pure", pure), ("zCDP", zcdp)):
+        times = seconds(running(counter, both)), seconds(binary_tree(WIDE, 10, gaussian=name == "zCDP"))
+        yield Row(f"{what}, {name}", *times, "numpy's float binary tree (neither exact nor kept)")
+    jax = jax_privacy(WIDE, 10)
+    if jax is not None:
+        yield Row(f"{what}, zCDP", *side_by_side(running(zcdp, both), jax, rounds=1), "jax-privacy's noise (floats)")
+
+
+def flat(counter: Mechanism, messages: Sequence[Message], rounds: int = 5) -> tuple[float, float]:
+    """The seconds that messages take late in a stream, and at its beginning."""
+    return side_by_side(running(counter, messages, HORIZON // 2), running(counter, messages), rounds)
+
+
+def running(counter: Mechanism, messages: Sequence[Message], start: int = 0) -> Callable[[], object]:
+    """The messages, from the state on that a counter has after so many items and an ask."""
+    coins = SecureCoins()
+    begun: Any = counter.start(coins)
+    first, _ = counter.step(replace(begun, items=start), Ask(), coins)
+
+    def run() -> object:
+        state: Any = first
+        for message in messages:
+            state, _ = counter.step(state, message, coins)
+        return state
+
+    return run
+
+
+def binary_tree(width: int, steps: int, *, gaussian: bool) -> Callable[[], object]:
+    """The textbook tree: a noise for each level in use, drawn anew when its bit of the time goes up."""
+    generator = np.random.default_rng()  # noqa: TID251 - the insecure peer is what is measured here
+    draw: Any = generator.normal if gaussian else generator.laplace
+    levels = HORIZON.bit_length()
+
+    def count() -> object:
+        total, nodes = np.zeros(width), np.zeros((levels, width))
+        answer = total
+        for time in range(1, steps + 1):
+            total = total + 1
+            level = (time & -time).bit_length() - 1
+            nodes[:level] = 0
+            nodes[level] = draw(scale=levels, size=width)
+            answer = total + nodes.sum(axis=0)
+        return answer
+
+    return count
+
+
+def jax_privacy(width: int, steps: int) -> Callable[[], object] | None:
+    """Its correlated noise from the same matrix, step by step; None, with the reason said, if it is not installed."""
+    try:
+        jax: Any = import_module("jax")
+        peer: Any = import_module("jax_privacy.matrix_factorization.buffered_toeplitz")
+    except ImportError as error:
+        print(f"jax-privacy is not measured: {error}", file=sys.stderr)
+        return None
+    buffers = for_horizon(HORIZON).buffers
+    decays, weights = [float(1 - buffer.rate) for buffer in buffers], [float(buffer.weight) for buffer in buffers]
+    noising: Any = peer.BufferedToeplitz.build(buf_decay=decays, output_scale=weights).inverse_as_streaming_matrix()
+
+    def stream() -> object:
+        key = jax.random.key(0)
+        state, total = noising.init_multiply(jax.numpy.zeros(width)), jax.numpy.zeros(width)
+        for _ in range(steps):
+            key, fresh = jax.random.split(key)
+            noise, state = noising.multiply_next(jax.random.normal(fresh, (width,)), state)
+            total = total + noise
+        return total.block_until_ready()
+
+    return stream

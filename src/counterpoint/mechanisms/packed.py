@@ -1,0 +1,108 @@
+"""Vectors of secret integers in a state, as wide as a million, in a few bytes each.
+
+A `Packed` holds an array and is written, sealed only, as one string. Every integer takes the same number of bytes:
+as many as its maker says, by public facts, so that the length of a sealed state tells nothing; more only if a value
+does not fit (noise that is wider than its maker allowed for, a sum beyond 2^63), so nothing ever overflows.
+
+>>> packed = Packed(np.array([1, -2, 300]), octets=2)
+>>> packed, packed.integers
+(Packed(...), array([  1,  -2, 300]))
+>>> packed.__sealed__()
+'2:AQD+/ywB'
+"""
+
+import binascii
+from base64 import b64decode, b64encode
+from typing import Any, NoReturn, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.randomness.coins import Integers
+
+_MACHINE = (1, 2, 4, 8)
+_BITS = 62
+
+
+def roomy(values: Integers, bits: int) -> Integers:
+    """The same integers in 64 bits if each could still be multiplied by 2^bits there, else Python's own.
+
+    >>> roomy(np.array([2**40]), 8).dtype, roomy(np.array([2**40]), 30).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    if values.dtype == np.int64:
+        fits = not values.size or max(int(values.max()), -int(values.min())) >> max(0, _BITS - bits) == 0
+        return values if fits else values.astype(object)
+    fits = all(-(2**63) <= value < 2**63 for value in values)
+    return roomy(values.astype(np.int64), bits) if fits and values.size else values
+
+
+def octets_for(scale: int) -> int:
+    """So many bytes that noise of this scale or standard deviation practically never needs more: 200 times it fits.
+
+    >>> octets_for(10), octets_for(10**6)
+    (2, 4)
+    """
+    return next((octets for octets in _MACHINE if 200 * scale < 2 ** (8 * octets - 1)), scale.bit_length() // 8 + 2)
+
+
+class Packed:
+    """A vector of secret integers of `octets` bytes each, or more if one does not fit."""
+
+    __slots__ = ("_octets", "_values")
+
+    def __init__(self, values: Integers, octets: int = 8) -> None:
+        self._octets = max(octets, _octets(values))
+        kind = np.dtype(f"<i{self._octets}") if self._octets in _MACHINE else np.dtype(object)
+        self._values: NDArray[Any] = values.astype(kind, copy=False)
+
+    @property
+    def integers(self) -> Integers:
+        """The vector, to compute with: 64-bit, or Python's own where one is wider."""
+        return self._values.astype(np.int64 if self._octets in _MACHINE else object, copy=False)
+
+    def __repr__(self) -> str:
+        return "Packed(...)"
+
+    def __sealed__(self) -> str:
+        """The bytes of all integers, for `encode` alone, where what is written is going to be sealed."""
+        if self._octets in _MACHINE:
+            data = self._values.tobytes()
+        else:
+            data = b"".join(int(value).to_bytes(self._octets, "little", signed=True) for value in self._values)
+        return f"{self._octets}:{b64encode(data).decode()}"
+
+    @classmethod
+    def __unsealed__(cls, text: object) -> "Packed":
+        octets, colon, data = text.partition(":") if isinstance(text, str) else ("", "", "")
+        try:
+            return cls(_unpacked(b64decode(data, validate=True), int(octets if colon else "")), int(octets))
+        except (binascii.Error, ValueError, ZeroDivisionError):
+            raise InvalidParameter("these are not the bytes of a packed vector") from None
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise SecretLeak("a packed vector was compared: nothing may depend on raw data but through a mechanism")
+
+    def __hash__(self) -> NoReturn:
+        raise SecretLeak("a packed vector was hashed: nothing may depend on raw data but through a mechanism")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise SecretLeak("a packed vector was to be copied or pickled; states are stored sealed, by their encoding")
+
+
+def _octets(values: Integers) -> int:
+    """The narrowest width that holds every value."""
+    if not values.size:
+        return 1
+    bits = max(int(values.max()), ~int(values.min())).bit_length() + 1
+    return next((octets for octets in _MACHINE if 8 * octets >= bits), -(-bits // 8))
+
+
+def _unpacked(data: bytes, octets: int) -> Integers:
+    if len(data) % octets or octets < 1:
+        raise ValueError("a part of an integer")
+    if octets in _MACHINE:
+        return np.frombuffer(data, dtype=f"<i{octets}").astype(np.int64)
+    pieces = (data[at : at + octets] for at in range(0, len(data), octets))
+    return np.array([int.from_bytes(piece, "little", signed=True) for piece in pieces], dtype=object)

@@ -1,0 +1,63 @@
+"""Packed vectors: any integers round-trip, in a length that says nothing, and nothing else gets at them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoint.encoding import encode
+from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.mechanisms.packed import Packed, octets_for, roomy
+
+integers = st.one_of(st.integers(-130, 130), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**100), 2**100))
+
+
+def array(values):
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        return np.array(values, dtype=object)
+
+
+@given(st.lists(integers, max_size=8), st.sampled_from([1, 2, 4, 8, 11]))
+def test_integers_round_trip_and_equal_ones_have_equal_bytes(values, octets):
+    packed = Packed(array(values), octets)
+    text = packed.__sealed__()
+    back = Packed.__unsealed__(text)
+    assert back.integers.tolist() == packed.integers.tolist() == values
+    assert back.__sealed__() == text == Packed(np.array(values, dtype=object), octets).__sealed__()
+    assert int(text.partition(":")[0]) >= octets
+
+
+@given(st.lists(st.integers(-128, 127), min_size=3, max_size=3))
+def test_the_length_depends_on_the_declared_width_alone(values):
+    assert len(Packed(array(values), 2).__sealed__()) == len(Packed(array([0, 0, 0]), 2).__sealed__())
+
+
+@given(st.lists(integers, min_size=1, max_size=5), st.integers(0, 70))
+def test_roomy_integers_are_the_same_and_have_room(values, bits):
+    found = roomy(array(values), bits)
+    assert found.tolist() == values
+    assert found.dtype == object or all(abs(value) * 2**bits <= 2**62 for value in values)
+
+
+def test_noise_of_a_scale_has_bytes_enough():
+    for scale in (1, 10, 1000, 10**7, 10**16, 10**40):
+        assert 200 * scale < 2 ** (8 * octets_for(scale) - 1)
+
+
+@pytest.mark.parametrize(
+    "act", [lambda p: p == 1, hash, pickle.dumps, encode], ids=["compare", "hash", "pickle", "write in the open"]
+)
+def test_it_is_neither_compared_nor_copied_nor_written_in_the_open(act):
+    with pytest.raises(SecretLeak):
+        act(Packed(np.array([1])))
+    assert repr(Packed(np.array([1]))) == "Packed(...)"
+
+
+@pytest.mark.parametrize("text", ["", "8", "8:AAAA", "x:AAAA", "0:AAAA", "-1:AAAA", "8:!!", 5, None, ("8:",)])
+def test_other_data_is_not_read_as_a_packed_vector(text):
+    with pytest.raises(InvalidParameter):
+        Packed.__unsealed__(text)

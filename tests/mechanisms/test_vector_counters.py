@@ -1,0 +1,179 @@
+"""Vector counters: in law a counter for each coordinate, with noise for the distance that the stream declares."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch
+from counterpoint.mechanisms.counters import Counter, PastHorizon
+from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.vector_counters import VectorCounter
+from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.privacy.messages import Ask, Update
+from counterpoint.privacy.relations import FirstMessage, Steps, every_step, up_to_steps
+from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.session.session import Session
+from counterpoint.sources.stream import Stream
+
+
+class Columns:
+    """Coins of a vector of counters: each coordinate's draws come from coins of its own."""
+
+    def __init__(self, width):
+        self.coins = [SeededCoins(seed) for seed in range(width)]
+
+    def _laid(self, name, parameter, size):
+        count = size // len(self.coins)
+        return np.stack([getattr(coins, name)(parameter, count) for coins in self.coins], axis=1).reshape(-1)
+
+    def discrete_laplace(self, scale, size):
+        return self._laid("discrete_laplace", scale, size)
+
+    def discrete_gaussian(self, sigma2, size):
+        return self._laid("discrete_gaussian", sigma2, size)
+
+
+@pytest.mark.parametrize(
+    ("vector", "single"),
+    [
+        (VectorCounter(3, epsilon=1, horizon=40, bound=2), Counter(epsilon=1, horizon=40, bound=2, clamp=False)),
+        (VectorCounter(3, epsilon=1), Counter(epsilon=1, bound=3, clamp=False)),
+        (VectorCounter(3, rho="0.5", squared=1), Counter(rho="0.5", clamp=False)),
+    ],
+    ids=["tree", "epochs", "zcdp"],
+)
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_on_equal_coins_it_is_a_counter_for_each_coordinate(vector, single, data):
+    coins, alone = Columns(3), [SeededCoins(seed) for seed in range(3)]
+    state, states = vector.start(coins), [single.start(None)] * 3
+    for ask in data.draw(st.lists(st.booleans(), max_size=45)):
+        if ask:
+            state, answer = vector.step(decode(encode(state, sealed=True), State), Ask(), coins)
+            asked = [single.step(*pair) for pair in zip(states, [Ask()] * 3, alone, strict=True)]
+            states, answers = [one[0] for one in asked], [one[1] for one in asked]
+            if isinstance(answer, PastHorizon):
+                answer, answers = answer.count, [one.count for one in answers]
+            assert answer == tuple(answers)
+            if state is None:
+                break
+        else:
+            items = data.draw(st.tuples(*[st.integers(-3, 3)] * 3))
+            state, _ = vector.step(state, Update(items), coins)
+            states = [single.step(one, Update(x), None)[0] for one, x in zip(states, items, strict=True)]
+
+
+def test_where_more_coordinates_can_differ_the_grid_is_finer_and_the_noise_is_the_same():
+    one, three = Counter(rho="0.01", horizon=9, bound=2), VectorCounter(3, rho="0.01", horizon=9, squared=4)
+    assert three.noise.bits - one.noise.bits in (0, 1)
+    assert three.deviation(5) == pytest.approx(one.deviation(5), rel=2e-3)
+
+
+def test_noise_fits_the_norm_in_which_the_vectors_are_bounded():
+    one_hot, any_bits = Stream(dimensions=100, l1=2).relation, Stream(dimensions=100).relation
+    pure, gaussian = VectorCounter(100, epsilon=1, horizon=50), VectorCounter(100, rho="0.5")
+    single = Counter(epsilon=1, horizon=50).deviation(50), Counter(rho="0.5").deviation(50)
+    for relation, l1, l2 in ((one_hot, 2, 2**0.5), (any_bits, 100, 10)):
+        assert pure.fitted(relation, 100).deviation(50) == pytest.approx(l1 * single[0], rel=0.02)
+        assert gaussian.fitted(relation, 100).deviation(50) == pytest.approx(l2 * single[1], rel=0.02)
+
+
+def test_claims_speak_of_the_distances_that_the_noise_is_for():
+    assert VectorCounter(5, epsilon=1).claim.relation == Steps(updates=1, bound=5)
+    assert VectorCounter(5, rho=1).claim.relation == Steps(updates=1, squared=5)
+    assert VectorCounter(5, epsilon=1, squared=3).claim.relation == Steps(updates=1, bound=3)
+    assert VectorCounter(5, rho=1, bound=2, per_unit=4).claim.relation == Steps(updates=4, squared=4)
+    assert VectorCounter(5, epsilon="0.1").claim.loss == PureDP("0.1") and VectorCounter(5, rho=2).claim.loss == zCDP(2)
+
+
+@pytest.mark.parametrize("stream", [Stream(dimensions=4), Stream(dimensions=4, l1=2), Stream(3, 4, "user", 5, True)])
+@pytest.mark.parametrize("counter", [VectorCounter(4, epsilon=1), VectorCounter(4, rho=1)])
+def test_fitted_to_a_stream_it_can_be_launched_there(stream, counter):
+    fitted = counter.fitted(stream.relation, 4)
+    handle = Session(stream, within=counter.claim.loss).launch(fitted)
+    units = {} if stream.relation.updates == 1 else {"unit": "ann"}
+    stream.append([1, 0, 0, 1], **units)
+    assert len(handle.ask()) == 4
+    assert fitted.fitted(stream.relation, 4) == fitted
+
+
+def test_what_the_user_said_is_kept_even_if_it_does_not_cover_the_stream():
+    stream = Stream(dimensions=4)
+    fitted = VectorCounter(4, epsilon=1, bound=2).fitted(stream.relation, 4)
+    assert fitted.bound == 2 and fitted.per_unit == 1
+    with pytest.raises(RelationMismatch):
+        Session(stream, within=PureDP(1)).launch(fitted)
+
+
+def test_sources_of_another_shape_are_refused_and_other_relations_change_nothing():
+    counter = VectorCounter(4, epsilon=1)
+    for dimensions in (None, 5):
+        with pytest.raises(InvalidRequest):
+            counter.fitted(Steps(updates=1, bound=1), dimensions)
+    for relation in (every_step(), FirstMessage(), Steps(asks=1, updates=0, bound=2)):
+        assert counter.fitted(relation, 4) == counter
+    assert counter.fitted(up_to_steps(3, 2), 4).per_unit == 3
+
+
+@pytest.mark.parametrize("counter", [VectorCounter(2, rho="1e9"), VectorCounter(2, epsilon="1e9")])
+def test_sums_of_any_size_are_exact(counter):
+    coins = SeededCoins(1)
+    state, sums = counter.start(coins), (0, 0)
+    for item in [(2**62, -(2**62)), (2**62, -1), (2**63 - 1, -(2**63)), (2**80, 0), (-(2**80), 0), (-(2**63), 5)]:
+        state, _ = counter.step(decode(encode(state, sealed=True), State), Update(item), coins)
+        sums = tuple(a + b for a, b in zip(sums, item, strict=True))
+        state, answer = counter.step(state, Ask(), coins)
+        assert answer == sums
+
+
+@pytest.mark.parametrize("counter", [VectorCounter(10**5, rho="0.5", squared=2), VectorCounter(10**5, "0.5", bound=2)])
+def test_wide_states_are_stored_in_a_few_bytes_a_coordinate(counter):
+    coins = SeededCoins(1)
+    state, _ = counter.step(counter.start(coins), Update((1,) * 10**5), coins)
+    state, _ = counter.step(state, Ask(), coins)
+    stored = encode(state, sealed=True)
+    assert len(stored) < 80 * 10**5 and encode(decode(stored, State), sealed=True) == stored
+
+
+def test_beyond_a_pure_horizon_the_counts_at_the_horizon_are_the_last_answer():
+    counter, coins = VectorCounter(2, epsilon="1e9", horizon=2), SeededCoins(1)
+    state = counter.start(coins)
+    for _ in range(4):
+        state, _ = counter.step(state, Update((1, 0)), coins)
+    assert counter.step(state, Ask(), coins) == (None, PastHorizon((2, 0)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"epsilon": 1, "rho": 1},
+        {"epsilon": 0},
+        {"rho": -1},
+        {"rho": float("nan")},
+        {"rho": True},
+        {"rho": 1, "horizon": 2**41},
+        {"rho": 1, "horizon": 0},
+        {"rho": 1, "bound": 0},
+        {"rho": 1, "squared": 1.5},
+        {"rho": 1, "per_unit": "x"},
+        {"rho": 1, "dimensions": 0},
+        {"rho": 1, "dimensions": True},
+    ],
+)
+def test_bad_parameters_are_refused(options):
+    with pytest.raises(InvalidParameter):
+        VectorCounter(**{"dimensions": 3, **options})
+
+
+def test_messages_of_another_width_are_not_accepted():
+    counter = VectorCounter(2, rho=1)
+    assert [counter.accepts(m) for m in (Update((1, 2)), Ask(), Update(1), Update((1, 2, 3)), Ask("x"))] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
