@@ -42,6 +42,7 @@ _ROOMS = {
     "mechanisms.composite": ("Composite", "Context", "Own", "Part"),
     "mechanisms.concurrent": ("Concurrent", "Launch", "Refused"),
     "mechanisms.counters": ("Counter", "PastHorizon"),
+    "mechanisms.dice": ("Dice",),
     "mechanisms.guess_and_check": ("Guess", "GuessAndCheck"),
     "mechanisms.interaction": ("Analyst", "View", "interact"),
     "mechanisms.mechanism": ("Mechanism", "State"),
@@ -79,7 +80,7 @@ _ROOMS = {
     "sources.source": ("Source",),
     "sources.stream": ("Stream", "total"),
     "sources.table": ("Table",),
-    "verify.two_worlds": ("two_worlds",),
+    "verify.two_worlds": ("two_adaptive_worlds", "two_worlds"),
 }
 _HOMES = {name: f"counterpoint.{room}" for room, names in _ROOMS.items() for name in names}
 
@@ -163,6 +164,7 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.concurrent import Refused as Refused
     from counterpoint.mechanisms.counters import Counter as Counter
     from counterpoint.mechanisms.counters import PastHorizon as PastHorizon
+    from counterpoint.mechanisms.dice import Dice as Dice
     from counterpoint.mechanisms.guess_and_check import Guess as Guess
     from counterpoint.mechanisms.guess_and_check import GuessAndCheck as GuessAndCheck
     from counterpoint.mechanisms.interaction import Analyst as Analyst
@@ -283,4 +285,5 @@ if TYPE_CHECKING:
     from counterpoint.sources.stream import Stream as Stream
     from counterpoint.sources.stream import total as total
     from counterpoint.sources.table import Table as Table
+    from counterpoint.verify.two_worlds import two_adaptive_worlds as two_adaptive_worlds
     from counterpoint.verify.two_worlds import two_worlds as two_worlds

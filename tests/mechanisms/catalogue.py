@@ -5,6 +5,7 @@ from counterpoint.encoding import Value
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.guess_and_check import Guess, GuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -52,6 +53,7 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (GuessAndCheck("0.5", 10, wrong=2), [Ask(0, 1), Ask(Guess(5, margin="1/3"), 2**80), Ask(-3, -(2**80))]),
     (MonotoneHistogram(60, max_of, 2, scale="1/100"), [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()]),
     (IntervalCounter("0.5"), [Update(2**80), Ask(), Update(-3), Ask(), Ask()]),
+    (Dice(6), [Ask(), Ask()]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
     (
