@@ -46,7 +46,8 @@ _ROOMS = {
     "mechanisms.guess_and_check": ("Guess", "GuessAndCheck"),
     "mechanisms.interaction": ("Analyst", "View", "interact"),
     "mechanisms.mechanism": ("Mechanism", "State"),
-    "mechanisms.monotone_histogram": ("MonotoneHistogram", "MonotoneQuery", "max_of"),
+    "mechanisms.monotone_histogram": ("MonotoneHistogram",),
+    "mechanisms.monotone_queries": ("MonotoneQuery", "max_of", "monotone_query"),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
@@ -172,15 +173,10 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.interaction import interact as interact
     from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
     from counterpoint.mechanisms.mechanism import State as State
-    from counterpoint.mechanisms.monotone_histogram import (
-        MonotoneHistogram as MonotoneHistogram,
-    )
-    from counterpoint.mechanisms.monotone_histogram import (
-        MonotoneQuery as MonotoneQuery,
-    )
-    from counterpoint.mechanisms.monotone_histogram import (
-        max_of as max_of,
-    )
+    from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram as MonotoneHistogram
+    from counterpoint.mechanisms.monotone_queries import MonotoneQuery as MonotoneQuery
+    from counterpoint.mechanisms.monotone_queries import max_of as max_of
+    from counterpoint.mechanisms.monotone_queries import monotone_query as monotone_query
     from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
     from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (

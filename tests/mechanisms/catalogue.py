@@ -8,12 +8,13 @@ from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.guess_and_check import Guess, GuessAndCheck
+from counterpoint.mechanisms.interval_totals import IntervalTotals
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.monotone_histogram import IntervalCounter, MonotoneHistogram, max_of
+from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram, max_of
 from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
-from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.losses import PureDP, RenyiDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
 
@@ -52,7 +53,12 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (Counter("1e-30"), [Update(1), Ask(), Update(0), Ask()]),
     (GuessAndCheck("0.5", 10, wrong=2), [Ask(0, 1), Ask(Guess(5, margin="1/3"), 2**80), Ask(-3, -(2**80))]),
     (MonotoneHistogram(60, max_of, 2, scale="1/100"), [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()]),
-    (IntervalCounter("0.5"), [Update(2**80), Ask(), Update(-3), Ask(), Ask()]),
+    (
+        MonotoneHistogram(60, max_of, 2, delta="1e-6", scale="1/100"),
+        [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()],
+    ),
+    (IntervalTotals(PureDP("0.5"), 2, 2), [Update((2**80, 1)), Ask(), Update((-3, 0)), Ask(), Ask()]),
+    (IntervalTotals(RenyiDP(5, "0.5"), 1), [Update((2**80,)), Ask(), Update((-3,)), Ask(), Ask()]),
     (Dice(6), [Ask(), Ask()]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),

@@ -30,7 +30,7 @@ from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import Halted, InvalidRequest, SecretLeak
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Message, To
-from counterpoint.privacy.relations import every_step
+from counterpoint.privacy.relations import Relation, every_step
 from counterpoint.randomness.coins import Coins
 
 __all__ = [
@@ -89,6 +89,10 @@ class Mechanism(Tagged):
     @abstractmethod
     def accepts(self, message: object) -> bool:
         """Whether this is a well-formed message for this mechanism: by public facts only, for any object at all."""
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> "Mechanism":
+        """The same mechanism with what it left open taken from the source's public relation and dimensions."""
+        return self
 
     @abstractmethod
     def start(self, coins: Coins) -> State:
