@@ -45,9 +45,11 @@ _ROOMS = {
     "mechanisms.dice": ("Dice",),
     "mechanisms.guess_and_check": ("Guess", "GuessAndCheck"),
     "mechanisms.interaction": ("Analyst", "View", "interact"),
+    "mechanisms.linear_queries": ("LinearGuess", "LinearGuessAndCheck"),
     "mechanisms.mechanism": ("Mechanism", "State"),
     "mechanisms.monotone_histogram": ("MonotoneHistogram",),
     "mechanisms.monotone_queries": ("MonotoneQuery", "max_of", "monotone_query"),
+    "mechanisms.multiplicative_weights": ("MultiplicativeWeights", "multiplicative_weights"),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
@@ -171,12 +173,16 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.interaction import Analyst as Analyst
     from counterpoint.mechanisms.interaction import View as View
     from counterpoint.mechanisms.interaction import interact as interact
+    from counterpoint.mechanisms.linear_queries import LinearGuess as LinearGuess
+    from counterpoint.mechanisms.linear_queries import LinearGuessAndCheck as LinearGuessAndCheck
     from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
     from counterpoint.mechanisms.mechanism import State as State
     from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram as MonotoneHistogram
     from counterpoint.mechanisms.monotone_queries import MonotoneQuery as MonotoneQuery
     from counterpoint.mechanisms.monotone_queries import max_of as max_of
     from counterpoint.mechanisms.monotone_queries import monotone_query as monotone_query
+    from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
+    from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights as multiplicative_weights
     from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
     from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (
