@@ -381,6 +381,7 @@ def test_parameters_are_checked(wrong):
 # ------------------------------------------------------------------------------------------------ accuracy
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("scale", [1, Fraction(1, 4)])
 def test_answers_at_all_times_are_as_accurate_as_stated(scale):
     sure, runs, length = Fraction(9, 10), 40, 250
