@@ -43,6 +43,7 @@ docs: $(BENCH)/.ready ## regenerate the computed pages and figures
 	$(BENCH)/bin/python docs/make_selection.py
 	$(BENCH)/bin/python -m docs.make_local
 	$(BENCH)/bin/python docs/make_counters.py
+	$(BENCH)/bin/python docs/make_histogram.py
 
 format: $(VENV)/.ready
 	$(VENV)/bin/ruff format .

@@ -49,11 +49,16 @@ _ROOMS = {
     "mechanisms.composite": ("Composite", "Context", "Own", "Part"),
     "mechanisms.concurrent": ("Concurrent", "Launch", "Refused"),
     "mechanisms.counters": ("Counter", "PastHorizon"),
+    "mechanisms.dice": ("Dice",),
     "mechanisms.guess_and_check": ("Guess", "GuessAndCheck"),
     "mechanisms.interaction": ("Analyst", "View", "interact"),
+    "mechanisms.linear_queries": ("LinearGuess", "LinearGuessAndCheck"),
     "mechanisms.mechanism": ("Mechanism", "State"),
     "mechanisms.monotone_histogram": ("MonotoneHistogram", "MonotoneQuery", "max_of"),
     "mechanisms.noisy_max": ("Chosen", "NoisyMax"),
+    "mechanisms.monotone_histogram": ("MonotoneHistogram",),
+    "mechanisms.monotone_queries": ("MonotoneQuery", "max_of", "monotone_query"),
+    "mechanisms.multiplicative_weights": ("MultiplicativeWeights", "multiplicative_weights"),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
@@ -89,7 +94,7 @@ _ROOMS = {
     "sources.source": ("Source",),
     "sources.stream": ("Stream", "total"),
     "sources.table": ("Table",),
-    "verify.two_worlds": ("two_worlds",),
+    "verify.two_worlds": ("two_adaptive_worlds", "two_worlds"),
 }
 _HOMES = {name: f"counterpoint.{room}" for room, names in _ROOMS.items() for name in names}
 
@@ -188,11 +193,14 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.concurrent import Refused as Refused
     from counterpoint.mechanisms.counters import Counter as Counter
     from counterpoint.mechanisms.counters import PastHorizon as PastHorizon
+    from counterpoint.mechanisms.dice import Dice as Dice
     from counterpoint.mechanisms.guess_and_check import Guess as Guess
     from counterpoint.mechanisms.guess_and_check import GuessAndCheck as GuessAndCheck
     from counterpoint.mechanisms.interaction import Analyst as Analyst
     from counterpoint.mechanisms.interaction import View as View
     from counterpoint.mechanisms.interaction import interact as interact
+    from counterpoint.mechanisms.linear_queries import LinearGuess as LinearGuess
+    from counterpoint.mechanisms.linear_queries import LinearGuessAndCheck as LinearGuessAndCheck
     from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
     from counterpoint.mechanisms.mechanism import State as State
     from counterpoint.mechanisms.monotone_histogram import (
@@ -206,6 +214,12 @@ if TYPE_CHECKING:
     )
     from counterpoint.mechanisms.noisy_max import Chosen as Chosen
     from counterpoint.mechanisms.noisy_max import NoisyMax as NoisyMax
+    from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram as MonotoneHistogram
+    from counterpoint.mechanisms.monotone_queries import MonotoneQuery as MonotoneQuery
+    from counterpoint.mechanisms.monotone_queries import max_of as max_of
+    from counterpoint.mechanisms.monotone_queries import monotone_query as monotone_query
+    from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
+    from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights as multiplicative_weights
     from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
     from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (
@@ -309,4 +323,5 @@ if TYPE_CHECKING:
     from counterpoint.sources.stream import Stream as Stream
     from counterpoint.sources.stream import total as total
     from counterpoint.sources.table import Table as Table
+    from counterpoint.verify.two_worlds import two_adaptive_worlds as two_adaptive_worlds
     from counterpoint.verify.two_worlds import two_worlds as two_worlds

@@ -9,8 +9,11 @@ from counterpoint.local.properties import AtMost, Data, Guarded
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.guess_and_check import Guess, GuessAndCheck
+from counterpoint.mechanisms.interval_totals import IntervalTotals
+from counterpoint.mechanisms.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.monotone_histogram import IntervalCounter, MonotoneHistogram, max_of
 from counterpoint.mechanisms.noisy_max import NoisyMax
@@ -19,6 +22,12 @@ from counterpoint.mechanisms.randomized_response import InteractiveRandomizedRes
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.mechanisms.vector_counters import VectorCounter
 from counterpoint.privacy.losses import PureDP
+from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram, max_of
+from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
+from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
+from counterpoint.privacy.losses import PureDP, RenyiDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
 
@@ -68,7 +77,25 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (VectorCounter(3, rho="0.5", squared=2), [Ask(), Update((1, 0, 0)), Ask(), Update((-(2**80), 0, 1)), Ask()]),
     (GuessAndCheck("0.5", 10, wrong=2), [Ask(0, 1), Ask(Guess(5, margin="1/3"), 2**80), Ask(-3, -(2**80))]),
     (MonotoneHistogram(60, max_of, 2, scale="1/100"), [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()]),
-    (IntervalCounter("0.5"), [Update(2**80), Ask(), Update(-3), Ask(), Ask()]),
+    (
+        MonotoneHistogram(60, max_of, 2, delta="1e-6", scale="1/100"),
+        [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()],
+    ),
+    (IntervalTotals(PureDP("0.5"), 2, 2), [Update((2**80, 1)), Ask(), Update((-3, 0)), Ask(), Ask()]),
+    (IntervalTotals(RenyiDP(5, "0.5"), 1), [Update((2**80,)), Ask(), Update((-3,)), Ask(), Ask()]),
+    (Dice(6), [Ask(), Ask()]),
+    (
+        LinearGuessAndCheck(GuessAndCheck(1, 5, wrong=4, sensitivity=2), 2, steps=2),
+        [
+            Ask(LinearGuess((0, 2), 9), (2**80, 4)),
+            Ask(LinearGuess((1, 2), -9), 7, sensitivity=2),
+            Ask(LinearGuess((2, 2), 9), (1, 2)),
+        ],
+    ),
+    (
+        multiplicative_weights(40, 3, rows=100, margin="0.1", updates=2),
+        [Ask((1, 0, 0), (90, 5, 5)), Ask((0, 1, 1), 10), Ask((0, 1, 0), (90, 10, 0)), Ask((1, 0, 1), 95)],
+    ),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
     (Membership("0.5", bits=3), [Ask(Data(), 5), Ask(Among(2, (0, 3))), Ask(Data(), -(2**80)), Ask(Among(3, ()))]),

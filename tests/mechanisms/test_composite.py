@@ -18,6 +18,7 @@ from counterpoint.errors import (
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.composite import Composite, Own, Part
 from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.mechanisms.postprocessing import Failed
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
@@ -26,7 +27,7 @@ from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps, every_step
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.two_worlds import two_worlds
+from counterpoint.verify.two_worlds import two_adaptive_worlds, two_worlds
 
 
 class Memory(Own, Value, frozen=True):
@@ -143,6 +144,28 @@ def test_what_no_theorem_covers_is_not_claimed(parts):
         _ = structured(*parts).loss
 
 
+@pytest.mark.parametrize(
+    ("part", "total"),
+    [
+        (Part("a", PureDP("0.1"), EACH, slots=3), PureDP("0.3")),
+        (Part("a", ApproxDP("0.1", "1e-9"), EACH, slots=3), ApproxDP("0.3", "3e-9")),
+        (Part("a", zCDP("0.1"), EACH, slots=3), zCDP("0.3")),
+    ],
+)
+def test_slots_are_all_paid_for_in_every_measure_that_adds(part, total):
+    claim = structured(part)
+    assert claim.loss == total and claim.certificate.rests_on("S4 Thm 4.12")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"slots": 0}, {"slots": True}, {"slots": 2, "sparse": 1}, {"sparse": 0}, {"name": 3}, {"loss": 1}],
+)
+def test_a_part_is_declared_in_full_or_not_at_all(wrong):
+    with pytest.raises(InvalidParameter):
+        Part(**{"name": "a", "loss": PureDP(1), "relation": EACH, **wrong})
+
+
 def test_two_parts_of_one_name_are_refused():
     with pytest.raises(InvalidParameter, match="same name"):
         structured(ONCE, ONCE)
@@ -173,6 +196,73 @@ def test_a_part_for_one_launch_has_one_place():
     REACTIONS["elsewhere"] = lambda context, own, _: (own, context.launch("once", Laplace(1), at=1))
     with pytest.raises(BudgetExceeded):
         run("elsewhere", Ask())
+
+
+class Slotted(Composite, Value, frozen=True):
+    """A part with two slots, which are taken where the message says."""
+
+    relation = EACH
+    structure = (Part("both", PureDP(1), EACH, slots=2),)
+
+    def accepts(self, message):
+        return isinstance(message, Ask)
+
+    def begin(self, context):
+        return Memory()
+
+    def react(self, context, own, message):
+        context.launch("both", Laplace(1, asks=2), at=message.public)
+        return own, context.ask("both", message.private, at=message.public) is not None
+
+
+def test_a_slot_is_taken_once_and_there_are_no_more_of_them_than_declared():
+    coins = SeededCoins(1)
+    state = Slotted().start(coins)
+    for at in (1, 0):
+        state, _ = Slotted().step(state, Ask(at, 5), coins)
+    for at in (0, 1, 2, -1):
+        with pytest.raises(BudgetExceeded, match="no free slot"):
+            Slotted().step(state, Ask(at, 5), coins)
+    assert Slotted().claim.loss == PureDP(2)
+
+
+@pytest.mark.parametrize("launch", [("often", "Laplace(1)", 0), ("often", Laplace("0.5"), True)])
+def test_only_mechanisms_are_launched_in_numbered_places(launch):
+    REACTIONS["strange launch"] = lambda context, own, _: (own, context.launch(*launch))
+    with pytest.raises(InvalidParameter):
+        run("strange launch", Ask())
+
+
+class Gambler(Composite, Value, frozen=True):
+    """Asks one of two mechanisms, which the dice choose."""
+
+    relation = EACH
+    structure = Part("dice", PureDP(0), EACH), Part("values", PureDP(1), EACH, slots=2)
+
+    def accepts(self, message):
+        return isinstance(message, Ask)
+
+    def begin(self, context):
+        context.launch("dice", Dice(2))
+        for at in (0, 1):
+            context.launch("values", Laplace(1, asks=40), at=at)
+        return Memory()
+
+    def react(self, context, own, message):
+        at = context.ask("dice")
+        return own, (at, context.ask("values", message.private, at=at))
+
+
+def test_randomness_of_its_own_is_a_sub_mechanism_that_costs_nothing_and_falls_alike_in_two_worlds():
+    assert Gambler().claim.loss == PureDP(2)
+    coins = SeededCoins(1)
+    state, chosen = Gambler().start(coins), set()
+    for _ in range(40):
+        state, (at, _) = Gambler().step(state, Ask(private=3), coins)
+        chosen.add(at)
+    assert chosen == {0, 1}
+    found = two_worlds(Gambler(), [Ask(private=1)] * 40, [Ask(private=2)] * 40)
+    assert found.reached == {"dice": 0, "values": 2}
 
 
 @reaction("relaunching")
@@ -223,6 +313,15 @@ LEAKS = {
     "indexes by it": lambda c, own, m: (own, (1, 2, 3)[m.private]),
     "counts to it": lambda c, own, m: (own, sum(1 for _ in range(m.private))),
     "hashes it": lambda c, own, m: (own, hash(m.private)),
+    "looks it up": lambda c, own, m: (own, {1: 2}.get(m.private)),
+    "takes its length": lambda c, own, m: (own, len(m.private)),
+    "goes through it": lambda c, own, m: (own, [0 for _ in m.private]),
+    "looks into it": lambda c, own, m: (own, m.private[0]),
+    "takes the larger": lambda c, own, m: (own, max(m.private, 3)),
+    "compares by equality": lambda c, own, m: (own, m.private == 2),
+    "prints it": lambda c, own, m: (own, str(m.private)),
+    "divides it": lambda c, own, m: (own, m.private // 2),
+    "remembers by it": lambda c, own, m: (own, {m.private}),
     "asks in public": lambda c, own, m: (own, c.ask("once", 1, m.private)),
     "asks at its threshold": lambda c, own, m: (own, c.ask("once", 1, Threshold(m.private))),
     "asks with its sensitivity": lambda c, own, m: (own, c.ask("once", 1, sensitivity=m.private)),
@@ -241,6 +340,21 @@ def test_whatever_would_show_or_decide_by_raw_data_is_a_leak_at_that_line(name):
     REACTIONS[name] = LEAKS[name]
     with pytest.raises(SecretLeak):
         run(name, Ask(private=2))
+
+
+def test_the_line_that_did_it_is_the_last_of_the_program_in_the_traceback():
+    def leaky(context, own, message):
+        doubled = message.private * 2
+        noisy = context.ask("often", doubled)
+        if doubled > 7:
+            noisy += 1
+        return own, noisy
+
+    REACTIONS["leaky"] = leaky
+    with pytest.raises(SecretLeak, match="compared") as caught:
+        run("leaky", Ask(private=2))
+    lines = [str(entry.statement) for entry in caught.traceback if str(entry.path) == __file__]
+    assert "if doubled > 7:" in lines[-1]
 
 
 @reaction("remembering")
@@ -375,6 +489,8 @@ PEEKERS = {
     "decides whether to ask": lambda c, own, m: (own, reveal(m.private) > 1 and c.ask("often", 1) > 99),
     "launches by raw data": lambda c, own, m: (own, c.launch("often", AboveThreshold("0.5", reveal(m.private)))),
     "asks in public": lambda c, own, m: (own, c.ask("once", 1, reveal(m.private))),
+    "makes a width of it": lambda c, own, m: (own, m.private.map(lambda raw: (0,) * raw).width),
+    "asks a width of it": lambda c, own, m: (own, c.ask("often", m.private.map(lambda raw: (0,) * raw))),
     "remembers raw data": lambda c, own, m: (Memory(public=reveal(m.private)), None),
     "lets it escape": lambda c, own, m: (m.private.map(lambda raw: NOTES.append(raw) or raw), (own, NOTES[-1]))[1],
     "breaks on raw data": lambda c, own, m: (m.private.map(lambda raw: 1 // (raw - 2)), (own, None))[1],
@@ -413,3 +529,14 @@ def test_two_worlds_want_neighbours_of_equal_length():
         two_worlds(Program("honest"), [Ask(private=0)], [Ask(private=2)])
     with pytest.raises(InvalidParameter):
         two_worlds(Program("honest"), [Ask(private=0)], [])
+
+
+def test_two_worlds_follow_an_adversary_whose_messages_depend_on_the_answers():
+    def adversary(answers):
+        value = 20 if answers and answers[-1] is None else 0
+        return Ask(private=value), Ask(private=value + 1)
+
+    found = two_adaptive_worlds(Program("honest"), adversary, rounds=6, seed=3)
+    assert found.steps == 6 and found.reached["once"] == 1
+    with pytest.raises(RelationMismatch):
+        two_adaptive_worlds(Program("honest"), lambda answers: (Ask(private=0), Ask(private=len(answers))), rounds=3)

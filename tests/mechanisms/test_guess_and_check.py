@@ -23,7 +23,7 @@ from counterpoint.privacy.relations import every_step
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.session.session import Session
-from counterpoint.verify.two_worlds import two_worlds
+from counterpoint.verify.two_worlds import two_adaptive_worlds, two_worlds
 
 
 @given(st.fractions("1/1000", 10), st.integers(1, 50))
@@ -130,6 +130,17 @@ def test_neighbouring_values_give_neighbouring_sub_inputs(moves, seed):
     left = [Ask(guess, value) for guess, value, _ in moves]
     right = [Ask(guess, value + move) for guess, value, move in moves]
     two_worlds(GuessAndCheck(2, margin=10, wrong=2), left, right, seed)
+
+
+def test_neighbouring_values_give_neighbouring_sub_inputs_to_an_adaptive_adversary():
+    def adversary(answers):
+        told = [value for _, value in answers if value is not None]
+        guess = told[-1] if told else 0  # the next guess is the last value told
+        value = 40 + 3 * len(answers)
+        return Ask(guess, value), Ask(guess, value + (-1) ** len(answers))
+
+    found = two_adaptive_worlds(GuessAndCheck(2, margin=10, wrong=4), adversary, rounds=12)
+    assert found.steps > 4 and found.reached == {"check": 1, "answer": 1}
 
 
 class Doubling(GuessAndCheck, frozen=True):
@@ -244,6 +255,7 @@ def test_twice_the_value_breaks_the_claim():
 # ------------------------------------------------------------------------------------------------ accuracy
 
 
+@pytest.mark.statistical
 def test_verdicts_and_values_are_as_accurate_as_stated():
     mechanism, asks, runs, sure = GuessAndCheck(1, margin=30, wrong=3), 12, 250, Fraction(9, 10)
     verdict, answer = mechanism.error(sure, asks)

@@ -4,7 +4,8 @@ A composite is a program. It launches sub-mechanisms in declared parts, sends th
 parameters and reads their answers. Raw inputs reach it as `Secret`s, so that running it checks what S4 Def 6.5 asks:
 whom it talks to (destination) and what it answers (response) cannot depend on them. What is left is that neighbouring
 inputs give neighbouring sub-inputs, part by part, as declared (f -> f'): `verify.two_worlds` checks that on examples.
-Its loss is composed from its parts. It tosses no coins of its own: randomness is a sub-mechanism of loss 0.
+Its loss is composed from its parts (`structure.py`). It tosses no coins of its own: randomness is a sub-mechanism of
+loss 0 (`Dice`). Its state, own memory and sub-states alike, is plain data; what it has replaced is not in it.
 
 >>> from counterpoint import Ask, Laplace, PureDP, SeededCoins
 >>> from counterpoint.privacy.relations import every_step
@@ -27,98 +28,30 @@ PureDP(1.5)
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import force_setattr
 
-from counterpoint.composition.compose import basic, optimal
-from counterpoint.composition.conversions import epsilon_and_delta
-from counterpoint.composition.parallel import Parallel
-from counterpoint.encoding import Plain, Tagged, Value, decode, encode
-from counterpoint.errors import (
-    BudgetExceeded,
-    InvalidParameter,
-    InvalidRequest,
-    NotCovered,
-    RelationMismatch,
-    SecretLeak,
-)
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready
+from counterpoint.encoding import Tagged, Value, decode, encode
+from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.mechanisms.context import Context, Placed, Sent
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.postprocessing import Failed
-from counterpoint.numbers.exact import whole
+from counterpoint.mechanisms.structure import Part, by_name, composed
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import GaussianDP, PureDP, TradeOff
-from counterpoint.privacy.messages import Ask, Message, Update
-from counterpoint.privacy.relations import Relation, k_sparse
-from counterpoint.privacy.secret import Raw, Secret
+from counterpoint.privacy.messages import Message, Update
+from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.coins import Coins
 
-
-class Part(Tagged, Value, frozen=True):
-    """A declared part: what is launched in it stays within `loss` for sub-inputs that are neighbours in `relation`.
-
-    Without `sparse` one mechanism is launched in it, once. With `sparse=k` any number are, of which neighbouring inputs
-    reach at most k: that costs k of them (S4 Cor 5.5), for losses that a `Parallel` covers on changing data.
-
-    >>> from counterpoint.privacy.relations import every_step
-    >>> Part("check", PureDP(0.5), every_step(), sparse=2).cost
-    PureDP(1)
-    """
-
-    name: str
-    loss: Loss
-    relation: Relation
-    sparse: int | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(self, name: str, loss: Loss, relation: Relation, sparse: int | None = None) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Check what is declared."""
-        if not all(map(isinstance, (self.name, self.loss, self.relation), (str, Loss, Relation))):
-            raise InvalidParameter("a part has a name, the loss that it stays within and the relation of its inputs")
-        if self.sparse is not None:
-            force_setattr(self, "sparse", whole(self.sparse, 1, "sparse"))
-
-    @property
-    def cost(self) -> Loss:
-        """What the whole part costs; `NotCovered` where no theorem says so."""
-        if self.sparse is None:
-            return self.loss
-        return Parallel(self.sparse, each=self.loss).bound(k_sparse(self.sparse, self.relation))
-
-    @property
-    def certificate(self) -> Certificate:
-        """Why it costs that, given what is checked at each launch."""
-        where = f"{self.loss!r} for neighbours in {self.relation!r}"
-        each = "its claim implies the part's loss on a family that contains the part's (S4 Obs 8.9), checked at launch"
-        if self.sparse is None:
-            return Certificate(f"part {self.name!r}, launched once, is {where}", each)
-        rule = Parallel(self.sparse, each=self.loss)
-        launched = Certificate(f"whatever is launched in part {self.name!r} is {where}", each)
-        statement = f"part {self.name!r} is {self.cost!r}: at most {self.sparse} of its launches are reached"
-        return Certificate(statement, rule.theorem, (launched,))
+__all__ = ["Composite", "CompositeState", "Context", "Own", "Part", "Placed", "Ran", "Sent"]
 
 
 class Own(Tagged):
     """What a composite remembers beside its sub-mechanisms: a frozen struct of plain data, secrets as `Secret`."""
 
     __slots__ = ()
-
-
-class Placed(State, Value, frozen=True):
-    """A sub-mechanism in its place in a part, and its state; None once it has halted."""
-
-    part: str
-    at: int
-    mechanism: Mechanism
-    state: State | None
 
 
 class CompositeState(State, Value, frozen=True):
@@ -129,112 +62,12 @@ class CompositeState(State, Value, frozen=True):
     failed: str | None = None
 
 
-class Sent(NamedTuple):
-    """One thing that a composite did to a place in a part: launch a mechanism, or send a message."""
-
-    part: str
-    at: int
-    what: Mechanism | Message
-
-
 class Ran(NamedTuple):
     """One step of a composite: the state after it, the answer, and all that was sent on the way."""
 
     state: CompositeState | None
     answer: Answer
     sent: tuple[Sent, ...]
-
-
-Place: TypeAlias = tuple[str, int]
-
-
-class Context:
-    """What a composite's program may do in one step: launch sub-mechanisms and send them messages.
-
-    A part with `sparse` may hold several sub-mechanisms, told apart by `at`; a launch where one is replaces it, and the
-    old one is forgotten. Names, places, public parts and sensitivities must be public: a `Secret` there is a leak.
-    """
-
-    __slots__ = ("_children", "_coins", "_parts", "_sent", "answered")
-
-    def __init__(self, structure: Iterable[Part], children: tuple[Placed, ...], coins: Coins) -> None:
-        self._parts = _by_name(structure)
-        self._children: dict[Place, Placed] = {(child.part, child.at): child for child in children}
-        self._coins = coins
-        self._sent: list[Sent] = []
-        self.answered = False
-
-    @property
-    def children(self) -> tuple[Placed, ...]:
-        """The sub-mechanisms as they are now."""
-        return tuple(self._children.values())
-
-    @property
-    def sent(self) -> tuple[Sent, ...]:
-        """What has been done so far, in order."""
-        return tuple(self._sent)
-
-    def launch(self, name: str, mechanism: Mechanism, at: int = 0) -> None:
-        """Launch a mechanism in a part whose loss and relation its claim covers."""
-        encode((name, mechanism, at))  # raises SecretLeak where a parameter is secret
-        part = self._parts.get(name)
-        if part is None:
-            raise InvalidParameter(f"no part {name!r} is declared; there are {', '.join(map(repr, self._parts))}")
-        claim = mechanism.claim
-        if not claim.loss.implies(part.loss):
-            raise BudgetExceeded(
-                f"{type(mechanism).__name__} is {claim.loss!r}, which does not fit into part {name!r} of {part.loss!r}",
-                requested=claim.loss,
-                remaining=part.loss,
-                would_fit=part.loss,
-            )
-        if not part.relation.within(claim.relation):
-            raise RelationMismatch(
-                f"{type(mechanism).__name__} is private for neighbours in {claim.relation!r}, but in part {name!r} "
-                f"they are those in {part.relation!r}"
-            )
-        if part.sparse is None and (at != 0 or (name, 0) in self._children):
-            raise BudgetExceeded(f"part {name!r} holds one launch; declare it with sparse=k for more")
-        self._sent.append(Sent(name, at, mechanism))
-        self._children[name, at] = Placed(name, at, mechanism, self._coins.call(mechanism.start))
-
-    def ask(
-        self,
-        name: str,
-        private: Secret | Raw | None = None,
-        public: Plain = None,
-        sensitivity: int = 1,
-        *,
-        squared: int | None = None,
-        at: int = 0,
-    ) -> Answer:
-        """Ask a sub-mechanism; its answer is public. `InvalidRequest` if it is not accepted, `Halted` if it has."""
-        encode((public, sensitivity, squared))
-        return self._send(name, at, Ask(public, private, sensitivity, squared))
-
-    def update(self, name: str, private: Secret | Raw, at: int = 0) -> None:
-        """Send an update to a sub-mechanism."""
-        self._send(name, at, Update(private))
-
-    def halted(self, name: str, at: int = 0) -> bool:
-        """Whether the sub-mechanism there has given its last answer."""
-        return self._child(name, at).state is None
-
-    def _child(self, name: str, at: int) -> Placed:
-        encode((name, at))
-        child = self._children.get((name, at))
-        if child is None:
-            raise InvalidRequest(f"nothing has been launched in part {name!r} at {at}")
-        return child
-
-    def _send(self, name: str, at: int, message: Message) -> Answer:
-        child = self._child(name, at)
-        before, accepted = ready(child.mechanism, child.state, message)
-        self._sent.append(Sent(name, at, accepted))
-        self.answered = self.answered or isinstance(accepted, Ask)
-        after, answer = self._coins.call(child.mechanism.step, before, accepted)
-        self._children[name, at] = Placed(name, at, child.mechanism, after)
-        return answer
 
 
 class Composite(Mechanism):
@@ -269,7 +102,7 @@ class Composite(Mechanism):
     @property
     def claim(self) -> Claim:
         """What the parts cost together, for neighbours in the composite's relation."""
-        parts = tuple(_by_name(self.structure).values())
+        parts = tuple(by_name(self.structure).values())
         loss = composed([part.cost for part in parts])
         together = Certificate(
             f"the parts together are {loss!r}, in any interleaving",
@@ -325,31 +158,6 @@ class Composite(Mechanism):
             raise InvalidParameter("an update has no answer and cannot halt")
         state = None if after is None else CompositeState(_remembered(after), context.children)
         return Ran(state, answer, context.sent)
-
-
-def composed(losses: list[Loss]) -> Loss:
-    """What losses fixed in advance cost together, in their own measure: sums.
-
-    >>> from counterpoint import ApproxDP, zCDP
-    >>> composed([PureDP(0.1), PureDP(0.2)]), composed([PureDP(1), ApproxDP(1, 1e-6)]), composed([zCDP(1), zCDP(2)])
-    (PureDP(0.3), ApproxDP(2, 1e-6), zCDP(3))
-    """
-    pure = [loss.epsilon for loss in losses if isinstance(loss, PureDP)]
-    if len(pure) == len(losses):
-        return PureDP(sum(pure, Fraction(0)))
-    if any(isinstance(loss, GaussianDP | TradeOff) for loss in losses):
-        raise NotCovered("f-DP losses compose if communication is finite (S4 Cor 14.7), which a part does not declare")
-    if all(epsilon_and_delta(loss)[0] is not None for loss in losses):
-        return basic(losses).loss
-    return optimal(losses).loss
-
-
-def _by_name(structure: Iterable[Part]) -> dict[str, Part]:
-    parts = list(structure)
-    names = {part.name: part for part in parts}
-    if len(names) != len(parts):
-        raise InvalidParameter("two parts have the same name, so that one of them would not be charged")
-    return names
 
 
 def _remembered(own: Own) -> Own:

@@ -1,8 +1,8 @@
 """A monotone function of a histogram that grows for ever, such as its largest bar (S4 Algorithm 4, adaptive inputs).
 
 The histogram itself is counted only now and then: a sparse vector watches the function of (last noisy histogram +
-exact sums since), and when that has grown by about gamma, all counters are updated and read, and a new sparse vector
-starts from what they say. So the counters' noise depends on how far the function gets, not on how long the stream is.
+exact sums since), and when that has grown by about gamma, the totals are updated and read, and a new sparse vector
+starts from what they say. So the totals' noise depends on how far the function gets, not on how long the stream is.
 
 >>> from counterpoint import Ask, SeededCoins, Update
 >>> busiest, coins = MonotoneHistogram(epsilon=2, query=max_of, dimensions=3), SeededCoins(5)
@@ -20,121 +20,29 @@ the output is the function of it, and the interval's number goes up before gamma
 Thresh = base + gamma(t, j): then a hit that is confirmed makes Thresh the new base, and nothing else moves the base.
 """
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING
 
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from counterpoint.encoding import Tagged, Value
+from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.composite import Composite, Context, Own, Part
-from counterpoint.mechanisms.counters import Counter
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.mechanisms.interval_totals import IntervalTotals, renyi_within
+from counterpoint.mechanisms.mechanism import Answer
+from counterpoint.mechanisms.monotone_queries import MonotoneQuery, max_of
 from counterpoint.mechanisms.sparse_vector import AboveThreshold
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, positive, probability, whole
-from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import Relation, Steps, every_step
-from counterpoint.privacy.secret import Secret, reveal
-from counterpoint.randomness.coins import Coins
+from counterpoint.privacy.secret import Secret
 
-_QUERIES: dict[str, Callable[[list[int], int], int]] = {
-    "max": lambda rising, _: rising[-1],
-    "min": lambda rising, _: rising[0],
-    "median": lambda rising, _: rising[(len(rising) - 1) // 2],
-    "largest": lambda rising, rank: rising[-min(rank, len(rising))],
-}
-
-
-class MonotoneQuery(Tagged, Value, frozen=True):
-    """A public function of a histogram that never falls when a bar grows, and moves by at most 1 when all bars do.
-
-    These are "max", "min", "median" (the lower one), and "largest", the bar of a rank: order statistics, all of which
-    qualify; a sum or a mean of the bars does not, or not with this noise.
-
-    >>> MonotoneQuery("largest", rank=2)((3, 9, -4)), max_of((3, 9, -4))
-    (3, 9)
-    """
-
-    name: str
-    rank: int = 1
-
-    def __post_init__(self) -> None:
-        """Only what is known to be monotone and 1-sensitive."""
-        if self.name not in _QUERIES:
-            raise InvalidParameter(f"a monotone query is one of {', '.join(_QUERIES)}, not {self.name!r}")
-        force_setattr(self, "rank", whole(self.rank, 1, "the rank"))
-
-    def __call__(self, histogram: tuple[int, ...]) -> int:
-        """Its value: total on all vectors of integers, also negative ones."""
-        return _QUERIES[self.name](sorted(histogram), self.rank)
-
-
-max_of = MonotoneQuery("max")
-"""The largest bar."""
-
-
-class IntervalCount(State, Value, frozen=True):
-    """The exact total, and the state of a counter that supplies the noise."""
-
-    total: Secret
-    noise: State
-
-
-class IntervalCounter(Mechanism, Value, frozen=True):
-    """The noisy running total of items of any size, of which one may move by at most 1; PureDP(epsilon).
-
-    A `Counter` brings its items into a range, and the sums of intervals have none: only their change is bounded. But
-    its answers are the exact count plus noises that depend on the times of items and asks alone. So a counter of items
-    that are all 0 says just those noises, which are added to the exact total here. Its proof (see there) shifts the
-    noises by the change d <= 1 of one item and holds as it stands, since it never uses how large the items are.
-    """
-
-    epsilon: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read epsilon exactly."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
-
-    @property
-    def _noise(self) -> Counter:
-        return Counter(self.epsilon)
-
-    @property
-    def claim(self) -> Claim:
-        """PureDP(epsilon) if at most one update differs, by at most 1."""
-        by = "the noises of a counter, shifted by the change of one item of any size"
-        return claim(PureDP(self.epsilon), Steps(updates=1, bound=1), by, self._noise.claim.certificate)
-
-    def accepts(self, message: object) -> bool:
-        """What a counter accepts."""
-        return self._noise.accepts(message)
-
-    def start(self, coins: Coins) -> State:
-        """Nothing has been counted."""
-        return IntervalCount(Secret(0), self._noise.start(coins))
-
-    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """Take an item, or tell the noisy total."""
-        assert isinstance(state, IntervalCount)
-        total, silent = state.total, message
-        if isinstance(message, Update):
-            total, silent = total + message.private, Update(0)
-        after, noise = self._noise.step(state.noise, silent, coins)
-        assert after is not None  # a counter without a horizon does not halt
-        exact_total = reveal(total)
-        assert isinstance(exact_total, int)
-        return IntervalCount(total, after), None if noise is None else exact_total + noise
+__all__ = ["Interval", "MonotoneHistogram", "MonotoneQuery", "max_of"]
 
 
 class Interval(Own, Value, frozen=True):
@@ -148,27 +56,32 @@ class Interval(Own, Value, frozen=True):
 
 
 class MonotoneHistogram(Composite, Value, frozen=True):
-    """An order statistic of d running counts, at every time; PureDP(epsilon), derived from three parts.
+    """A monotone function of d running counts, at every time; PureDP(epsilon), or ApproxDP(epsilon, delta).
 
     An update brings a vector of 0 and 1 (others are brought there), of which a neighbour changes one in at most
-    `diameter` coordinates: all of them unless declared otherwise, 2 for a stream of one-hot vectors. Each part has a
-    third of epsilon: the sparse vectors, and the Laplace checks, of which the changed step reaches one (k = 1, S4 Cor
-    5.5; the function moves by at most 1 from there to the end of the interval, and then the sums start again); and the
-    d counters, of which it reaches `diameter` many in one item, by 1.
+    `diameter` coordinates: all of them unless declared otherwise, 2 for a stream of one-hot vectors. Each of three
+    parts has a third of epsilon: the sparse vectors, and the Laplace checks, of which the changed step reaches one
+    (k = 1, S4 Cor 5.5; the function moves by at most 1 from there to the end of the interval, and then the sums start
+    again); and the totals (S4's d-counter), which it reaches in one item. With a delta, which is all theirs (S4 sec.
+    7.2), the totals may have Gaussian noise, by the L2 norm: they get it where that is less.
 
-    Privacy does not depend on gamma and xi, so `scale` may tune them: at 1 they are those of the proof of accuracy,
-    with failure probability `beta`; smaller ones read the counters more often. Where the function stays below the
-    error, an answer of 0 is better than this; and with few coordinates a `Counter` for each may be.
+    `dimensions` and `diameter` may be left to the stream that it is launched on. Privacy does not depend on gamma and
+    xi, so `scale` may tune them: at 1 they are those of the proof of accuracy, with failure probability `beta`; smaller
+    ones read the counters more often. Where the function stays below the error, an answer of 0 is better than this; and
+    with few coordinates a `Counter` for each may be.
 
     >>> histogram = MonotoneHistogram(epsilon=1, query=max_of, dimensions=1000, diameter=2)
     >>> [(part.name, part.loss, part.sparse) for part in histogram.structure]
-    [('above', PureDP(1/3), 1), ('check', PureDP(1/3), 1), ('counters', PureDP(1/6), 2)]
+    [('above', PureDP(1/3), 1), ('check', PureDP(1/3), 1), ('totals', PureDP(1/3), None)]
+    >>> MonotoneHistogram(epsilon=1, query=max_of, dimensions=1000, delta=1e-6).claim.loss
+    ApproxDP(1, 1e-6)
     """
 
     epsilon: Fraction
     query: MonotoneQuery
-    dimensions: int
+    dimensions: int | None = None
     diameter: int | None = None
+    delta: Fraction = Fraction(0)
     beta: Fraction = Fraction(1, 20)
     scale: Fraction = Fraction(1, 4)
 
@@ -178,8 +91,9 @@ class MonotoneHistogram(Composite, Value, frozen=True):
             self,
             epsilon: Number,
             query: MonotoneQuery,
-            dimensions: int,
+            dimensions: int | None = None,
             diameter: int | None = None,
+            delta: Number = 0,
             *,
             beta: Number = Fraction(1, 20),
             scale: Number = Fraction(1, 4),
@@ -190,48 +104,85 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
         if not isinstance(self.query, MonotoneQuery):
             raise InvalidParameter("the query is a MonotoneQuery, such as max_of")
-        width = whole(self.dimensions, 1, "dimensions")
-        reach = width if self.diameter is None else min(width, whole(self.diameter, 1, "the diameter"))
-        force_setattr(self, "dimensions", width)
-        force_setattr(self, "diameter", reach)
+        force_setattr(self, "delta", probability(self.delta, "delta"))
+        if self.delta == 1:
+            raise InvalidParameter("delta must be below 1: at 1 nothing is promised")
         force_setattr(self, "beta", _chance(self.beta, "beta"))
         force_setattr(self, "scale", positive(self.scale, "the scale"))
+        if self.diameter is not None:
+            force_setattr(self, "diameter", whole(self.diameter, 1, "the diameter"))
+        if self.dimensions is not None:
+            width = whole(self.dimensions, 1, "dimensions")
+            force_setattr(self, "dimensions", width)
+            force_setattr(self, "diameter", width if self.diameter is None else min(width, self.diameter))
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> "MonotoneHistogram":
+        """With the dimensions and the diameter of a stream, where they were not given.
+
+        >>> from counterpoint import Stream
+        >>> clicks = Stream(bound=1, dimensions=4, l1=2)
+        >>> fitted = MonotoneHistogram(epsilon=1, query=max_of).fitted(clicks.relation, 4)
+        >>> fitted.dimensions, fitted.diameter
+        (4, 2)
+        """
+        width = dimensions if self.dimensions is None else self.dimensions
+        if width is None:
+            raise InvalidParameter(
+                "a histogram has coordinates: say dimensions=..., or use a stream that declares them"
+            )
+        reach = self.diameter
+        if reach is None and isinstance(relation, Steps):
+            # Coordinates are 0 or 1, so a change of L1 norm r, or squared L2 norm r, is one of r coordinates.
+            reach = min((limit for limit in (relation.bound, relation.squared) if limit is not None), default=None)
+        return replace(self, dimensions=width, diameter=reach)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """The dimensions and the diameter."""
+        if self.dimensions is None or self.diameter is None:
+            raise InvalidParameter(
+                "this histogram does not know its dimensions yet: say dimensions=..., or launch it on a stream that "
+                "declares them"
+            )
+        return self.dimensions, self.diameter
 
     @property
     def _third(self) -> Fraction:
         return self.epsilon / 3
 
     @property
-    def _each(self) -> Fraction:
-        """The epsilon of one counter."""
-        assert self.diameter is not None
-        return self._third / self.diameter
+    def totals(self) -> IntervalTotals:
+        """What is launched in the part of that name: with a delta, the one of two that errs less after 64 hits."""
+        dimensions, reach = self._shape
+        return _totals(self._third, self.delta, dimensions, reach)
 
     @property
     def structure(self) -> tuple[Part, ...]:
-        """Sparse vectors, checks and counters."""
+        """Sparse vectors, checks and totals."""
+        _, reach = self._shape
+        counted = ApproxDP(self._third, self.delta) if self.delta else PureDP(self._third)
         return (
             Part("above", PureDP(self._third), every_step(), sparse=1),
             Part("check", PureDP(self._third), every_step(), sparse=1),
-            Part("counters", PureDP(self._each), Steps(updates=1, bound=1), sparse=self.diameter),
+            Part("totals", counted, Steps(updates=1, bound=reach, squared=reach)),
         )
 
     @property
     def relation(self) -> Relation:
         """One update may differ, by at most the diameter."""
-        return Steps(updates=1, bound=self.diameter)
+        _, reach = self._shape
+        return Steps(updates=1, bound=reach)
 
     def accepts(self, message: object) -> bool:
         """An update with a vector of the declared width, or an ask that carries nothing."""
         if isinstance(message, Update):
-            return message.private.width == self.dimensions
+            return self.dimensions is not None and message.private.width == self.dimensions
         return isinstance(message, Ask) and message.private is None and message.public is None
 
     def begin(self, context: Context) -> Own:
-        """A counter for each coordinate, and the first sparse vector."""
-        for at in range(self.dimensions):
-            context.launch("counters", IntervalCounter(self._each), at)
-        empty = (0,) * self.dimensions
+        """The totals, and the first sparse vector."""
+        context.launch("totals", self.totals)
+        empty = (0,) * self._shape[0]
         return self._watching(context, Interval(0, 0, self.query(empty), empty, Secret(empty)))
 
     def react(self, context: Context, own: Own, message: Message) -> tuple[Own | None, Answer]:
@@ -258,9 +209,8 @@ class MonotoneHistogram(Composite, Value, frozen=True):
 
     def _counted(self, context: Context, since: Secret) -> tuple[int, ...]:
         """The noisy histogram with the sums of the interval that ends; a bar below 0 is read as 0."""
-        for at in range(self.dimensions):
-            context.update("counters", since.map(lambda sums, at=at: sums[at]), at)
-        return tuple(max(0, context.ask("counters", at=at)) for at in range(self.dimensions))
+        context.update("totals", since)
+        return tuple(max(0, bar) for bar in context.ask("totals"))
 
     def gamma(self, t: int, j: int) -> int:
         """How far above its base the threshold is at time t, in interval j: scale * (2A + 2C + 2)."""
@@ -273,10 +223,10 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         return ceil(self.scale * (comparing + checking))
 
     def _noises(self, beta: Fraction, t: int, j: int) -> tuple[int, int, int]:
-        """A(t, j), C(j), M(j): what the noises of comparisons, counters and checks never exceed, but for beta."""
+        """A(t, j), C(j), M(j): what the noises of comparisons, totals and checks never exceed, but for beta."""
         once, each = AboveThreshold(self._third, 0).scales
         comparing = ceil(once * _log(beta, j)) + ceil(each * _log(beta, t))
-        return comparing, _counting(self._each, self.dimensions, beta, _doubled(j)), ceil(_log(beta, j) / self._third)
+        return comparing, _counting(self.totals, beta, _doubled(j)), ceil(_log(beta, j) / self._third)
 
     def error(self, probability: Number, t: int, hits: int) -> int:
         """How far answers are off at most, all until time t at once, with this probability, given the hits so far.
@@ -309,10 +259,18 @@ def _log(beta: Fraction, i: int) -> Fraction:
 
 
 @lru_cache(maxsize=1024)
-def _counting(epsilon: Fraction, dimensions: int, beta: Fraction, most: int) -> int:
-    """What no counter is off by after 1 to `most` updates, each time but for beta / (_ABOVE most^2)."""
-    sure = 1 - beta / (_ABOVE * most * most * dimensions)
-    return max(Counter(epsilon).error(sure, t) for t in range(1, most + 1))
+def _counting(totals: IntervalTotals, beta: Fraction, most: int) -> int:
+    """What no total is off by after 1 to `most` updates, each time but for beta / (_ABOVE most^2)."""
+    return totals.worst_error(1 - beta / (_ABOVE * most * most), most)
+
+
+@lru_cache(maxsize=64)
+def _totals(epsilon: Fraction, delta: Fraction, dimensions: int, reach: int) -> IntervalTotals:
+    pure = IntervalTotals(PureDP(epsilon), dimensions, reach, reach)
+    if not delta:
+        return pure
+    gaussian = IntervalTotals(renyi_within(epsilon, delta), dimensions, reach, reach)
+    return min(pure, gaussian, key=lambda totals: totals.worst_error(Fraction(95, 100), 64))
 
 
 def _doubled(j: int) -> int:

@@ -18,12 +18,14 @@ the directions of ERRATA S4-E7): P1 . P2 . M.
 """
 
 from abc import abstractmethod
-from typing import TypeAlias
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value, encode
-from counterpoint.errors import Halted, InvalidParameter
+from counterpoint.errors import Halted, InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
@@ -54,6 +56,10 @@ class Postprocessor(Tagged):
     """Stands between an analyst and a mechanism; sees requests and answers, nothing else."""
 
     __slots__ = ()
+
+    def accepts(self, ask: Ask) -> bool:
+        """Whether it takes this ask, whose private part has been blanked: every one unless it says otherwise."""
+        return True
 
     @abstractmethod
     def start(self) -> Own:
@@ -123,8 +129,20 @@ class Postprocessed(Mechanism, Value, frozen=True):
         return Postprocessed(self.postprocessor, self.mechanism.fitted(relation, dimensions))
 
     def accepts(self, message: object) -> bool:
-        """Any ask (the postprocessor decides what becomes of it) and the updates that the mechanism accepts."""
-        return isinstance(message, Ask) or (isinstance(message, Update) and self.mechanism.accepts(message))
+        """The asks that the postprocessor takes and the updates that the mechanism accepts."""
+        if isinstance(message, Ask):
+            blank = None if message.private is None else message.private * 0
+            return self.postprocessor.accepts(Ask(message.public, blank, message.sensitivity, message.squared))
+        return isinstance(message, Update) and self.mechanism.accepts(message)
+
+    def public_part(self, grid: Fraction | None, **options: Any) -> Plain:
+        """What the postprocessor makes of the options of an ask, if it takes any."""
+        understand: Callable[..., Plain] | None = getattr(self.postprocessor, "public_part", None)
+        if understand is not None:
+            return understand(grid, **options)
+        if options:
+            raise InvalidRequest(f"{type(self.postprocessor).__name__} takes no {', '.join(options)}")
+        return None
 
     def start(self, coins: Coins) -> State:
         """Both start."""
@@ -177,6 +195,10 @@ class Chain(Postprocessor, Value, frozen=True):
 
     first: Postprocessor
     second: Postprocessor
+
+    def accepts(self, ask: Ask) -> bool:
+        """What the first of them takes."""
+        return self.first.accepts(ask)
 
     def start(self) -> Own:
         """Both start."""

@@ -22,7 +22,8 @@ import msgspec
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, RelationMismatch, SecretLeak, TapeMismatch
 from counterpoint.mechanisms.composite import Composite, CompositeState, Part, Ran, Sent
-from counterpoint.mechanisms.mechanism import Mechanism, accepted
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, accepted
+from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Message, gap
 from counterpoint.privacy.relations import Progress
 from counterpoint.privacy.secret import Secret
@@ -62,6 +63,8 @@ class Launched:
 
 
 Step: TypeAlias = Callable[[Coins], Ran]
+Adversary: TypeAlias = Callable[[tuple[Answer, ...]], tuple[Message, Message]]
+"""Makes the next pair of messages, one for each world, out of all answers so far (None for an update)."""
 
 
 class Comparison:
@@ -73,7 +76,7 @@ class Comparison:
         self.launched: list[Launched] = []
         self.steps = self.messages = 0
 
-    def run(self, zero: Step, one: Step, coins: Coins) -> tuple[CompositeState | None, CompositeState | None]:
+    def run(self, zero: Step, one: Step, coins: Coins) -> tuple[Ran, Ran]:
         """Make a step in both worlds, the second on the sub-answers of the first, and compare."""
         recording = RecordingCoins(coins)
         left = zero(recording)
@@ -84,7 +87,7 @@ class Comparison:
         except Exception as error:
             raise TapeMismatch("one world breaks where the other does not") from error
         self._compare(left, right)
-        return left.state, right.state
+        return left, right
 
     def _compare(self, left: Ran, right: Ran) -> None:
         if len(left.sent) != len(right.sent):
@@ -136,16 +139,37 @@ def two_worlds(composite: Composite, left: Sequence[Message], right: Sequence[Me
     """
     if len(left) != len(right):
         raise InvalidParameter("the two worlds get equally many messages")
-    if not composite.relation.valid(zip(left, right, strict=True)):
+    pairs = list(zip(left, right, strict=True))
+    if not composite.relation.valid(pairs):
         raise RelationMismatch(f"the two sequences of messages are not neighbours in {composite.relation!r}")
-    comparison, coins = Comparison(composite), SeededCoins(seed)
+    return two_adaptive_worlds(composite, lambda answers: pairs[len(answers)], len(pairs), seed)
+
+
+def two_adaptive_worlds(composite: Composite, adversary: Adversary, rounds: int, seed: int = 0) -> Agreement:
+    """The same with an adversary, who makes each pair of neighbouring messages out of the answers so far.
+
+    >>> from counterpoint import Ask
+    >>> from counterpoint.mechanisms.guess_and_check import GuessAndCheck
+    >>> def adversary(answers):
+    ...     guess = 10 * len(answers)
+    ...     return Ask(guess, 12), Ask(guess, 13)
+    >>> two_adaptive_worlds(GuessAndCheck(epsilon=1, margin=20, wrong=3), adversary, rounds=3).steps
+    3
+    """
+    comparison, coins, answers = Comparison(composite), SeededCoins(seed), list[Answer]()
+    progress = composite.relation.begin()
     here, there = comparison.run(composite.begun, composite.begun, coins)
-    for one, other in zip(left, right, strict=True):
-        if here is None or there is None:
+    for _ in range(whole(rounds, 0, "rounds")):
+        if here.state is None or there.state is None:
             break
-        zero = partial(composite.ran, here, accepted(composite, one))
-        here, there = comparison.run(zero, partial(composite.ran, there, accepted(composite, other)), coins)
+        one, other = adversary(tuple(answers))
+        progress = composite.relation.check(progress, one, other)
+        if progress is None:
+            raise RelationMismatch(f"the two sequences of messages are not neighbours in {composite.relation!r}")
+        zero = partial(composite.ran, here.state, accepted(composite, one))
+        here, there = comparison.run(zero, partial(composite.ran, there.state, accepted(composite, other)), coins)
         comparison.steps += 1
+        answers.append(here.answer)
     return comparison.agreement()
 
 
