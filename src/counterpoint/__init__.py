@@ -54,11 +54,10 @@ _ROOMS = {
     "mechanisms.interaction": ("Analyst", "View", "interact"),
     "mechanisms.linear_queries": ("LinearGuess", "LinearGuessAndCheck"),
     "mechanisms.mechanism": ("Mechanism", "State"),
-    "mechanisms.monotone_histogram": ("MonotoneHistogram", "MonotoneQuery", "max_of"),
-    "mechanisms.noisy_max": ("Chosen", "NoisyMax"),
     "mechanisms.monotone_histogram": ("MonotoneHistogram",),
     "mechanisms.monotone_queries": ("MonotoneQuery", "max_of", "monotone_query"),
     "mechanisms.multiplicative_weights": ("MultiplicativeWeights", "multiplicative_weights"),
+    "mechanisms.noisy_max": ("Chosen", "NoisyMax"),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
@@ -134,39 +133,17 @@ if TYPE_CHECKING:
     from counterpoint.composition.rule import Account as Account
     from counterpoint.composition.rule import Rule as Rule
     from counterpoint.composition.slots import Slots as Slots
-    from counterpoint.errors import (
-        BudgetExceeded as BudgetExceeded,
-    )
-    from counterpoint.errors import (
-        CounterpointError as CounterpointError,
-    )
-    from counterpoint.errors import (
-        Halted as Halted,
-    )
-    from counterpoint.errors import (
-        InvalidParameter as InvalidParameter,
-    )
-    from counterpoint.errors import (
-        InvalidRequest as InvalidRequest,
-    )
-    from counterpoint.errors import (
-        LedgerError as LedgerError,
-    )
-    from counterpoint.errors import (
-        NotAllowed as NotAllowed,
-    )
-    from counterpoint.errors import (
-        NotCovered as NotCovered,
-    )
-    from counterpoint.errors import (
-        RelationMismatch as RelationMismatch,
-    )
-    from counterpoint.errors import (
-        SecretLeak as SecretLeak,
-    )
-    from counterpoint.errors import (
-        TapeMismatch as TapeMismatch,
-    )
+    from counterpoint.errors import BudgetExceeded as BudgetExceeded
+    from counterpoint.errors import CounterpointError as CounterpointError
+    from counterpoint.errors import Halted as Halted
+    from counterpoint.errors import InvalidParameter as InvalidParameter
+    from counterpoint.errors import InvalidRequest as InvalidRequest
+    from counterpoint.errors import LedgerError as LedgerError
+    from counterpoint.errors import NotAllowed as NotAllowed
+    from counterpoint.errors import NotCovered as NotCovered
+    from counterpoint.errors import RelationMismatch as RelationMismatch
+    from counterpoint.errors import SecretLeak as SecretLeak
+    from counterpoint.errors import TapeMismatch as TapeMismatch
     from counterpoint.local.cores import Cores as Cores
     from counterpoint.local.cores import core_decomposition as core_decomposition
     from counterpoint.local.cores import core_protocol as core_protocol
@@ -203,77 +180,38 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.linear_queries import LinearGuessAndCheck as LinearGuessAndCheck
     from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
     from counterpoint.mechanisms.mechanism import State as State
-    from counterpoint.mechanisms.monotone_histogram import (
-        MonotoneHistogram as MonotoneHistogram,
-    )
-    from counterpoint.mechanisms.monotone_histogram import (
-        MonotoneQuery as MonotoneQuery,
-    )
-    from counterpoint.mechanisms.monotone_histogram import (
-        max_of as max_of,
-    )
-    from counterpoint.mechanisms.noisy_max import Chosen as Chosen
-    from counterpoint.mechanisms.noisy_max import NoisyMax as NoisyMax
     from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram as MonotoneHistogram
     from counterpoint.mechanisms.monotone_queries import MonotoneQuery as MonotoneQuery
     from counterpoint.mechanisms.monotone_queries import max_of as max_of
     from counterpoint.mechanisms.monotone_queries import monotone_query as monotone_query
     from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
     from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights as multiplicative_weights
+    from counterpoint.mechanisms.noisy_max import Chosen as Chosen
+    from counterpoint.mechanisms.noisy_max import NoisyMax as NoisyMax
     from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
     from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (
         InteractiveRandomizedResponse as InteractiveRandomizedResponse,
     )
-    from counterpoint.mechanisms.randomized_response import (
-        RandomizedResponse as RandomizedResponse,
-    )
-    from counterpoint.mechanisms.sparse_vector import (
-        AboveThreshold as AboveThreshold,
-    )
-    from counterpoint.mechanisms.sparse_vector import (
-        SparseVector as SparseVector,
-    )
-    from counterpoint.mechanisms.sparse_vector import (
-        Threshold as Threshold,
-    )
+    from counterpoint.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+    from counterpoint.mechanisms.sparse_vector import AboveThreshold as AboveThreshold
+    from counterpoint.mechanisms.sparse_vector import SparseVector as SparseVector
+    from counterpoint.mechanisms.sparse_vector import Threshold as Threshold
     from counterpoint.mechanisms.vector_counters import VectorCounter as VectorCounter
     from counterpoint.privacy import relations as relations
     from counterpoint.privacy.certificates import Certificate as Certificate
     from counterpoint.privacy.claims import Claim as Claim
-    from counterpoint.privacy.losses import (
-        ApproxDP as ApproxDP,
-    )
-    from counterpoint.privacy.losses import (
-        ApproxzCDP as ApproxzCDP,
-    )
-    from counterpoint.privacy.losses import (
-        GaussianDP as GaussianDP,
-    )
-    from counterpoint.privacy.losses import (
-        Loss as Loss,
-    )
-    from counterpoint.privacy.losses import (
-        ProbabilisticDP as ProbabilisticDP,
-    )
-    from counterpoint.privacy.losses import (
-        PureDP as PureDP,
-    )
-    from counterpoint.privacy.losses import (
-        RenyiDP as RenyiDP,
-    )
-    from counterpoint.privacy.losses import (
-        TradeOff as TradeOff,
-    )
-    from counterpoint.privacy.losses import (
-        Unbounded as Unbounded,
-    )
-    from counterpoint.privacy.losses import (
-        tCDP as tCDP,
-    )
-    from counterpoint.privacy.losses import (
-        zCDP as zCDP,
-    )
+    from counterpoint.privacy.losses import ApproxDP as ApproxDP
+    from counterpoint.privacy.losses import ApproxzCDP as ApproxzCDP
+    from counterpoint.privacy.losses import GaussianDP as GaussianDP
+    from counterpoint.privacy.losses import Loss as Loss
+    from counterpoint.privacy.losses import ProbabilisticDP as ProbabilisticDP
+    from counterpoint.privacy.losses import PureDP as PureDP
+    from counterpoint.privacy.losses import RenyiDP as RenyiDP
+    from counterpoint.privacy.losses import TradeOff as TradeOff
+    from counterpoint.privacy.losses import Unbounded as Unbounded
+    from counterpoint.privacy.losses import tCDP as tCDP
+    from counterpoint.privacy.losses import zCDP as zCDP
     from counterpoint.privacy.messages import Ask as Ask
     from counterpoint.privacy.messages import Message as Message
     from counterpoint.privacy.messages import To as To
@@ -288,37 +226,19 @@ if TYPE_CHECKING:
     from counterpoint.randomness.tape import RecordingCoins as RecordingCoins
     from counterpoint.randomness.tape import ReplayedCoins as ReplayedCoins
     from counterpoint.session.partition import Partition as Partition
-    from counterpoint.session.session import (
-        Handle as Handle,
-    )
-    from counterpoint.session.session import (
-        Quote as Quote,
-    )
-    from counterpoint.session.session import (
-        Session as Session,
-    )
+    from counterpoint.session.session import Handle as Handle
+    from counterpoint.session.session import Quote as Quote
+    from counterpoint.session.session import Session as Session
     from counterpoint.sources.columns import boolean as boolean
     from counterpoint.sources.columns import category as category
     from counterpoint.sources.columns import number as number
     from counterpoint.sources.columns import text as text
-    from counterpoint.sources.requests import (
-        count as count,
-    )
-    from counterpoint.sources.requests import (
-        count_distinct as count_distinct,
-    )
-    from counterpoint.sources.requests import (
-        histogram as histogram,
-    )
-    from counterpoint.sources.requests import (
-        mean as mean,
-    )
-    from counterpoint.sources.requests import (
-        ranks as ranks,
-    )
-    from counterpoint.sources.requests import (
-        sum as sum,
-    )
+    from counterpoint.sources.requests import count as count
+    from counterpoint.sources.requests import count_distinct as count_distinct
+    from counterpoint.sources.requests import histogram as histogram
+    from counterpoint.sources.requests import mean as mean
+    from counterpoint.sources.requests import ranks as ranks
+    from counterpoint.sources.requests import sum as sum
     from counterpoint.sources.source import Source as Source
     from counterpoint.sources.stream import Stream as Stream
     from counterpoint.sources.stream import total as total

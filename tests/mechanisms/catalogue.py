@@ -15,18 +15,13 @@ from counterpoint.mechanisms.guess_and_check import Guess, GuessAndCheck
 from counterpoint.mechanisms.interval_totals import IntervalTotals
 from counterpoint.mechanisms.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.monotone_histogram import IntervalCounter, MonotoneHistogram, max_of
+from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram, max_of
+from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.mechanisms.vector_counters import VectorCounter
-from counterpoint.privacy.losses import PureDP
-from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
-from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
-from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.privacy.losses import PureDP, RenyiDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step

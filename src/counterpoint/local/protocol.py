@@ -28,9 +28,9 @@ from counterpoint.composition.rule import Account
 from counterpoint.errors import Halted, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.local.properties import Anything, AtMost, Guarded, Property
 from counterpoint.local.users import Answers, Individuals, Query, Round, Tally, Users, indices
-from counterpoint.mechanisms.composite import composed
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.structure import composed
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate

@@ -146,7 +146,8 @@ class IntervalTotals(Mechanism, Value, frozen=True):
         digits = here.tree.digits(state.items - here.start)
         kept: Vectors = ((),) * here.tree.height
         if here == before and state.noises:
-            kept = surviving(here.tree.digits(state.asked - here.start), digits, state.noises)  # type: ignore[arg-type, assignment]
+            stay = surviving(here.tree.digits(state.asked - here.start), digits)
+            kept = tuple(level[:count] for level, count in zip(state.noises, stay, strict=True))
         past = state.past
         for _ in range(here.number - before.number):
             past = _sum(past, self._draw(self._spread(1, SHARE), coins))

@@ -98,10 +98,6 @@ class Mechanism(Tagged):
     def accepts(self, message: object) -> bool:
         """Whether this is a well-formed message for this mechanism: by public facts only, for any object at all."""
 
-    def fitted(self, relation: Relation, dimensions: int | None) -> "Mechanism":
-        """The same mechanism with what it left open taken from the source's public relation and dimensions."""
-        return self
-
     @abstractmethod
     def start(self, coins: Coins) -> State:
         """The first state."""
