@@ -46,6 +46,7 @@ _ROOMS = {
     "mechanisms.interaction": ("Analyst", "View", "interact"),
     "mechanisms.mechanism": ("Mechanism", "State"),
     "mechanisms.monotone_histogram": ("MonotoneHistogram", "MonotoneQuery", "max_of"),
+    "mechanisms.partition_selection": ("PartitionSelection",),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
@@ -179,6 +180,7 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.monotone_histogram import (
         max_of as max_of,
     )
+    from counterpoint.mechanisms.partition_selection import PartitionSelection as PartitionSelection
     from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
     from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (

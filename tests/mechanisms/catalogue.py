@@ -9,12 +9,14 @@ from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.guess_and_check import Guess, GuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.monotone_histogram import IntervalCounter, MonotoneHistogram, max_of
+from counterpoint.mechanisms.partition_selection import PartitionSelection
 from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
+from counterpoint.privacy.tally import Tally
 
 
 class Forward(Postprocessor, Value, frozen=True):
@@ -54,6 +56,7 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (IntervalCounter("0.5"), [Update(2**80), Ask(), Update(-3), Ask(), Ask()]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
+    (PartitionSelection(1, "1e-6"), [Ask(private=Tally((("CA", 2**80), ("é", 1))), sensitivity=3, squared=3)]),
     (
         NESTED,
         [
