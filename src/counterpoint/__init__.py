@@ -75,7 +75,9 @@ _ROOMS = {
     "randomness.seeded": ("SeededCoins",),
     "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
     "session.session": ("Handle", "Partition", "Quote", "Session"),
+    "sources.choices": ("keys", "quantile", "quantile_from"),
     "sources.columns": ("boolean", "category", "number", "text"),
+    "sources.dates": ("date",),
     "sources.requests": ("count", "count_distinct", "histogram", "mean", "ranks", "sum"),
     "sources.source": ("Source",),
     "sources.stream": ("Stream", "total"),
@@ -259,10 +261,14 @@ if TYPE_CHECKING:
     from counterpoint.session.session import (
         Session as Session,
     )
+    from counterpoint.sources.choices import keys as keys
+    from counterpoint.sources.choices import quantile as quantile
+    from counterpoint.sources.choices import quantile_from as quantile_from
     from counterpoint.sources.columns import boolean as boolean
     from counterpoint.sources.columns import category as category
     from counterpoint.sources.columns import number as number
     from counterpoint.sources.columns import text as text
+    from counterpoint.sources.dates import date as date
     from counterpoint.sources.requests import (
         count as count,
     )

@@ -20,17 +20,12 @@ from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequ
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Steps, every_step
 from counterpoint.privacy.secret import Secret
-from counterpoint.sources import requests
+from counterpoint.sources import choices, requests
 from counterpoint.sources.columns import boolean, category, number, text
 from counterpoint.sources.source import Prepared
 from counterpoint.sources.table import Table
 
 STEPS = people.COLUMNS["income"]
-
-
-def moved(left, right):
-    steps = [abs(a - b) for a, b in zip(left, right, strict=True)]
-    return sum(steps), sum(step * step for step in steps), max(steps)
 
 
 @settings(max_examples=60, deadline=None)
@@ -45,7 +40,7 @@ def test_no_request_moves_by_more_than_its_sensitivity_between_neighbours(world,
     for request in questions:
         prepared = here.prepare(request)
         assert prepared == there.prepare(request), "what is public is the same in both worlds"
-        l1, squared, each = moved(people.found(here, request), people.found(there, request))
+        l1, squared, each = people.moved(people.found(here, request), people.found(there, request))
         assert l1 <= prepared.sensitivity and squared <= prepared.squared
         assert each <= here.sensitivities(request).each
 
@@ -63,6 +58,8 @@ def test_no_request_moves_by_more_than_its_sensitivity_between_neighbours(world,
         (requests.histogram("state"), [{"state": "CA"}] * 2, [{"state": "NY"}] * 2),
         (requests.histogram("income", edges=[-2, 0, 3]), [{"income": -1}] * 2, [{"income": 2}] * 2),
         (requests.ranks("income", [0, 1, 2]), [{"income": 3}] * 2, [{"income": -2}] * 2),
+        (choices.keys("zip"), [{"zip": "a"}, {"zip": "b"}], [{"zip": "c"}, {"zip": "d"}]),
+        (choices.quantile("income", 1, [-2, -1]), [{"income": -2}] * 2, [{"income": 3}] * 2),
     ],
 )
 def test_the_stated_sensitivities_are_reached_so_they_are_not_too_large(request_, old, new, neighbours):
@@ -70,7 +67,7 @@ def test_the_stated_sensitivities_are_reached_so_they_are_not_too_large(request_
     unit = {name: [{**blank, **row} for row in rows] for name, rows in (("old", old), ("new", new))}
     without = {} if neighbours == "add-or-remove" or not old else {1: unit["old"]}
     here, there = people.table(without, 2, neighbours), people.table({2: unit["new"]}, 2, neighbours)
-    l1, squared, _ = moved(people.found(here, request_), people.found(there, request_))
+    l1, squared, _ = people.moved(people.found(here, request_), people.found(there, request_))
     prepared = here.prepare(request_)
     reached = {"l1": l1 == prepared.sensitivity, "squared": squared == prepared.squared}
     assert any(reached.values()), reached
@@ -305,7 +302,7 @@ def test_neighbours_differ_in_no_more_parts_than_the_source_says(world, unit, k,
         answers = [[people.found(t.part("state", key), request) for request in asked] for t in (here, there)]
         differing += answers[0] != answers[1]
         for request, left, right in zip(asked, *answers, strict=True):
-            assert moved(left, right)[0] <= here.prepare(request).sensitivity
+            assert people.moved(left, right)[0] <= here.prepare(request).sensitivity
     assert differing <= here.reach("state")
 
 

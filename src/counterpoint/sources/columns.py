@@ -81,6 +81,14 @@ class Column(Tagged):
                 return steps.numerator
         raise InvalidRequest(f"{str(value)[:40]!r} is not a value of this column, which is {self.said()}")
 
+    def spelled(self, stored: Key) -> Key:
+        """A stored value as `key` takes it; for columns whose step is 1.
+
+        >>> text().spelled("CA")
+        'CA'
+        """
+        return stored
+
 
 class Number(Column, Value, frozen=True):
     """A number from `low` to `high`, kept as a whole number of steps."""
@@ -167,7 +175,7 @@ class Category(Column, Value, frozen=True):
             raise InvalidParameter("the keys of a category are one or more texts, or one or more whole numbers")
         if len(set(keys)) < len(keys) or len(keys) > MOST_KEYS:
             raise InvalidParameter(f"the keys of a category are distinct, and at most {MOST_KEYS}")
-        if any(key not in _INT64 if isinstance(key, int) else not _is_readable(key) for key in keys):
+        if any(key not in _INT64 if isinstance(key, int) else not is_readable(key) for key in keys):
             raise InvalidParameter("a key is a text without NUL, or a whole number of at most 64 bits")
         force_setattr(self, "keys", keys)
 
@@ -260,7 +268,7 @@ def readable(value: str) -> str:
     >>> readable("Zürich")
     'Zürich'
     """
-    if not _is_readable(value):
+    if not is_readable(value):
         raise InvalidRequest("a text may not hold NUL or half a character")
     return value
 
@@ -271,5 +279,10 @@ def _items(keys: object) -> tuple[int | str, ...]:
     return tuple(keys)
 
 
-def _is_readable(value: str) -> bool:
+def is_readable(value: str) -> bool:
+    """Whether every engine can hold the text.
+
+    >>> is_readable("Zürich"), is_readable(chr(0))
+    (True, False)
+    """
     return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)

@@ -37,6 +37,7 @@ _KINDS = {
     "character": "VARCHAR",
     "uuid": "UUID",
     "date": "DATE",
+    "timestamp without time zone": "TIMESTAMP",
     "enum": "ENUM",
 }
 """PostgreSQL's types by DuckDB's names; any other cannot be asked about."""

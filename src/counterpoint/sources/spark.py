@@ -35,6 +35,7 @@ _KINDS = {
     "varchar": "VARCHAR",
     "char": "VARCHAR",
     "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP",
 }
 """Spark's types by DuckDB's names; any other, such as a string with a collation, cannot be asked about."""
 

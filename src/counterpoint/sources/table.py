@@ -23,20 +23,23 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from counterpoint.encoding import Plain, decode, digest, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources import loading
+from counterpoint.sources.choices import CHOICES
 from counterpoint.sources.columns import Column
 from counterpoint.sources.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.declaration import Declaration, Named
 from counterpoint.sources.embedded import Given
-from counterpoint.sources.emitter import statement, tally
+from counterpoint.sources.emitter import statement
 from counterpoint.sources.engine import Engine, Offer
-from counterpoint.sources.plans import Plan
-from counterpoint.sources.requests import REQUESTS, Request, sensitivities
+from counterpoint.sources.plans import ByFound, Plan
+from counterpoint.sources.requests import REQUESTS, Request
 from counterpoint.sources.sensitivity import Moves
 from counterpoint.sources.source import Prepared, Source
 
@@ -63,9 +66,9 @@ class Table(Source):
     """Rows of declared columns, each row belonging to a unit whose privacy is kept.
 
     `unit` names the column that tells units apart (None: every row is its own unit); of each at most `rows_per_unit`
-    rows are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`). `key`, 32 secret
-    bytes or so, makes the pin a fingerprint of the content that survives a restart; without it every binding gets a
-    random pin (an unkeyed fingerprint, being public, would tell neighbours apart), and the cut is keyed by the
+    rows are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`, `date`). `key`, 32
+    secret bytes or so, makes the pin a fingerprint of the content that survives a restart; without it every binding
+    gets a random pin (an unkeyed fingerprint, being public, would tell neighbours apart), and the cut is keyed by the
     declaration, so that it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark
     DataFrame, or a postgresql:// URL with the `relation` (a table or view) that is meant there.
     """
@@ -93,7 +96,7 @@ class Table(Source):
     def _look(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
         self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
         # keyed by the request's canonical bytes: as values, 1 and True would be one key
-        compiled = partial(_compiled, bound.declared, rows, within, bound.engine.dialect.name)
+        compiled = partial(_compiled, bound.declared, (rows, within, reach), bound.engine.dialect.name)
         self._compiled = lru_cache(_REMEMBERED)(compiled)
 
     def _narrowed(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
@@ -130,7 +133,8 @@ class Table(Source):
 
     def sensitivities(self, request: object) -> Moves:
         """How far the answer can move between neighbours: L1, squared L2, and in each single coordinate."""
-        return sensitivities(self.declaration, self._compiled(_canonical(request)).plan)
+        compiled = self._compiled(_canonical(request))
+        return compiled.request.moves(self.declaration, compiled.plan)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The private integers of a prepared request, on the data that was pinned."""
@@ -139,8 +143,8 @@ class Table(Source):
         compiled = self._compiled(_canonical(prepared.request))
         if prepared != compiled.prepared:
             raise InvalidRequest("the request was prepared for a table with another declaration")
-        found = tally(compiled.plan, self._bound.engine.run(compiled.sql))
-        return Secret(compiled.request.read(self.declaration, found))
+        fetched = self._bound.engine.run(compiled.sql)
+        return Secret(compiled.request.found(self.declaration, compiled.plan, fetched))
 
     def part(self, by: str, key: Plain) -> "Table":
         """The rows in which column `by` has this value, which need not occur; if `by` is a category, one of its keys.
@@ -184,16 +188,18 @@ class Table(Source):
 
 
 def _compiled(
-    declared: Declaration, rows: str, within: Condition | None, dialect: str, canonical: bytes
+    declared: Declaration, view: tuple[str, Condition | None, Mapping[str, int]], dialect: str, canonical: bytes
 ) -> _Compiled:  # no method, or the table would hold itself, and its engine, beyond its last use
     request = decode(canonical, Request)  # type: ignore[type-abstract]  # a family is read by its tags
-    plan = request.plan(declared)
+    plan, (rows, within, reach) = request.plan(declared), view
+    if isinstance(plan.cells, ByFound):
+        plan = replace(plan, reach=min(plan.reach, reach.get(declared.columns[plan.cells.column].name, plan.reach)))
     return _Compiled(request, plan, request.prepare(declared, plan), statement(plan, rows, within, dialect))
 
 
 def _canonical(request: object) -> bytes:
-    if type(request) not in REQUESTS:
-        names = "count, count_distinct, sum, mean, histogram and ranks"
+    if type(request) not in (*REQUESTS, *CHOICES):
+        names = "count, count_distinct, sum, mean, histogram, ranks, keys and quantile"
         raise InvalidRequest(f"a table answers {names}, not a {type(request).__name__}")
     return encode(request)
 
@@ -219,7 +225,9 @@ def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Nam
         if name not in kinds:
             raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
         if not isinstance(column, Column):
-            raise InvalidParameter(f"{name} must be declared as number, category, text or boolean, not {column!r}")
+            raise InvalidParameter(
+                f"{name} must be declared as number, category, text, boolean or date, not {column!r}"
+            )
     found = ((name, columns.get(name, loading.undeclared(kind))) for name, kind in kinds.items())
     return tuple(Named(name, column, name in columns) for name, column in found if column is not None)
 
