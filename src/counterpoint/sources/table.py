@@ -21,7 +21,8 @@ import secrets
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from hashlib import sha256
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
@@ -37,7 +38,7 @@ from counterpoint.sources.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.declaration import Declaration, Named
 from counterpoint.sources.embedded import Given
 from counterpoint.sources.emitter import statement
-from counterpoint.sources.engine import Engine, Offer
+from counterpoint.sources.engine import Engine, Offer, closed
 from counterpoint.sources.plans import ByFound, Plan
 from counterpoint.sources.requests import REQUESTS, Request
 from counterpoint.sources.sensitivity import Moves
@@ -86,11 +87,17 @@ class Table(Source):
         key: bytes | None = None,
         relation: str | None = None,
     ) -> None:
+        _check_types(unit, columns, neighbours, key)
         offer = _offered(data, relation)
-        named = _named(offer.kinds, columns or {})
-        if unit is not None and unit not in offer.kinds:
-            raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {', '.join(offer.kinds)}")
-        bound = _bind(offer, Declaration(unit, rows_per_unit, neighbours, named), key)
+        try:
+            named = _named(offer.kinds, columns or {})
+            if unit is not None and unit not in offer.kinds:
+                there = ", ".join(offer.kinds)
+                raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {there}")
+            bound = _bind(offer, Declaration(unit, rows_per_unit, neighbours, named), key)
+        except BaseException:
+            offer.close()
+            raise
         self._look(bound, "bound", None, {})
 
     def _look(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
@@ -109,6 +116,25 @@ class Table(Source):
         names = ", ".join(named.name for named in declared.columns)
         return f"Table({names}; unit={declared.unit!r}, rows_per_unit={declared.rows_per_unit})"
 
+    def _must_be_open(self) -> None:
+        if self._bound.engine.closed:
+            raise closed()
+
+    def close(self) -> None:
+        """Forget the rows, here and in every part of this table; the data they came from is left alone.
+
+        A closed table says what was declared, and refuses everything else. `with Table(...) as people:` closes it.
+        """
+        self._bound.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     @property
     def declaration(self) -> Declaration:
         """Everything public about the table."""
@@ -124,11 +150,13 @@ class Table(Source):
         return Steps(updates=0)
 
     def pin(self) -> str:
-        """The version of the data and its declaration."""
+        """The version of the data and its declaration; a closed table has none."""
+        self._must_be_open()
         return self._bound.pin
 
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`; no data is touched."""
+        self._must_be_open()
         return self._compiled(_canonical(request)).prepared
 
     def sensitivities(self, request: object) -> Moves:
@@ -151,6 +179,7 @@ class Table(Source):
 
         The declaration stays the same: a unit has at most as many rows in a part as in the whole.
         """
+        self._must_be_open()
         column = self.declaration.column(by)
         value = column.key(key)
         if column.known_keys is not None and value not in column.known_keys:
@@ -175,6 +204,7 @@ class Table(Source):
         Like the cut at binding it looks at one unit's rows at a time, so neighbours stay neighbours. Rows in which
         `by` is missing are in no part and are left out.
         """
+        self._must_be_open()
         k, column = whole(k, 1, "k"), self.declaration.find(by)
         if self._within is not None:
             raise InvalidRequest("spread a whole table, not a part of it")
@@ -219,6 +249,20 @@ def _offered(data: object, relation: str | None) -> Offer:
     return Given(data)
 
 
+def _check_types(unit: object, columns: object, neighbours: object, key: object) -> None:
+    """Refuse what is not of the type that a table is declared with, before any data is looked at."""
+    if not isinstance(unit, str | None):
+        raise InvalidParameter(f"unit is the name of a column, or None, not a {type(unit).__name__}")
+    if not isinstance(columns, Mapping | None):
+        raise InvalidParameter(
+            f"columns is a dictionary such as {{'age': number(0, 120)}}, not a {type(columns).__name__}"
+        )
+    if not isinstance(neighbours, str):
+        raise InvalidParameter(f"neighbours is a text, not a {type(neighbours).__name__}")
+    if key is not None and (not isinstance(key, bytes) or len(key) < 16):
+        raise InvalidParameter("key must be at least 16 secret bytes")
+
+
 def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:
     """The columns in the order of the schema, as they were declared or, failing that, as their type has them."""
     for name, column in columns.items():
@@ -234,8 +278,6 @@ def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Nam
 
 def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
     """Read, cut and fingerprint the data."""
-    if key is not None and len(key) < 16:
-        raise InvalidParameter("key must be at least 16 secret bytes")
     facts = digest(declared)
     order = facts if key is None else hmac.digest(key, b"order" + facts, sha256)
     load = loading.load(declared, offer.kinds, "given", offer.dialect)
