@@ -71,7 +71,7 @@ def test_the_law_keeps_epsilon_and_delta_on_all_small_neighbours(epsilon, delta,
 
 def test_a_key_moves_between_neighbours_even_where_only_one_of_them_lists_it():
     here, there = Tally((("a", 2),)), Tally((("a", 2), ("b", 1), ("c", 1)))
-    assert gap(Ask(private=here), Ask(private=there)) == (2, 2)
+    assert gap(Ask(private=here), Ask(private=there))[:2] == (2, 2)
     pair = [Ask(private=tally, sensitivity=2, squared=2) for tally in (here, there)]
     assert every_step().valid([tuple(pair)])
     assert not every_step().valid([(Ask(private=here), Ask(private=there))])
@@ -167,7 +167,7 @@ def test_no_other_mechanism_takes_a_tally_or_could_open_it(mechanism):
 def test_a_secret_tally_shows_nothing_and_is_computed_with_only_by_scaling():
     secret = Secret(Tally((("canary", 1),)))
     assert secret.keyed and secret.width == 0 and "canary" not in repr(secret)
-    assert gap(Ask(private=secret * 3), Ask(private=secret)) == (2, 4)
+    assert gap(Ask(private=secret * 3), Ask(private=secret))[:2] == (2, 4)
     for deed in (lambda: secret + 1, lambda: -secret, lambda: secret.clamp(0, 1), lambda: secret.map(len)):
         with pytest.raises(SecretLeak):
             deed()

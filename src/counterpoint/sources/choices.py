@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import force_setattr
 
-from counterpoint.encoding import Plain, Value
+from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, whole
@@ -32,7 +32,7 @@ from counterpoint.sources.columns import MOST_KEYS, Column, is_readable
 from counterpoint.sources.conditions import AllOf, Condition, Short
 from counterpoint.sources.dates import spelled
 from counterpoint.sources.declaration import Declaration
-from counterpoint.sources.plans import ByFound, Plan, Rows, Units
+from counterpoint.sources.plans import EITHER_WAY, ByFound, Plan, Rows, Units
 from counterpoint.sources.requests import Request, by_threshold
 from counterpoint.sources.sensitivity import Moves, distance_moves, spread_moves
 from counterpoint.sources.source import Prepared
@@ -78,7 +78,7 @@ class Keys(Request, Value, frozen=True):
         parts += [] if asked is None else [asked]
         reach = 1 if self.column == declared.unit else declared.rows_per_unit
         adds = Rows() if declared.rows_per_unit == 1 else Units()
-        return Plan(adds, (), AllOf(tuple(parts)) if parts else None, ByFound(index), 0, reach=reach)
+        return Plan(adds, EITHER_WAY, AllOf(tuple(parts)) if parts else None, ByFound(index), 0, reach=reach)
 
     def found(self, declared: Declaration, plan: Plan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
         """The tally."""
@@ -90,11 +90,10 @@ class Keys(Request, Value, frozen=True):
 
     def prepare(self, declared: Declaration, plan: Plan) -> "Tallied":
         """With what the selected keys are, and how many of them are told."""
-        most, column = self.moves(declared, plan), declared.column(self.column)
-        return Tallied(self, most.l1, most.squared, plan.width, plan.grid, self.most, column)
+        return Tallied(*self._facts(declared, plan), most=self.most, column=declared.column(self.column))
 
 
-class Tallied(Prepared, frozen=True):
+class Tallied(Prepared, frozen=True, kw_only=True):
     """A prepared tally: of the keys that were selected, the first `most`, in the user's units."""
 
     most: int
@@ -108,7 +107,7 @@ class Tallied(Prepared, frozen=True):
         """Texts, whole numbers, or dates as YYYY-MM-DD.
 
         >>> from counterpoint.sources.dates import date
-        >>> Tallied(None, 1, 1, 0, Fraction(1), 1, date("1970-01-01", "1971-01-01")).in_units((0, 31))
+        >>> Tallied(None, 1, 1, 0, Fraction(1), most=1, column=date("1970-01-01", "1971-01-01")).in_units((0, 31))
         ('1970-01-01',)
         """
         if not isinstance(answer, tuple):
@@ -146,7 +145,7 @@ class Quantile(Request, Value, frozen=True):
         edges = [edge for step in steps for edge in (ceil(step), floor(step) + 1)]
         cells = by_threshold(declared, self.column, column, edges)
         grid = Fraction(1, self.q.denominator)
-        return Plan(Rows(), (), self._condition(declared), cells, len(self.candidates), grid)
+        return Plan(Rows(), EITHER_WAY, self._condition(declared), cells, len(self.candidates), grid)
 
     def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """Minus the distances."""
@@ -160,14 +159,16 @@ class Quantile(Request, Value, frozen=True):
         u, v = self.q.as_integer_ratio()
         return distance_moves(v - u, u, declared.rows_per_unit, len(self.candidates), declared.neighbours)
 
-    def prepare(self, declared: Declaration, plan: Plan) -> "Chosen":
+    def prepare(self, declared: Declaration, plan: Plan) -> "Scored":
         """With the candidates, by which a choice becomes a value."""
-        most = self.moves(declared, plan)
-        return Chosen(self, most.l1, most.squared, plan.width, plan.grid, self.candidates, self.dates)
+        return Scored(*self._facts(declared, plan), candidates=self.candidates, dates=self.dates)
 
 
-class Chosen(Prepared, frozen=True):
-    """A prepared choice: the number of a candidate, counted from 0, in units is the candidate; scores stay scores."""
+class Scored(Prepared, frozen=True, kw_only=True):
+    """Prepared scores. In units the number of a candidate, counted from 0, is the candidate; scores are in rows.
+
+    A mechanism may say the number as it is, or as a value of its own that has it as its `index`.
+    """
 
     candidates: tuple[Fraction, ...]
     dates: bool
@@ -175,15 +176,18 @@ class Chosen(Prepared, frozen=True):
     def in_units(self, answer: Plain) -> object:
         """The candidate that was chosen (a whole number, a Fraction or a date), or scores in rows.
 
-        >>> median = Chosen(None, 2, 2, 2, Fraction(1, 2), (Fraction(10), Fraction(20)), False)
+        >>> median = Scored(None, 2, 2, 2, Fraction(1, 2), candidates=(Fraction(10), Fraction(20)), dates=False)
         >>> median.in_units(1), median.in_units((-3, -1))
         (20, (Fraction(-3, 2), Fraction(-1, 2)))
         """
-        if isinstance(answer, bool) or not isinstance(answer, int):
-            return tuple(map(super().in_units, answer)) if isinstance(answer, tuple) else answer
-        if not 0 <= answer < len(self.candidates):
-            raise InvalidRequest(f"there are {len(self.candidates)} candidates, and none of number {answer}")
-        chosen = self.candidates[answer]
+        if isinstance(answer, tuple):
+            return tuple(map(super().in_units, answer))
+        number = getattr(answer, "index", None) if isinstance(answer, Tagged) else answer
+        if isinstance(number, bool) or not isinstance(number, int):
+            return answer
+        if not 0 <= number < len(self.candidates):
+            raise InvalidRequest(f"there are {len(self.candidates)} candidates, and none of number {number}")
+        chosen = self.candidates[number]
         if self.dates:
             return spelled(floor(chosen))
         return chosen.numerator if chosen.denominator == 1 else chosen

@@ -61,6 +61,10 @@ Adds: TypeAlias = Rows | Units | Total
 Cells: TypeAlias = ByKey | ByThreshold | ByFound
 
 
+EITHER_WAY: tuple[Corner, ...] = ((1,), (-1,))
+"""The corners of an answer that is no sum over rows: it may go up and down; how far, its request knows itself."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What to add up, over which rows, into which cells; how wide the answer is and on what grid it stands.
 

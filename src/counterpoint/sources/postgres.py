@@ -142,7 +142,7 @@ class Related:
         connection, described = self._engine._connection, None
         with suppress(psycopg.Error, UnicodeError):
             name = connection.execute(_FIND, (relation,)).fetchone()
-            if name != (None,):
+            if name is not None and name[0] is not None:
                 connection.execute(f"CREATE TEMPORARY VIEW given AS SELECT * FROM {name[0]}".encode())
             for setting, value in _SETTINGS.items():
                 connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (setting, value))
@@ -150,7 +150,7 @@ class Related:
             described = connection.execute(_DESCRIBE).fetchall()
         if described is None:
             raise unreadable()
-        if name == (None,):
+        if name is None or name[0] is None:
             raise InvalidParameter(f"there is no relation {relation!r} in the database")
         if encoding != ("UTF8",):
             raise InvalidParameter("the database must be encoded in UTF8: engines count characters differently else")

@@ -62,8 +62,12 @@ class Request(Tagged):
 
     def prepare(self, declared: Declaration, plan: Plan) -> Prepared:
         """Everything public about the answer; `plan` is this request's plan on the same declaration."""
+        return Prepared(*self._facts(declared, plan))
+
+    def _facts(self, declared: Declaration, plan: Plan) -> tuple[Any, ...]:
+        """What is public about every answer, in the order that `Prepared` has it."""
         most = self.moves(declared, plan)
-        return Prepared(self, most.l1, most.squared, plan.width, plan.grid)
+        return self, most.l1, most.squared, plan.width, plan.grid
 
     def _condition(self, declared: Declaration) -> Condition | None:
         return None if self.where is None else condition(self.where, declared)
@@ -159,8 +163,8 @@ class Mean(Request, Value, frozen=True):
 
     def prepare(self, declared: Declaration, plan: Plan) -> "Averaged":
         """With the bounds, by which a noisy answer becomes a mean."""
-        most, number = self.moves(declared, plan), declared.number(self.column)
-        return Averaged(self, most.l1, most.squared, plan.width, plan.grid, number.low, number.high)
+        number = declared.number(self.column)
+        return Averaged(*self._facts(declared, plan), low=number.low, high=number.high)
 
 
 class Histogram(Request, Value, frozen=True):
@@ -239,7 +243,7 @@ REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
 """With those in `choices`, the language: it is closed, these and no subclasses of them."""
 
 
-class Averaged(Prepared, frozen=True):
+class Averaged(Prepared, frozen=True, kw_only=True):
     """A prepared mean: its noisy pair, in units, is the mean, or None if the noisy count is not above 0."""
 
     low: Fraction
@@ -248,7 +252,7 @@ class Averaged(Prepared, frozen=True):
     def in_units(self, answer: Plain) -> object:
         """The middle plus half the width times the ratio of the coordinates, brought into the bounds.
 
-        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), Fraction(0), Fraction(120))
+        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
         >>> ages.in_units((-120, 240)), ages.in_units((5, 0))
         (Fraction(30, 1), None)
         """
