@@ -1,5 +1,7 @@
 """Keys are released by chances that (epsilon, delta) allows, exactly, and that nothing allowed exceeds."""
 
+import pathlib
+import re
 from fractions import Fraction
 from itertools import pairwise, product
 from math import exp, floor, log
@@ -8,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import counterpoint
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.mechanisms.additive import Gaussian, Laplace
@@ -178,3 +181,9 @@ def test_a_malformed_tally_is_refused_without_saying_what_is_in_it(pairs):
     with pytest.raises(InvalidParameter) as refused:
         Tally(pairs)
     assert "'a'" not in str(refused.value) and "-1" not in str(refused.value)
+
+
+def test_nothing_in_the_package_opens_a_tally_but_selection_and_the_distance_of_two_messages():
+    package = pathlib.Path(counterpoint.__file__).parent
+    opening = {path.name for path in package.rglob("*.py") if re.search(r"\bcounted\(", path.read_text())}
+    assert opening == {"secret.py", "messages.py", "partition_selection.py"}
