@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 class Embedded:
     """One in-memory database of stored rows."""
 
-    __slots__ = ("_closed", "_connection", "_creating", "_opening")
+    __slots__ = ("_closed", "_connection", "_creating")
 
     def __init__(self, connection: "DuckDBPyConnection") -> None:
         self._connection = connection
         self._creating = Lock()
-        self._opening = Lock()  # a connection that is making a cursor cannot be closed
         self._closed = False
 
     @property
@@ -47,11 +46,8 @@ class Embedded:
         """The rows that a statement returns, on a cursor of its own."""
         import duckdb  # noqa: PLC0415 - a tenth of a second, paid by those who have tables
 
-        with suppress(duckdb.Error):
-            with self._opening:
-                cursor = self._connection.cursor()
-            with cursor:
-                return cursor.execute(sql).fetchall()
+        with suppress(duckdb.Error), self._connection.cursor() as cursor:
+            return cursor.execute(sql).fetchall()
         raise refused()
 
     def create(self, name: str, query: str) -> None:
@@ -69,9 +65,15 @@ class Embedded:
         return self._closed
 
     def close(self) -> None:
-        """Let go of the database, which was in memory only."""
+        """Let go of the database, which was in memory only.
+
+        DuckDB closes the connection even where it complains that a cursor of it is still busy. The ask that opened that
+        cursor ends with its answer or with the refusal, closes it, and with the last of them the rows are gone.
+        """
+        import duckdb  # noqa: PLC0415
+
         self._closed = True
-        with self._opening:
+        with suppress(duckdb.Error):
             self._connection.close()
 
 
