@@ -58,6 +58,7 @@ _ROOMS = {
     "mechanisms.monotone_queries": ("MonotoneQuery", "max_of", "monotone_query"),
     "mechanisms.multiplicative_weights": ("MultiplicativeWeights", "multiplicative_weights"),
     "mechanisms.noisy_max": ("Chosen", "NoisyMax"),
+    "mechanisms.partition_selection": ("PartitionSelection",),
     "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
     "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
@@ -88,7 +89,9 @@ _ROOMS = {
     "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
     "session.partition": ("Partition",),
     "session.session": ("Handle", "Quote", "Session"),
+    "sources.choices": ("keys", "quantile", "quantile_from"),
     "sources.columns": ("boolean", "category", "number", "text"),
+    "sources.dates": ("date",),
     "sources.requests": ("count", "count_distinct", "histogram", "mean", "ranks", "sum"),
     "sources.source": ("Source",),
     "sources.stream": ("Stream", "total"),
@@ -188,6 +191,7 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights as multiplicative_weights
     from counterpoint.mechanisms.noisy_max import Chosen as Chosen
     from counterpoint.mechanisms.noisy_max import NoisyMax as NoisyMax
+    from counterpoint.mechanisms.partition_selection import PartitionSelection as PartitionSelection
     from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
     from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (
@@ -229,10 +233,14 @@ if TYPE_CHECKING:
     from counterpoint.session.session import Handle as Handle
     from counterpoint.session.session import Quote as Quote
     from counterpoint.session.session import Session as Session
+    from counterpoint.sources.choices import keys as keys
+    from counterpoint.sources.choices import quantile as quantile
+    from counterpoint.sources.choices import quantile_from as quantile_from
     from counterpoint.sources.columns import boolean as boolean
     from counterpoint.sources.columns import category as category
     from counterpoint.sources.columns import number as number
     from counterpoint.sources.columns import text as text
+    from counterpoint.sources.dates import date as date
     from counterpoint.sources.requests import count as count
     from counterpoint.sources.requests import count_distinct as count_distinct
     from counterpoint.sources.requests import histogram as histogram

@@ -18,6 +18,7 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram, max_of
 from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.noisy_max import NoisyMax
+from counterpoint.mechanisms.partition_selection import PartitionSelection
 from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
@@ -25,6 +26,7 @@ from counterpoint.mechanisms.vector_counters import VectorCounter
 from counterpoint.privacy.losses import PureDP, RenyiDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
+from counterpoint.privacy.tally import Tally
 
 
 class Forward(Postprocessor, Value, frozen=True):
@@ -103,6 +105,7 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         MultiSparseVector(SparseVector(1, 10, hits=2), width=2, k=2),
         [Ask(private=(0, 2**80)), Ask((99, -(2**80)), (0, 0)), Ask(None, (5, 5), sensitivity=2)],
     ),
+    (PartitionSelection(1, "1e-6"), [Ask(private=Tally((("CA", 2**80), ("é", 1))), sensitivity=3, squared=3)]),
     (
         NESTED,
         [

@@ -1,14 +1,17 @@
 """Small made-up tables full of awkward values, requests over them, and a second opinion on what the answers are."""
 
 import math
+from datetime import date as day
 from fractions import Fraction
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from counterpoint.privacy.secret import reveal
-from counterpoint.sources import requests
+from counterpoint.privacy.secret import counted, reveal
+from counterpoint.privacy.tally import Tally, distances
+from counterpoint.sources import choices, requests
 from counterpoint.sources.columns import boolean, category, number, text
+from counterpoint.sources.dates import date
 from counterpoint.sources.table import Table
 
 SCHEMA = pa.schema(
@@ -20,6 +23,7 @@ SCHEMA = pa.schema(
         ("vip", pa.bool_()),
         ("zip", pa.string()),
         ("age", pa.int32()),
+        ("born", pa.date32()),
     ]
 )
 COLUMNS = {
@@ -28,7 +32,9 @@ COLUMNS = {
     "state": category(["CA", "NY", "WY"]),
     "vip": boolean(),
     "zip": text(),
+    "born": date("1990-01-01", "2010-12-31"),
 }
+BORN = [None, day(1, 1, 1), day(9999, 12, 31), day(1990, 1, 1), day(2000, 2, 29), day(2010, 12, 30)]
 LEAST, MOST = -(2**63), 2**63 - 1
 
 incomes = st.sampled_from([None, math.nan, math.inf, -math.inf, -0.0, 0.1, 0.125, 1e308, -1e308, 2.9, 3.0]) | st.floats(
@@ -43,6 +49,7 @@ rows = st.fixed_dictionaries(
         "vip": st.sampled_from([None, True, False]),
         "zip": st.sampled_from([None, "10001", "10%", "1_", "é😀", "it's", "\\", ""]),
         "age": st.sampled_from([None, 0, 17, 18, 99, -(2**31), 2**31 - 1]),
+        "born": st.sampled_from(BORN),
     }
 )
 units = st.lists(rows, min_size=1, max_size=5)
@@ -75,6 +82,10 @@ wheres = st.recursive(
             "age >= 17.5",
             "age IS NOT NULL",
             "who = 3",
+            "born >= '2000-02-29'",
+            "born BETWEEN '0001-01-01' AND '1999-12-31'",
+            "born <> '1990-01-01'",
+            "NOT born IN ('2010-12-31', '2000-02-29')",
         ]
     ),
     lambda inner: st.one_of(
@@ -96,6 +107,25 @@ questions = st.one_of(
     st.builds(requests.histogram, st.just("age"), st.just([18]), where=maybe_where),
     st.builds(requests.histogram, st.just("income"), edges=st.just([-2, 0, 0.1, 2, 3]), where=maybe_where),
     st.builds(requests.ranks, st.just("income"), st.just([-5, -1, 0, 0.3, 2.99, 3, 7]), maybe_where),
+    st.builds(requests.ranks, st.just("born"), st.just(["1989-01-01", "1990-01-01", "2000-02-29"]), maybe_where),
+    st.builds(
+        requests.histogram,
+        st.just("born"),
+        edges=st.just(["1990-01-01", day(2000, 3, 1), "2030-01-01"]),
+        where=maybe_where,
+    ),
+    st.builds(requests.histogram, st.just("born"), st.just(["2000-02-29", "2010-12-31"]), where=maybe_where),
+    st.builds(choices.keys, st.sampled_from(["zip", "age", "born", "who"]), where=maybe_where),
+    st.builds(choices.keys, st.just("zip"), st.just(2), where=maybe_where),
+    st.builds(
+        choices.quantile,
+        st.just("income"),
+        st.sampled_from([0, "1/2", "0.9", "1/3", 1]),
+        st.just([-5, -2, 0, 0.3, 2.99, 3, 7]),
+        maybe_where,
+    ),
+    st.builds(choices.quantile, st.just("tokens"), st.just("0.25"), st.just([-(2**70), 0, 2**62, 2**70]), maybe_where),
+    st.builds(choices.quantile, st.just("born"), st.just(0.5), st.just(["1990-01-01", "2000-02-29"]), maybe_where),
     st.builds(requests.ranks, st.just("tokens"), st.just([-(2**70), 0, 2**53, 2**62, 2**70]), maybe_where),
 )
 
@@ -112,8 +142,11 @@ def table(world, rows_per_unit=2, neighbours="add-or-remove", order=lambda rows:
 
 
 def found(source, request):
-    """The raw integers of a request, as a tuple."""
-    raw = reveal(source.resolve(source.pin(), source.prepare(request)))
+    """The raw integers of a request, as a tuple, or a tally."""
+    secret = source.resolve(source.pin(), source.prepare(request))
+    if secret.keyed:
+        return counted(secret)
+    raw = reveal(secret)
     return raw if isinstance(raw, tuple) else (raw,)
 
 
@@ -125,3 +158,12 @@ def steps(value, column):
         return column.most if value > 0 else column.least
     nearest = math.floor(Fraction(value) / column.step + Fraction(1, 2))
     return min(max(nearest, column.least), column.most)
+
+
+def moved(left, right):
+    """How far apart two answers are: in L1, in squared L2, and in the coordinate that moved most."""
+    if isinstance(left, Tally):
+        steps = distances(left, right) or (0,)
+    else:
+        steps = [abs(a - b) for a, b in zip(left, right, strict=True)]
+    return sum(steps), sum(step * step for step in steps), max(steps)

@@ -124,7 +124,14 @@ def test_a_database_is_refused_with_words_that_give_nothing_away(monkeypatch):
         Table(pa.table({"x": [1]}), relation="x")
     with pytest.raises(InvalidParameter) as refused:
         Table("postgresql://me:hunter2@127.0.0.1:1/nowhere", relation="t")
-    assert str(refused.value) == "the database could not be reached under this URL" and refused.value.__cause__ is None
+    assert str(refused.value) == "the database could not be reached under this URL"
+    assert refused.value.__cause__ is refused.value.__context__ is None, "whose words would quote the password"
+    for strange in ("postgresql://%zz", "postgresql://\ud800/x", "postgresql://h/x?nonsense=1"):
+        with pytest.raises(InvalidParameter, match="could not be reached"):
+            Table(strange, relation="t")
+    for strange in ("\ud800", "a\0b"):
+        with pytest.raises(InvalidParameter, match="could not be read as a table"):
+            Table(url, relation=strange)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(InvalidParameter, match=r"pip install counterpoint\[postgres\]"):
         Table(url, relation="t")
@@ -148,7 +155,7 @@ def test_rows_that_cannot_be_read_are_one_constant_refusal():
     with pytest.raises(InvalidParameter) as refused:
         Table(url, relation="v", columns={"y": number(0, 1)})
     assert str(refused.value) == "the data could not be read as a table"
-    assert refused.value.__cause__ is None and refused.value.__suppress_context__
+    assert refused.value.__cause__ is refused.value.__context__ is None, "the engine's own words are gone"
 
 
 def test_the_copy_stays_as_it_was_bound_and_nobody_else_sees_it():
@@ -187,6 +194,19 @@ def test_functions_and_tables_of_the_database_cannot_step_in():
     here, there = Table(frame, "who", 4), Table(url, "who", 4, relation="t")
     asked = requests.histogram("x", keys=range(31))
     assert people.found(here, asked) == people.found(there, asked) and sum(people.found(there, asked)) == 12
+
+
+def test_operators_of_the_database_cannot_step_in_while_the_relation_is_looked_up():
+    url = fresh(
+        "CREATE TABLE t (x integer)",
+        "CREATE FUNCTION never(oid, oid) RETURNS boolean LANGUAGE sql AS $$ SELECT false $$",
+        "CREATE FUNCTION never(oid, regclass) RETURNS boolean LANGUAGE sql AS $$ SELECT false $$",
+        "CREATE OPERATOR public.= (FUNCTION = never, LEFTARG = oid, RIGHTARG = oid)",
+        "CREATE OPERATOR public.= (FUNCTION = never, LEFTARG = oid, RIGHTARG = regclass)",
+    )
+    database = url.split("/")[3].split("?")[0]
+    engines.execute(f"ALTER DATABASE {database} SET search_path = public, pg_catalog", at=url)
+    assert people.found(Table(url, relation="t"), requests.count()) == (0,)
 
 
 def test_many_threads_share_one_session():

@@ -40,8 +40,10 @@ class Additive(Mechanism):
         """So many independent draws of the noise that this ask needs."""
 
     def accepts(self, message: object) -> bool:
-        """An ask with a private value."""
-        return isinstance(message, Ask) and message.private is not None and not is_addressed(message)
+        """An ask with a private value, other than a tally: noise on what is listed would tell what is."""
+        if not isinstance(message, Ask) or message.private is None:
+            return False
+        return not message.private.keyed and not is_addressed(message)
 
     def start(self, coins: Coins) -> State:
         """All asks are left."""

@@ -16,7 +16,8 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Plain, Tagged, Value, encode
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers.exact import whole
-from counterpoint.privacy.secret import Raw, Secret, reveal
+from counterpoint.privacy.secret import Raw, Secret, counted, reveal
+from counterpoint.privacy.tally import Tally, distances
 
 
 class Ask(Tagged, Value, frozen=True):
@@ -43,7 +44,7 @@ class Ask(Tagged, Value, frozen=True):
         def __init__(
             self,
             public: Plain = None,
-            private: Secret | Raw | None = None,
+            private: Secret | Raw | Tally | None = None,
             sensitivity: int = 1,
             squared: int | None = None,
             *,
@@ -78,7 +79,7 @@ class Update(Tagged, Value, frozen=True):
 
     if TYPE_CHECKING:
 
-        def __init__(self, private: Secret | Raw) -> None: ...
+        def __init__(self, private: Secret | Raw | Tally) -> None: ...
 
     def __post_init__(self) -> None:
         """Wrap raw integers."""
@@ -110,6 +111,8 @@ class Gap(NamedTuple):
 def gap(left: Message, right: Message) -> Gap | None:
     """The distance between two messages, or None if an observer could tell them apart by public facts alone.
 
+    A tally's keys are not public: what only one of two tallies lists is 0 in the other.
+
     >>> gap(Ask(private=(1, 1)), Ask(private=(0, 3)))
     Gap(l1=3, squared=5, each=2)
     >>> gap(Ask("a"), Ask("b")) is None
@@ -119,8 +122,7 @@ def gap(left: Message, right: Message) -> Gap | None:
         return None
     if left.private is None or right.private is None:
         return Gap(0, 0, 0)
-    one, other = _coordinates(left.private), _coordinates(right.private)
-    steps = [abs(a - b) for a, b in zip(one, other, strict=True)]
+    steps = _steps(left.private, right.private)
     return Gap(sum(steps), sum(step * step for step in steps), max(steps, default=0))
 
 
@@ -135,7 +137,16 @@ def _same_in_public(left: Message, right: Message) -> bool:
 
 
 def _width(message: Message) -> object:
-    return "nothing" if message.private is None else message.private.width
+    if message.private is None:
+        return "nothing"
+    return "a tally" if message.private.keyed else message.private.width
+
+
+def _steps(left: Secret, right: Secret) -> list[int]:
+    """How far apart two secrets of one shape are, coordinate by coordinate (of a tally: key by key)."""
+    if left.keyed:
+        return list(distances(counted(left), counted(right)))
+    return [abs(a - b) for a, b in zip(_coordinates(left), _coordinates(right), strict=True)]
 
 
 def _coordinates(secret: Secret) -> tuple[int, ...]:

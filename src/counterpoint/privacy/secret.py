@@ -1,8 +1,9 @@
-"""A secret: an integer, or a vector of integers, that depends on raw data (S4 sec. 6.3, a tainted variable).
+"""A secret: an integer, a vector of integers or a tally that depends on raw data (S4 sec. 6.3, a tainted variable).
 
 Arithmetic on secrets gives secrets. Whatever would decide something by a secret or show it raises `SecretLeak` at
 the very line that tries: truth value, comparison, formatting, hashing, iteration, indexing, conversion, copying,
-pickling. Its width is public. Only mechanisms open it (`reveal`), to add noise.
+pickling. Its width is public. Only mechanisms open it (`reveal`), to add noise; a tally, whose very keys are secret, is
+opened by those alone that select keys (`counted`).
 
 >>> salary = Secret(1200)
 >>> salary * 2 + 5
@@ -19,9 +20,10 @@ from collections.abc import Callable
 from typing import NoReturn, SupportsIndex, TypeAlias
 
 from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.privacy.tally import Tally
 
 Raw: TypeAlias = int | tuple[int, ...]
-"""What a secret holds."""
+"""What a secret holds, unless it holds a tally."""
 
 
 def _refuse(deed: str) -> Callable[..., NoReturn]:
@@ -40,12 +42,23 @@ class Secret:
 
     __slots__ = ("_raw",)
 
-    def __init__(self, value: "Secret | Raw") -> None:
-        self._raw: Raw = value._raw if isinstance(value, Secret) else _integers(value)
+    def __init__(self, value: "Secret | Raw | Tally") -> None:
+        self._raw: Raw | Tally
+        if isinstance(value, Secret):
+            self._raw = value._raw
+        else:
+            self._raw = value if isinstance(value, Tally) else _integers(value)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether this is a tally. This is public."""
+        return isinstance(self._raw, Tally)
 
     @property
     def width(self) -> int | None:
-        """How many integers a vector has; None for a single integer. This is public."""
+        """How many integers a vector has; None for a single integer, 0 for a tally. This is public."""
+        if isinstance(self._raw, Tally):
+            return 0
         return len(self._raw) if isinstance(self._raw, tuple) else None
 
     def map(self, function: Callable[..., Raw], *others: "Secret | Raw") -> "Secret":
@@ -54,7 +67,7 @@ class Secret:
         >>> Secret((3, 9)).map(max)
         Secret(...)
         """
-        return Secret(function(self._raw, *(reveal(other) for other in others)))
+        return Secret(function(reveal(self), *(reveal(other) for other in others)))
 
     def clamp(self, low: int, high: int) -> "Secret":
         """Bring every integer into [low, high].
@@ -76,6 +89,8 @@ class Secret:
         return -self + other
 
     def __mul__(self, other: "Secret | Raw") -> "Secret":
+        if isinstance(self._raw, Tally) and isinstance(other, int):
+            return Secret(self._raw.scaled(other))
         return self._with(operator.mul, other)
 
     __rmul__ = __mul__
@@ -87,12 +102,12 @@ class Secret:
         return self._each(abs)
 
     def _each(self, function: Callable[[int], int]) -> "Secret":
-        raw = self._raw
+        raw = reveal(self)
         return Secret(tuple(map(function, raw)) if isinstance(raw, tuple) else function(raw))
 
     def _with(self, function: Callable[[int, int], int], other: "Secret | Raw") -> "Secret":
         """Coordinate by coordinate; a single integer goes with every coordinate of a vector."""
-        left, right = self._raw, Secret(other)._raw
+        left, right = reveal(self), reveal(Secret(other))
         if isinstance(left, int) and isinstance(right, int):
             return Secret(function(left, right))
         width = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 1
@@ -105,12 +120,12 @@ class Secret:
     def __repr__(self) -> str:
         return "Secret(...)"
 
-    def __sealed__(self) -> Raw:
+    def __sealed__(self) -> Raw | Tally:
         """The raw value, for `encode` alone, where the bytes are going to be sealed."""
         return self._raw
 
     @classmethod
-    def __unsealed__(cls, raw: Raw) -> "Secret":
+    def __unsealed__(cls, raw: Raw | Tally) -> "Secret":
         return cls(raw)
 
     __bool__ = _refuse("used as a truth value")
@@ -130,7 +145,22 @@ def reveal(value: Secret | Raw) -> Raw:
     >>> reveal(Secret(3)), reveal(3)
     (3, 3)
     """
-    return value._raw if isinstance(value, Secret) else value
+    if not isinstance(value, Secret):
+        return value
+    if isinstance(value._raw, Tally):
+        raise SecretLeak("a tally was opened as a number: its keys are secret, and only a selection of keys opens it")
+    return value._raw
+
+
+def counted(value: Secret) -> Tally:
+    """The tally inside. For mechanisms that select keys, and for the verifier; nobody else may call it.
+
+    >>> counted(Secret(Tally((("CA", 3),)))).pairs
+    (('CA', 3),)
+    """
+    if isinstance(value._raw, Tally):
+        return value._raw
+    raise InvalidParameter("this secret is a number or a vector, not a tally")
 
 
 def _integers(value: object) -> Raw:

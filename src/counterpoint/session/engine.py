@@ -119,7 +119,8 @@ class Engine:
 
             def plan() -> Plan:
                 row = self._row(path)
-                ready(row.mechanism, row.state, _message(public, prepared, _blank(prepared)))
+                blank = None if prepared is None else prepared.blank()
+                ready(row.mechanism, row.state, _message(public, prepared, blank))
                 return Plan(path, row.version, source.pin())
 
             intent = self.ledger.intent(name, body, Fact("ask", path, repr(prepared and prepared.request)), plan)
@@ -150,13 +151,6 @@ def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -
         return Ask(public)
     each, one_way = prepared.each, prepared.one_way
     return Ask(public, private, prepared.sensitivity, prepared.squared, each=each, one_way=one_way)
-
-
-def _blank(prepared: Prepared | None) -> Secret | None:
-    """A secret of the right shape, to ask whether a message is acceptable before its value is known."""
-    if prepared is None:
-        return None
-    return Secret(0 if prepared.width is None else (0,) * prepared.width)
 
 
 def _coins(intent: Intent) -> SecureCoins:

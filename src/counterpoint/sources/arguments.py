@@ -3,7 +3,7 @@
 Whatever is too many, too long, of the wrong type or out of order is `InvalidRequest`, before any table is known.
 
 >>> ascending([0, 0.5, 1], "edges", least=2)
-(Fraction(0, 1), Fraction(1, 2), Fraction(1, 1))
+((Fraction(0, 1), Fraction(1, 2), Fraction(1, 1)), False)
 >>> distinct(["CA", "NY", "CA"])
 Traceback (most recent call last):
 ...
@@ -18,6 +18,7 @@ from typing import Any
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import exact
 from counterpoint.sources.columns import MOST_KEYS, Key, readable
+from counterpoint.sources.dates import days
 from counterpoint.sources.where import LONGEST
 
 MOST_POINTS = 1_000
@@ -57,22 +58,28 @@ def distinct(keys: Any) -> tuple[Key, ...] | None:
     return items
 
 
-def ascending(points: Any, what: str, least: int) -> tuple[Fraction, ...]:
-    """Numbers, read exactly, each above the one before.
+def ascending(points: Any, what: str, least: int) -> tuple[tuple[Fraction, ...], bool]:
+    """Numbers, read exactly, each above the one before, and whether they were given as dates (as days, then).
 
-    >>> len(ascending(range(5), "candidates", least=1))
-    5
+    >>> ascending(["1970-01-01", "1970-02-01"], "edges", least=2)
+    ((Fraction(0, 1), Fraction(31, 1)), True)
     """
     items = listed(points, what) or ()
     if not least <= len(items) <= MOST_POINTS:
         raise InvalidRequest(f"{what} are at least {least} and at most {MOST_POINTS} numbers")
+    found = [days(item) for item in items]
+    dated = all(day is not None for day in found)
     try:
-        numbers = tuple(exact(item, f"each of the {what}") for item in items)
+        numbers = (
+            tuple(Fraction(day) for day in found if day is not None)
+            if dated
+            else tuple(exact(item, f"each of the {what}") for item in items)
+        )
     except InvalidParameter as error:
         raise InvalidRequest(str(error)) from None
     if any(a >= b for a, b in pairwise(numbers)):
         raise InvalidRequest(f"{what} must ascend, each above the one before")
-    return numbers
+    return numbers, dated
 
 
 def listed(items: Any, what: str) -> tuple[Any, ...] | None:

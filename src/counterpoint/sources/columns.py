@@ -81,6 +81,14 @@ class Column(Tagged):
                 return steps.numerator
         raise InvalidRequest(f"{value!r:.40} is not a value of this column, which is {self.said()}")
 
+    def spelled(self, stored: Key) -> Key:
+        """A stored value as `key` takes it; for columns whose step is 1.
+
+        >>> text().spelled("CA")
+        'CA'
+        """
+        return stored
+
 
 class Number(Column, Value, frozen=True):
     """A number from `low` to `high`, kept as a whole number of steps."""

@@ -41,6 +41,13 @@ class Like(msgspec.Struct, frozen=True):
     pattern: str
 
 
+class Short(msgspec.Struct, frozen=True):
+    """The text has at most so many characters."""
+
+    column: int
+    longest: int
+
+
 class Missing(msgspec.Struct, frozen=True):
     """The column holds nothing."""
 
@@ -65,7 +72,7 @@ class Not(msgspec.Struct, frozen=True):
     part: "Condition"
 
 
-Condition: TypeAlias = OneOf | Within | Like | Missing | AllOf | AnyOf | Not
+Condition: TypeAlias = OneOf | Within | Like | Short | Missing | AllOf | AnyOf | Not
 
 
 def between(column: int, low: int | None, high: int | None) -> Condition:

@@ -20,6 +20,7 @@ from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import whole
 from counterpoint.sources.columns import Column, Number
+from counterpoint.sources.dates import Date
 
 NEIGHBOURS = {"add-or-remove": "add or remove one unit", "replace": "replace one unit by another"}
 
@@ -68,8 +69,21 @@ class Declaration(Tagged, Value, frozen=True):
         if isinstance(column, Number):
             return column
         raise InvalidRequest(
-            f"{name} is {column.said()}: only a number with declared bounds can be added up or ranked; "
+            f"{name} is {column.said()}: only a number with declared bounds can be added up; "
             f"declare columns={{{name!r}: number(low, high, step)}}"
+        )
+
+    def ordered(self, name: object, *, dates: bool) -> Number | Date:
+        """The column of this name, if it is a number with bounds (or, for `dates`, a date)."""
+        column = self.column(name)
+        if isinstance(column, Date if dates else Number):
+            assert isinstance(column, Number | Date)
+            return column
+        if isinstance(column, Number | Date):
+            raise InvalidRequest(f"{name} is {column.said()}: give {'numbers' if dates else 'dates, as YYYY-MM-DD'}")
+        raise InvalidRequest(
+            f"{name} is {column.said()}: only a number or a date with declared bounds can be ranked or cut at edges; "
+            f"declare columns={{{name!r}: number(low, high, step)}}, or date(low, high)"
         )
 
     def describe(self) -> str:

@@ -40,6 +40,10 @@ class Dialect(msgspec.Struct, frozen=True):
     """The nearest double to the decimal number that a text spells."""
     from_decimal: str
     """The nearest double to an exact decimal."""
+    read_date: str
+    """The date that a text YYYY-MM-DD of a day that exists spells."""
+    days: str
+    """The days of a finite date since 1970-01-01."""
     tame: str
     """A double, 0 if it is so close to 0 that the engine might fail on it."""
     quote: str = '"'
@@ -81,6 +85,8 @@ DUCKDB = Dialect(
     read_whole="TRY_CAST({} AS HUGEINT)",
     read_real="TRY_CAST({} AS DOUBLE)",
     from_decimal="CAST({} AS DOUBLE)",
+    read_date="TRY_CAST({} AS DATE)",
+    days="CAST({} - DATE '1970-01-01' AS BIGINT)",
     tame="{}",
 )
 
@@ -101,6 +107,8 @@ POSTGRES = Dialect(
     read_whole="CAST({} AS NUMERIC)",
     read_real=_SAFE.replace("{0}", "CAST({0} AS NUMERIC)"),
     from_decimal=_SAFE,
+    read_date="CAST({} AS DATE)",
+    days="CAST({} - DATE '1970-01-01' AS BIGINT)",
     tame="CASE WHEN ABS({0}) < 1e-200 THEN 0 ELSE {0} END",
 )
 
@@ -116,6 +124,8 @@ SPARK = Dialect(
     read_whole="TRY_CAST(TRIM({}) AS DECIMAL(38, 0))",
     read_real="TRY_CAST(TRIM({}) AS DOUBLE)",
     from_decimal="CAST({} AS DOUBLE)",
+    read_date="TRY_CAST({} AS DATE)",
+    days="CAST(DATEDIFF({}, DATE '1970-01-01') AS BIGINT)",
     tame="{}",
     quote="`",
     backslashed=True,

@@ -12,11 +12,14 @@ counterpoint.errors.InvalidParameter: a table is a path to a .parquet or .csv fi
 """
 
 import csv
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.sources.columns import is_readable
 from counterpoint.sources.dialects import DUCKDB, Dialect
 from counterpoint.sources.engine import refused, unreadable
 
@@ -27,11 +30,12 @@ if TYPE_CHECKING:
 class Embedded:
     """One in-memory database of stored rows."""
 
-    __slots__ = ("_connection", "_creating")
+    __slots__ = ("_closed", "_connection", "_creating")
 
     def __init__(self, connection: "DuckDBPyConnection") -> None:
         self._connection = connection
         self._creating = Lock()
+        self._closed = False
 
     @property
     def dialect(self) -> Dialect:
@@ -42,11 +46,9 @@ class Embedded:
         """The rows that a statement returns, on a cursor of its own."""
         import duckdb  # noqa: PLC0415 - a tenth of a second, paid by those who have tables
 
-        try:
-            with self._connection.cursor() as cursor:
-                return cursor.execute(sql).fetchall()
-        except duckdb.Error:
-            raise refused() from None
+        with suppress(duckdb.Error), self._connection.cursor() as cursor:
+            return cursor.execute(sql).fetchall()
+        raise refused()
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query, unless that has been done under this name."""
@@ -56,6 +58,23 @@ class Embedded:
     def drop(self, name: str) -> None:
         """Forget a table."""
         self.run(f"DROP TABLE {name}")
+
+    @property
+    def closed(self) -> bool:
+        """Whether the database is gone."""
+        return self._closed
+
+    def close(self) -> None:
+        """Let go of the database, which was in memory only.
+
+        DuckDB closes the connection even where it complains that a cursor of it is still busy. The ask that opened that
+        cursor ends with its answer or with the refusal, closes it, and with the last of them the rows are gone.
+        """
+        import duckdb  # noqa: PLC0415
+
+        self._closed = True
+        with suppress(duckdb.Error):
+            self._connection.close()
 
 
 class Given:
@@ -68,12 +87,14 @@ class Given:
 
         settings: dict[str, Any] = {"python_enable_replacements": False, "pandas_analyze_sample": 0}
         self._connection = duckdb.connect(":memory:", config=settings)
-        try:
-            self._connection.execute(f"CREATE TEMP VIEW given AS SELECT * FROM {_offered(self._connection, data)}")
+        described: list[tuple[Any, ...]] | None = None
+        with suppress(duckdb.Error):
+            offered = _offered(self._connection, data)
+            self._connection.execute(f"CREATE TEMP VIEW given AS SELECT * FROM {offered}")
             described = self._connection.execute("DESCRIBE SELECT * FROM given").fetchall()
-        except duckdb.Error:
-            raise unreadable() from None
-        self.kinds: dict[str, str] = {name: str(kind).partition("(")[0] for name, kind, *_ in described}
+        if described is None:
+            raise unreadable()
+        self.kinds: dict[str, str] = {name: _kind(str(kind)) for name, kind, *_ in described}
 
     @property
     def dialect(self) -> Dialect:
@@ -84,15 +105,18 @@ class Given:
         """Materialise a query over `given`, let go of the data and close every door behind it."""
         import duckdb  # noqa: PLC0415
 
-        try:
+        with suppress(duckdb.Error):
             self._connection.execute(f"CREATE TABLE {name} AS {query}")
-        except duckdb.Error:
-            raise unreadable() from None
-        self._connection.execute("DROP VIEW given")
-        self._connection.unregister("offered")
-        self._connection.execute("SET enable_external_access = false")
-        self._connection.execute("SET lock_configuration = true")
-        return Embedded(self._connection)
+            self._connection.execute("DROP VIEW given")
+            self._connection.unregister("offered")
+            self._connection.execute("SET enable_external_access = false")
+            self._connection.execute("SET lock_configuration = true")
+            return Embedded(self._connection)
+        raise unreadable()
+
+    def close(self) -> None:
+        """Let go of the database, whoever has it by now."""
+        self._connection.close()
 
 
 class _Arrow:
@@ -105,13 +129,20 @@ class _Arrow:
         return self._data.__arrow_c_stream__(requested_schema)
 
 
+def _kind(described: str) -> str:
+    """A type without its parameters; a list of such types is another type."""
+    return described if described.endswith("]") else described.partition("(")[0]
+
+
 def _offered(connection: "DuckDBPyConnection", data: object) -> str:
     """What to select from, once the data is within reach of the connection."""
     if isinstance(data, str | Path):
-        return _file(Path(data))
+        return _file(connection, Path(data))
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+        _check_names(map(str, data.columns))
         connection.register("offered", data)
     elif hasattr(data, "__arrow_c_stream__"):
+        _check_names(_names(data))
         connection.register("offered", _Arrow(data))
     else:
         raise InvalidParameter(
@@ -121,27 +152,70 @@ def _offered(connection: "DuckDBPyConnection", data: object) -> str:
     return "offered"
 
 
-def _file(path: Path) -> str:
+def _names(data: object) -> Iterable[str]:
+    """The names of the columns as Arrow, Polars or DuckDB have them; none if the data does not say."""
+    names = getattr(data, "columns", None)
+    if not all(isinstance(name, str) for name in names or ()):  # Arrow's columns are the values
+        names = getattr(getattr(data, "schema", None), "names", None)
+    return names or ()
+
+
+def _check_names(given: Iterable[str]) -> None:
+    """Refuse names that the engine, for which a and A are one name, would change: which of two is the unit, then?"""
+    names = list(given)
+    if len({name.lower() for name in names}) < len(names):
+        raise InvalidParameter("two columns have the same name, or names that differ in upper and lower case only")
+    if not all(name and is_readable(name) for name in names):
+        raise InvalidParameter("a column has no name, or one that holds NUL or half a character")
+
+
+def _file(connection: "DuckDBPyConnection", path: Path) -> str:
     if path.suffix not in (".parquet", ".csv"):
         raise InvalidParameter(f"a table is read from a .parquet or .csv file, not from {path.name!r}")
-    if not path.is_file():
-        raise InvalidParameter(f"there is no file {str(path)!r}")
+    if not _is_file(path):
+        raise InvalidParameter(f"there is no file {str(path)[:200]!r}")
+    if set("*?[]{}") & set(str(path)):  # the engine would look for files of that pattern, and may find another one
+        raise InvalidParameter(
+            f"a path may not hold any of * ? [ ] {{ }}, but {str(path)[:200]!r} does: rename the file"
+        )
     if path.suffix == ".parquet":
-        return f"READ_PARQUET({DUCKDB.literal(str(path))})"
+        _check_names(_fields(connection, path))
+        return f"READ_PARQUET({DUCKDB.literal(str(path))}, hive_partitioning = false)"
     columns = ", ".join(f"{DUCKDB.quoted(name)}: 'VARCHAR'" for name in _header(path))
     return (
         f"READ_CSV({DUCKDB.literal(str(path))}, columns = {{{columns}}}, header = true, auto_detect = false, "
-        "delim = ',', quote = '\"', escape = '\"', nullstr = '')"
+        "delim = ',', quote = '\"', escape = '\"', nullstr = '', hive_partitioning = false)"
     )
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(OSError, ValueError):  # too long a name, half a character
+        return path.is_file()
+    return False
+
+
+def _fields(connection: "DuckDBPyConnection", path: Path) -> list[str]:
+    """The names of a Parquet file's columns: the children of its root, whose own children follow each of them."""
+    listed = connection.execute(
+        f"SELECT name, COALESCE(num_children, 0) FROM PARQUET_SCHEMA({DUCKDB.literal(str(path))})"
+    ).fetchall()
+    names, inside = [], [len(listed)]  # how many entries are left at each level; the root is alone on the first
+    for name, children in listed:
+        if len(inside) == 2:
+            names.append(name)
+        inside[-1] -= 1
+        inside.append(children)
+        while len(inside) > 1 and inside[-1] == 0:
+            inside.pop()
+    return names
 
 
 def _header(path: Path) -> list[str]:
     """The names in the first line of a CSV file: the only part of it whose reading depends on what is there."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            names = next(csv.reader(file), [])
-        except (csv.Error, UnicodeDecodeError):
-            names = []
-    if not names or len({name.lower() for name in names}) < len(names):
-        raise InvalidParameter("the first line of a .csv file names its columns, each differently")
+    names: list[str] = []
+    with suppress(csv.Error, OSError), path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        names = next(csv.reader(file), [])
+    if not names or not all(is_readable(name) for name in names):
+        raise InvalidParameter("the first line of a .csv file names its columns, in UTF-8")
+    _check_names(names)
     return names

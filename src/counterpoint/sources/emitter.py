@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.sources.columns import Key
-from counterpoint.sources.conditions import AllOf, AnyOf, Condition, Like, Missing, Not, OneOf, Within
-from counterpoint.sources.plans import ByKey, ByThreshold, Plan, Rows, Total, Units
+from counterpoint.sources.conditions import AllOf, AnyOf, Condition, Like, Missing, Not, OneOf, Short, Within
+from counterpoint.sources.plans import ByFound, ByKey, ByThreshold, Plan, Rows, Total, Units
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -39,7 +39,7 @@ def statement(plan: Plan, table: str, within: Condition | None = None, dialect: 
     conditions = [part for part in (within, plan.condition) if part is not None]
     if isinstance(plan.cells, ByKey) and not plan.cells.complete:
         conditions.append(OneOf(plan.cells.column, plan.cells.keys))
-    if isinstance(plan.cells, ByThreshold):
+    if isinstance(plan.cells, ByThreshold | ByFound):
         conditions.append(Not(Missing(plan.cells.column)))
     source = exp.select().from_(table)
     if conditions:
@@ -55,7 +55,7 @@ def _grouped(plan: Plan, source: "exp.Select", dialect: str) -> "exp.Select":
     if plan.cells is None:
         return source.select(*aggregates)
     column = _column(plan.cells.column)
-    if isinstance(plan.cells, ByKey):
+    if isinstance(plan.cells, ByKey | ByFound):
         return source.select(column, *aggregates).group_by("1")
     cell = _tree(column, plan.cells.thresholds, 0, len(plan.cells.thresholds))
     if plan.cells.span > FEW:
@@ -72,6 +72,7 @@ def tally(plan: Plan, fetched: Sequence[Sequence[Any]]) -> tuple[int, ...]:
     """
     if plan.cells is None:
         return tuple(int(value) for value in fetched[0])
+    assert not isinstance(plan.cells, ByFound), "what was found is a tally"
     found = {cell: int(value) for cell, value in fetched}
     cells = plan.cells.keys if isinstance(plan.cells, ByKey) else range(len(plan.cells.thresholds) + 1)
     return tuple(found.get(cell, 0) for cell in cells)
@@ -112,12 +113,14 @@ def _written(condition: Condition, *, total: bool) -> "exp.Expr":
     return exp.Coalesce(this=bare, expressions=[exp.false()]) if total else bare
 
 
-def _comparison(condition: OneOf | Within | Like) -> "exp.Expr":
+def _comparison(condition: OneOf | Within | Like | Short) -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
     column = _column(condition.column)
     if isinstance(condition, Like):
         return exp.Like(this=column, expression=exp.Literal.string(condition.pattern))
+    if isinstance(condition, Short):
+        return exp.LTE(this=exp.Anonymous(this="LENGTH", expressions=[column]), expression=_literal(condition.longest))
     if isinstance(condition, OneOf):
         keys = [_literal(key) for key in condition.keys]
         return exp.In(this=column, expressions=keys) if keys else exp.false()

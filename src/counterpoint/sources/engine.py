@@ -3,7 +3,8 @@
 An offer holds data that has not been read yet, with its public schema; taking it materialises the rows once and gives
 the engine that holds them. Types go by DuckDB's names whatever the engine (BIGINT, DOUBLE, VARCHAR). An engine may be
 asked from several threads; whatever goes wrong in it is one constant refusal, since an engine's own words may quote
-the data.
+the data. A refusal is raised only after the engine's error has been let go of (`suppress`, then raise): even as the
+context of another error, it would be shown by whatever prints whole chains.
 
 >>> str(refused())
 'the engine could not answer this request'
@@ -11,7 +12,7 @@ the data.
 
 from typing import Any, Protocol
 
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed
 from counterpoint.sources.dialects import Dialect
 
 
@@ -31,6 +32,13 @@ class Engine(Protocol):
     def drop(self, name: str) -> None:
         """Forget what was materialised under a name."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+
+    def close(self) -> None:
+        """Forget every row, and answer nothing any more; a second time, nothing happens."""
+
 
 class Offer(Protocol):
     """Data on offer under the name `given`, until it is taken."""
@@ -45,10 +53,18 @@ class Offer(Protocol):
     def take(self, query: str, name: str) -> Engine:
         """Materialise a query over `given` and let go of the data."""
 
+    def close(self) -> None:
+        """Give up: leave nothing behind, here or in an engine that took the data."""
+
 
 def refused() -> InvalidRequest:
     """The one refusal for whatever goes wrong while a request is answered."""
     return InvalidRequest("the engine could not answer this request")
+
+
+def closed() -> NotAllowed:
+    """The refusal of a table that was closed."""
+    return NotAllowed("this table has been closed: its rows are gone; bind the data again to ask more of it")
 
 
 def unreadable() -> InvalidParameter:

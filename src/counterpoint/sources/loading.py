@@ -7,7 +7,8 @@ the order of the rows do not matter, and rows of equal content are interchangeab
 
 Whole numbers are converted in wide integers, exactly; other numbers as doubles, by floor(x / step + 1/2), which all
 engines compute alike (IEEE 754). A text is a number if it is `NUMBER` or infinite, and at most 200 characters long. A
-date is written as YYYY-MM-DD; outside the years 1 to 9999 it is missing. Only quoted names, literals and integers
+date is written as YYYY-MM-DD; outside the years 1 to 9999 it is missing, unless it is declared as a date, whose
+nearer bound it becomes. Only quoted names, literals and integers
 are put into this text; what engines spell differently is a `Dialect`'s.
 
 >>> from counterpoint.sources.columns import number, text
@@ -24,6 +25,7 @@ from math import ceil, floor
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources.columns import Boolean, Category, Column, Number, Text, Whole
+from counterpoint.sources.dates import Date
 from counterpoint.sources.declaration import Declaration
 from counterpoint.sources.dialects import Dialect
 
@@ -31,11 +33,20 @@ SMALL = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "U
 WHOLE = SMALL | {"UBIGINT", "HUGEINT"}
 TEXTS = {"VARCHAR", "ENUM", "UUID"}
 _WRITTEN_ALIKE = TEXTS | WHOLE | {"UHUGEINT", "DATE", "BOOLEAN"}
+TIMES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+"""Times of day without a time zone: with one, the day would depend on where the engine thinks it is."""
 _DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL", "UHUGEINT"}
 
 DIGITS = " *[+-]?[0-9]{1,30} *"
 NUMBER = " *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})? *"
 INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])? *"
+_YEAR = "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
+_BY_FOUR = "(0[48]|[2468][048]|[13579][26])"
+DAY = (
+    f"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    f"|([0-9]{{2}}{_BY_FOUR}|{_BY_FOUR}00)-02-29)"
+)
+"""Every day of the years 1 to 9999, and nothing else, since not every engine can try to read one."""
 
 
 def undeclared(kind: str) -> Column | None:
@@ -59,6 +70,8 @@ def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str:
         return f"CAST({value} AS BIGINT)"
     if isinstance(column, Text) and kind in _WRITTEN_ALIKE:
         return _written(kind, value, dialect)
+    if isinstance(column, Date) and kind in {"DATE", "VARCHAR", "ENUM"} | TIMES:
+        return _date(column, kind, value, dialect)
     if isinstance(column, Boolean) and kind in _WRITTEN_ALIKE:
         return value if kind == "BOOLEAN" else _truth(_written(kind, value, dialect))
     if isinstance(column, Category) and kind in (_WRITTEN_ALIKE if column.kind == "text" else WHOLE | {"VARCHAR"}):
@@ -121,6 +134,22 @@ def _from_double(column: Number, value: str, dialect: Dialect) -> str:
     return (
         f"CASE WHEN {value} IS NULL OR {value} = {nan} THEN NULL WHEN {value} >= {high} THEN {column.most} "
         f"WHEN {value} <= {low} THEN {column.least} ELSE GREATEST({column.least}, LEAST({column.most}, {steps})) END"
+    )
+
+
+def _date(column: Date, kind: str, value: str, dialect: Dialect) -> str:
+    """Clamped first: what is left is a finite date, which every engine can subtract."""
+    if kind in ("VARCHAR", "ENUM"):
+        written = dialect.written(value)
+        day = _days(column, dialect.read_date.format(written), dialect)
+        return f"CASE WHEN {dialect.matches(written, DAY)} THEN {day} END"
+    return _days(column, value if kind == "DATE" else f"CAST({value} AS DATE)", dialect)
+
+
+def _days(column: Date, day: str, dialect: Dialect) -> str:
+    return (
+        f"CASE WHEN {day} IS NULL THEN NULL WHEN {day} >= DATE '{column.high}' THEN {column.most} "
+        f"WHEN {day} <= DATE '{column.low}' THEN {column.least} ELSE {dialect.days.format(day)} END"
     )
 
 

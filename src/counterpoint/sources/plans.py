@@ -4,7 +4,7 @@ A plan filters the rows, puts each into a cell (or all into one), and adds up so
 What a row can contribute at most is kept as corners (see `sensitivity`), from which the sensitivities follow.
 
 >>> Plan(adds=Rows(), corners=((1,),), condition=None)
-Plan(adds=Rows(), corners=((1,),), condition=None, cells=None, width=None, grid=Fraction(1, 1), once=False)
+Plan(adds=Rows(), corners=((1,),), condition=None, cells=None, width=None, grid=Fraction(1, 1), once=False, reach=1)
 """
 
 from fractions import Fraction
@@ -51,14 +51,25 @@ class ByThreshold(msgspec.Struct, frozen=True):
     span: int
 
 
+class ByFound(msgspec.Struct, frozen=True):
+    """One cell per value that occurs: which cells there are is as private as what is in them, and makes a tally."""
+
+    column: int
+
+
 Adds: TypeAlias = Rows | Units | Total
-Cells: TypeAlias = ByKey | ByThreshold
+Cells: TypeAlias = ByKey | ByThreshold | ByFound
+
+
+EITHER_WAY: tuple[Corner, ...] = ((1,), (-1,))
+"""The corners of an answer that is no sum over rows: it may go up and down; how far, its request knows itself."""
 
 
 class Plan(msgspec.Struct, frozen=True):
     """What to add up, over which rows, into which cells; how wide the answer is and on what grid it stands.
 
-    `once` says that a unit contributes one point of conv(S) however many rows it has.
+    `once` says that a unit contributes one point of conv(S) however many rows it has; `reach`, in how many cells of a
+    tally it counts at most.
     """
 
     adds: Adds
@@ -68,3 +79,4 @@ class Plan(msgspec.Struct, frozen=True):
     width: int | None = None
     grid: Fraction = Fraction(1)
     once: bool = False
+    reach: int = 1

@@ -14,6 +14,7 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: name the table or view that is meant: relation="people" or "schema.people"
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
@@ -37,11 +38,13 @@ _KINDS = {
     "character": "VARCHAR",
     "uuid": "UUID",
     "date": "DATE",
+    "timestamp without time zone": "TIMESTAMP",
     "enum": "ENUM",
 }
 """PostgreSQL's types by DuckDB's names; any other cannot be asked about."""
 
-_FIND = "SELECT oid::regclass::text FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%s)"
+_FIND = "SELECT pg_catalog.to_regclass(%s)::pg_catalog.text"
+"""Under the user's own search path, which may hold operators and types of anybody's: none of them is used here."""
 _DESCRIBE = """
 SELECT column_name::text, CASE WHEN typtype = 'e' THEN 'enum' ELSE data_type::text END
 FROM information_schema.columns JOIN pg_namespace ON nspname = udt_schema
@@ -59,10 +62,11 @@ _SETTINGS = {
 class Postgres:
     """One session whose temporary tables are the stored rows."""
 
-    __slots__ = ("__weakref__", "_connection")
+    __slots__ = ("__weakref__", "_closed", "_connection")
 
     def __init__(self, connection: "Connection[Any]") -> None:
         self._connection = connection
+        self._closed = False
         finalize(self, connection.close)
 
     @property
@@ -74,11 +78,10 @@ class Postgres:
         """The rows that a statement returns; the connection lets one thread at a time through."""
         import psycopg  # noqa: PLC0415 - an extra
 
-        try:
+        with suppress(psycopg.Error):
             cursor = self._connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
-        except psycopg.Error:
-            raise refused() from None
+        raise refused()
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query, unless that has been done under this name."""
@@ -88,6 +91,16 @@ class Postgres:
     def drop(self, name: str) -> None:
         """Forget a table."""
         self.run(f"DROP TABLE {name}")
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called; a connection that was lost is not closed but broken."""
+        return self._closed
+
+    def close(self) -> None:
+        """End the session, and with it every temporary table."""
+        self._closed = True
+        self._connection.close()
 
 
 class Related:
@@ -99,7 +112,11 @@ class Related:
         if not isinstance(relation, str):
             raise InvalidParameter('name the table or view that is meant: relation="people" or "schema.people"')
         self._engine = Postgres(_connected(url))
-        self.kinds = self._opened(relation)
+        try:
+            self.kinds = self._opened(relation)
+        except BaseException:
+            self._engine.close()
+            raise
 
     @property
     def dialect(self) -> Dialect:
@@ -108,29 +125,32 @@ class Related:
 
     def take(self, query: str, name: str) -> Postgres:
         """Materialise a query over `given`, then let go of it."""
-        try:
+        with suppress(InvalidRequest):
             self._engine.create(name, query)
             self._engine.run("DROP VIEW given")
-        except InvalidRequest:
-            raise unreadable() from None
-        return self._engine
+            return self._engine
+        raise unreadable()
+
+    def close(self) -> None:
+        """End the session."""
+        self._engine.close()
 
     def _opened(self, relation: str) -> dict[str, str]:
         """The relation's columns, once `given` stands for it and the session is ours."""
         import psycopg  # noqa: PLC0415
 
-        connection = self._engine._connection
-        try:
+        connection, described = self._engine._connection, None
+        with suppress(psycopg.Error, UnicodeError):
             name = connection.execute(_FIND, (relation,)).fetchone()
-            if name is not None:
+            if name is not None and name[0] is not None:
                 connection.execute(f"CREATE TEMPORARY VIEW given AS SELECT * FROM {name[0]}".encode())
             for setting, value in _SETTINGS.items():
                 connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (setting, value))
             encoding = connection.execute("SHOW server_encoding").fetchone()
             described = connection.execute(_DESCRIBE).fetchall()
-        except psycopg.Error:
-            raise unreadable() from None
-        if name is None:
+        if described is None:
+            raise unreadable()
+        if name is None or name[0] is None:
             raise InvalidParameter(f"there is no relation {relation!r} in the database")
         if encoding != ("UTF8",):
             raise InvalidParameter("the database must be encoded in UTF8: engines count characters differently else")
@@ -142,7 +162,6 @@ def _connected(url: str) -> "Connection[Any]":
         import psycopg  # noqa: PLC0415
     except ImportError:
         raise InvalidParameter("tables in PostgreSQL need psycopg: pip install counterpoint[postgres]") from None
-    try:
+    with suppress(psycopg.Error, UnicodeError):  # whose words may quote the password
         return psycopg.connect(url, autocommit=True, client_encoding="utf8")
-    except psycopg.Error:  # its words may quote the password
-        raise InvalidParameter("the database could not be reached under this URL") from None
+    raise InvalidParameter("the database could not be reached under this URL")

@@ -12,10 +12,12 @@ Fraction(18, 1)
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
+from typing import Any
 
 from msgspec.structs import force_setattr
 
@@ -23,10 +25,13 @@ from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidRequest
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.privacy.secret import Raw
+from counterpoint.privacy.tally import Tally
 from counterpoint.sources.arguments import ascending, check_texts, distinct, listed
-from counterpoint.sources.columns import Key
+from counterpoint.sources.columns import Key, Number
 from counterpoint.sources.conditions import Condition
+from counterpoint.sources.dates import Date
 from counterpoint.sources.declaration import Declaration
+from counterpoint.sources.emitter import tally
 from counterpoint.sources.plans import ByKey, ByThreshold, Plan, Rows, Total, Units
 from counterpoint.sources.sensitivity import Corner, Moves, moves, one_way
 from counterpoint.sources.source import Prepared
@@ -47,11 +52,22 @@ class Request(Tagged):
         """The answer in its public shape, from the integers that were found, cell by cell."""
         return found[0]
 
+    def found(self, declared: Declaration, plan: Plan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
+        """The answer, from the rows that the plan's statement returned."""
+        return self.read(declared, tally(plan, fetched))
+
+    def moves(self, declared: Declaration, plan: Plan) -> Moves:
+        """How far the answer can move in the L1 norm, in the squared L2 norm and in each coordinate."""
+        return moves(plan.corners, 1 if plan.once else declared.rows_per_unit, declared.neighbours)
+
     def prepare(self, declared: Declaration, plan: Plan) -> Prepared:
         """Everything public about the answer; `plan` is this request's plan on the same declaration."""
-        most = sensitivities(declared, plan)
-        up = one_way(plan.corners, declared.neighbours)
-        return Prepared(self, most.l1, most.squared, plan.width, plan.grid, most.each, up, self.names(declared))
+        return Prepared(*self._facts(declared, plan))
+
+    def _facts(self, declared: Declaration, plan: Plan) -> tuple[Any, ...]:
+        """What is public about every answer, in the order that `Prepared` has it."""
+        most, up = self.moves(declared, plan), one_way(plan.corners, declared.neighbours)
+        return self, most.l1, most.squared, plan.width, plan.grid, most.each, up, self.names(declared)
 
     def names(self, declared: Declaration) -> tuple[Key, ...] | None:
         """What the coordinates are called, in the user's units; None where they are only numbered."""
@@ -155,9 +171,8 @@ class Mean(Request, Value, frozen=True):
 
     def prepare(self, declared: Declaration, plan: Plan) -> "Averaged":
         """With the bounds, by which a noisy answer becomes a mean."""
-        most, number = sensitivities(declared, plan), declared.number(self.column)
-        facts = (self, most.l1, most.squared, plan.width, plan.grid, most.each)
-        return Averaged(*facts, low=number.low, high=number.high)
+        number = declared.number(self.column)
+        return Averaged(*self._facts(declared, plan), low=number.low, high=number.high)
 
 
 class Histogram(Request, Value, frozen=True):
@@ -170,6 +185,7 @@ class Histogram(Request, Value, frozen=True):
     keys: tuple[Key, ...] | None = None
     edges: tuple[Fraction, ...] | None = None
     where: str | None = None
+    dates: bool = False
 
     def __post_init__(self) -> None:
         """Check the texts, and that there are keys or edges but not both."""
@@ -178,7 +194,9 @@ class Histogram(Request, Value, frozen=True):
             raise InvalidRequest("a histogram has keys or edges, not both")
         force_setattr(self, "keys", distinct(self.keys))
         if self.edges is not None:
-            force_setattr(self, "edges", ascending(self.edges, "edges", 2))
+            edges, dates = ascending(self.edges, "edges", 2)
+            force_setattr(self, "edges", edges)
+            force_setattr(self, "dates", self.dates or dates)
 
     def plan(self, declared: Declaration) -> Plan:
         """Count rows by key or by bin."""
@@ -186,9 +204,9 @@ class Histogram(Request, Value, frozen=True):
             cells: ByKey | ByThreshold = _by_key(declared, self.column, self.keys)
             width = len(cells.keys) if isinstance(cells, ByKey) else 0
         else:
-            number = declared.number(self.column)
-            *lower, last = [edge / number.grid for edge in self.edges]
-            cells = _by_threshold(declared, self.column, [*map(ceil, lower), floor(last) + 1])
+            column = declared.ordered(self.column, dates=self.dates)
+            *lower, last = [edge / column.grid for edge in self.edges]
+            cells = by_threshold(declared, self.column, column, [*map(ceil, lower), floor(last) + 1])
             width = len(lower)
         return Plan(Rows(), _in_one_cell((1,), width), self._condition(declared), cells, width)
 
@@ -212,17 +230,20 @@ class Ranks(Request, Value, frozen=True):
     column: str
     candidates: tuple[Fraction, ...]
     where: str | None = None
+    dates: bool = False
 
     def __post_init__(self) -> None:
         """Check the texts and the candidates."""
         check_texts(column=self.column, where=self.where)
-        force_setattr(self, "candidates", ascending(self.candidates, "candidates", 1))
+        candidates, dates = ascending(self.candidates, "candidates", 1)
+        force_setattr(self, "candidates", candidates)
+        force_setattr(self, "dates", self.dates or dates)
 
     def plan(self, declared: Declaration) -> Plan:
         """Count rows between candidates."""
-        number, width = declared.number(self.column), len(self.candidates)
-        above = [floor(candidate / number.grid) + 1 for candidate in self.candidates]
-        cells = _by_threshold(declared, self.column, above)
+        column, width = declared.ordered(self.column, dates=self.dates), len(self.candidates)
+        above = [floor(candidate / column.grid) + 1 for candidate in self.candidates]
+        cells = by_threshold(declared, self.column, column, above)
         return Plan(Rows(), ((1,) * width,), self._condition(declared), cells, width)
 
     def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
@@ -231,7 +252,7 @@ class Ranks(Request, Value, frozen=True):
 
 
 REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
-"""The language is closed: these and no subclasses of them."""
+"""With those in `choices`, the language: it is closed, these and no subclasses of them."""
 
 
 class Averaged(Prepared, frozen=True, kw_only=True):
@@ -255,11 +276,6 @@ class Averaged(Prepared, frozen=True, kw_only=True):
             return None
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
         return min(max(middle + half * Fraction(centred, weighed), self.low), self.high)
-
-
-def sensitivities(declared: Declaration, plan: Plan) -> Moves:
-    """How far the answer can move in the L1 norm, in the squared L2 norm and in each coordinate."""
-    return moves(plan.corners, 1 if plan.once else declared.rows_per_unit, declared.neighbours)
 
 
 def count(where: str | None = None) -> Count:
@@ -292,7 +308,7 @@ def mean(column: str, where: str | None = None) -> Mean:
 def histogram(
     column: str,
     keys: Iterable[Key] | None = None,
-    edges: Iterable[AnyNumber] | None = None,
+    edges: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
 ) -> Histogram:
     """How many rows there are for each key (given, or declared by the column), or between each two edges.
@@ -303,7 +319,7 @@ def histogram(
     return Histogram(column, listed(keys, "keys"), listed(edges, "edges"), where)
 
 
-def ranks(column: str, candidates: Iterable[AnyNumber], where: str | None = None) -> Ranks:
+def ranks(column: str, candidates: Iterable[AnyNumber | Day], where: str | None = None) -> Ranks:
     """How many rows are at or below each of the candidates, which ascend.
 
     >>> len(ranks("age", range(0, 121, 10)).candidates)
@@ -332,11 +348,17 @@ def _by_key(declared: Declaration, name: str, keys: tuple[Key, ...] | None) -> B
     return ByKey(declared.find(name), asked, complete=known is not None and set(known) <= set(asked))
 
 
-def _by_threshold(declared: Declaration, name: str, thresholds: list[int]) -> ByThreshold:
-    """Thresholds brought to where the column's values are, which changes no cell and keeps them in 64 bits."""
-    number = declared.number(name)
-    inside = tuple(min(max(threshold, number.least), number.most + 1) for threshold in thresholds)
-    return ByThreshold(declared.find(name), inside, number.most - number.least + 1)
+def by_threshold(declared: Declaration, name: str, column: Number | Date, thresholds: list[int]) -> ByThreshold:
+    """Thresholds brought to where the column's values are, which changes no cell and keeps them in 64 bits.
+
+    >>> from counterpoint.sources.columns import number
+    >>> from counterpoint.sources.declaration import Named
+    >>> people = Declaration(None, 1, "replace", (Named("age", number(0, 120)),))
+    >>> by_threshold(people, "age", number(0, 120), [-5, 18, 2**70])
+    ByThreshold(column=0, thresholds=(0, 18, 121), span=121)
+    """
+    inside = tuple(min(max(threshold, column.least), column.most + 1) for threshold in thresholds)
+    return ByThreshold(declared.find(name), inside, column.most - column.least + 1)
 
 
 def _in_one_cell(values: tuple[int, ...], width: int) -> tuple[Corner, ...]:

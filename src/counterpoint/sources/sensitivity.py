@@ -53,3 +53,28 @@ def moves(corners: Sequence[Corner], rows: int, neighbours: str) -> Moves:
         squared=rows * rows * max(sum(x * x for x in step) for step in steps),
         each=rows * max(max(map(abs, step)) for step in steps),
     )
+
+
+def spread_moves(cells: int, neighbours: str) -> Moves:
+    """The bounds for a tally of units: one counts once in each of at most so many cells, whatever its rows.
+
+    Its replacement may be in as many others; where it is in the same, nothing moves.
+
+    >>> spread_moves(3, "add-or-remove"), spread_moves(3, "replace")
+    (Moves(l1=3, squared=3, each=1), Moves(l1=6, squared=6, each=1))
+    """
+    reached = cells * (2 if neighbours == "replace" else 1)
+    return Moves(l1=reached, squared=reached, each=1)
+
+
+def distance_moves(toward: int, away: int, rows: int, width: int, neighbours: str) -> Moves:
+    """The bounds for `width` distances of a rank from its target, where a row moves each by `toward` or by `-away`.
+
+    A distance is a maximum of sums and of 0, so it moves by at most what the sums do: a row that comes or goes moves
+    each by the larger of the two at most, one that is replaced by their sum.
+
+    >>> distance_moves(1, 3, rows=2, width=5, neighbours="replace")
+    Moves(l1=40, squared=320, each=8)
+    """
+    each = rows * (toward + away if neighbours == "replace" else max(toward, away))
+    return Moves(l1=width * each, squared=width * each * each, each=each)

@@ -46,6 +46,10 @@ class Prepared(Tagged, Value, frozen=True):
             return answer.index if self.names is None else self.names[answer.index]
         return in_units(answer, self.grid)
 
+    def blank(self) -> Secret:
+        """A secret of this public shape, by which a mechanism says whether it would accept the real one."""
+        return Secret(0 if self.width is None else (0,) * self.width)
+
     def to_grid(self, value: Fraction) -> Fraction:
         """A number in the user's units (such as a threshold) on the grid of the integers."""
         return value / self.grid

@@ -11,6 +11,7 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: a table from Spark is a DataFrame, not a list
 """
 
+from contextlib import suppress
 from secrets import token_hex
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ _KINDS = {
     "varchar": "VARCHAR",
     "char": "VARCHAR",
     "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP",
 }
 """Spark's types by DuckDB's names; any other, such as a string with a collation, cannot be asked about."""
 
@@ -43,6 +45,7 @@ _SETTINGS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.ansi.enabled": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
 }
 """What the meaning of our statements depends on."""
 
@@ -50,12 +53,13 @@ _SETTINGS = {
 class Spark:
     """One session whose views are the stored rows."""
 
-    __slots__ = ("_created", "_creating", "_session")
+    __slots__ = ("_closed", "_created", "_creating", "_session")
 
     def __init__(self, session: "SparkSession") -> None:
         self._session = session
         self._created: set[str] = set()
         self._creating = Lock()
+        self._closed = False
 
     @property
     def dialect(self) -> Dialect:
@@ -64,21 +68,20 @@ class Spark:
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns."""
-        try:
+        with suppress(Exception):  # Spark's errors, Java's, and whatever Python finds where a session was stopped
             return [tuple(row) for row in self._session.sql(sql).collect()]
-        except Exception:  # Spark's errors, Java's, and whatever Python finds where a session was stopped
-            raise refused() from None
+        raise refused()
 
     def create(self, name: str, query: str) -> None:
         """Compute a query's rows, once and for all, unless that has been done under this name."""
         with self._creating:
             if name in self._created:
                 return
-            try:
+            with suppress(Exception):
                 self._session.sql(query).localCheckpoint(eager=True).createOrReplaceTempView(name)
-            except Exception:
-                raise refused() from None
-            self._created.add(name)
+                self._created.add(name)
+                return
+            raise refused()
 
     def drop(self, name: str) -> None:
         """Forget a view; Spark lets go of its partitions in time."""
@@ -86,16 +89,31 @@ class Spark:
             self.run(f"DROP VIEW {name}")
             self._created.discard(name)
 
+    @property
+    def closed(self) -> bool:
+        """Whether the views are gone."""
+        return self._closed
+
+    def close(self) -> None:
+        """Drop every view that was made, if the application still runs."""
+        self._closed = True
+        with self._creating:
+            for name in ("given", *self._created):
+                with suppress(Exception):
+                    self._session.catalog.dropTempView(name)
+            self._created.clear()
+
 
 class Framed:
     """A DataFrame on offer, under the name `given`, until it is taken."""
 
-    __slots__ = ("_frame", "kinds")
+    __slots__ = ("_engine", "_frame", "kinds")
 
     def __init__(self, frame: Any) -> None:
         if not hasattr(frame, "createGlobalTempView"):
             raise InvalidParameter(f"a table from Spark is a DataFrame, not a {type(frame).__name__}")
         self._frame = frame
+        self._engine: Spark | None = None
         self.kinds: dict[str, str] = {
             name: _KINDS.get(kind.partition("(")[0], kind.upper()) for name, kind in frame.dtypes
         }
@@ -108,11 +126,11 @@ class Framed:
     def take(self, query: str, name: str) -> Spark:
         """Hand the frame over to a session of our own, under a name that nobody knows, and compute the query there."""
         passage = f"counterpoint_{token_hex(16)}"
-        try:
+        with suppress(Exception):
             session = self._frame.sparkSession.newSession()
             for setting, value in _SETTINGS.items():
                 session.conf.set(setting, value)
-            engine = Spark(session)
+            self._engine = engine = Spark(session)
             self._frame.createGlobalTempView(passage)
             try:
                 engine.run(f"CREATE TEMPORARY VIEW given AS SELECT * FROM global_temp.{passage}")
@@ -120,6 +138,10 @@ class Framed:
                 engine.drop("given")
             finally:
                 session.catalog.dropGlobalTempView(passage)
-        except Exception:
-            raise unreadable() from None
-        return engine
+            return engine
+        raise unreadable()
+
+    def close(self) -> None:
+        """Drop what was made of the frame; the frame is the user's."""
+        if self._engine is not None:
+            self._engine.close()

@@ -21,7 +21,10 @@ import secrets
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from hashlib import sha256
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, decode, digest, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -29,14 +32,15 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources import loading
+from counterpoint.sources.choices import CHOICES
 from counterpoint.sources.columns import Column, Key
 from counterpoint.sources.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.declaration import Declaration, Named
 from counterpoint.sources.embedded import Given
-from counterpoint.sources.emitter import statement, tally
-from counterpoint.sources.engine import Engine, Offer
-from counterpoint.sources.plans import Plan
-from counterpoint.sources.requests import REQUESTS, Request, sensitivities
+from counterpoint.sources.emitter import statement
+from counterpoint.sources.engine import Engine, Offer, closed
+from counterpoint.sources.plans import ByFound, Plan
+from counterpoint.sources.requests import REQUESTS, Request
 from counterpoint.sources.sensitivity import Moves
 from counterpoint.sources.source import Prepared, Source, told
 
@@ -63,9 +67,9 @@ class Table(Source):
     """Rows of declared columns, each row belonging to a unit whose privacy is kept.
 
     `unit` names the column that tells units apart (None: every row is its own unit); of each at most `rows_per_unit`
-    rows are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`). `key`, 32 secret
-    bytes or so, makes the pin a fingerprint of the content that survives a restart; without it every binding gets a
-    random pin (an unkeyed fingerprint, being public, would tell neighbours apart), and the cut is keyed by the
+    rows are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`, `date`). `key`, 32
+    secret bytes or so, makes the pin a fingerprint of the content that survives a restart; without it every binding
+    gets a random pin (an unkeyed fingerprint, being public, would tell neighbours apart), and the cut is keyed by the
     declaration, so that it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark
     DataFrame, or a postgresql:// URL with the `relation` (a table or view) that is meant there.
     """
@@ -83,19 +87,23 @@ class Table(Source):
         key: bytes | None = None,
         relation: str | None = None,
     ) -> None:
+        _check_types(unit, columns, neighbours, key)
         offer = _offered(data, relation)
-        if columns is not None and not isinstance(columns, Mapping):
-            raise InvalidParameter("columns declares columns by name: {'age': number(0, 120), 'state': text()}")
-        named = _named(offer.kinds, columns or {})
-        if unit is not None and unit not in offer.kinds:
-            raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {', '.join(offer.kinds)}")
-        bound = _bind(offer, Declaration(unit, rows_per_unit, neighbours, named), key)
+        try:
+            named = _named(offer.kinds, columns or {})
+            if unit is not None and unit not in offer.kinds:
+                there = ", ".join(offer.kinds)
+                raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {there}")
+            bound = _bind(offer, Declaration(unit, rows_per_unit, neighbours, named), key)
+        except BaseException:
+            offer.close()
+            raise
         self._look(bound, "bound", None, {})
 
     def _look(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
         self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
         # keyed by the request's canonical bytes: as values, 1 and True would be one key
-        compiled = partial(_compiled, bound.declared, rows, within, bound.engine.dialect.name)
+        compiled = partial(_compiled, bound.declared, (rows, within, reach), bound.engine.dialect.name)
         self._compiled = lru_cache(_REMEMBERED)(compiled)
 
     def _narrowed(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
@@ -107,6 +115,25 @@ class Table(Source):
         declared = self.declaration
         names = ", ".join(named.name for named in declared.columns)
         return f"Table({names}; unit={declared.unit!r}, rows_per_unit={declared.rows_per_unit})"
+
+    def _must_be_open(self) -> None:
+        if self._bound.engine.closed:
+            raise closed()
+
+    def close(self) -> None:
+        """Forget the rows, here and in every part of this table; the data they came from is left alone.
+
+        A closed table says what was declared, and refuses everything else. `with Table(...) as people:` closes it.
+        """
+        self._bound.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def declaration(self) -> Declaration:
@@ -124,16 +151,19 @@ class Table(Source):
         return OneWay(every_ask) if self.declaration.neighbours == "add-or-remove" else every_ask
 
     def pin(self) -> str:
-        """The version of the data and its declaration."""
+        """The version of the data and its declaration; a closed table has none."""
+        self._must_be_open()
         return self._bound.pin
 
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`; no data is touched."""
+        self._must_be_open()
         return self._compiled(_canonical(request)).prepared
 
     def sensitivities(self, request: object) -> Moves:
         """How far the answer can move between neighbours: L1, squared L2, and in each single coordinate."""
-        return sensitivities(self.declaration, self._compiled(_canonical(request)).plan)
+        compiled = self._compiled(_canonical(request))
+        return compiled.request.moves(self.declaration, compiled.plan)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The private integers of a prepared request, on the data that was pinned."""
@@ -142,14 +172,15 @@ class Table(Source):
         compiled = self._compiled(_canonical(prepared.request))
         if prepared != compiled.prepared:
             raise InvalidRequest("the request was prepared for a table with another declaration")
-        found = tally(compiled.plan, self._bound.engine.run(compiled.sql))
-        return Secret(compiled.request.read(self.declaration, found))
+        fetched = self._bound.engine.run(compiled.sql)
+        return Secret(compiled.request.found(self.declaration, compiled.plan, fetched))
 
     def part(self, by: str, key: Plain | float) -> "Table":
         """The rows in which column `by` has this value, which need not occur; if `by` is a category, one of its keys.
 
         The declaration stays the same: a unit has at most as many rows in a part as in the whole.
         """
+        self._must_be_open()
         column = self.declaration.column(by)
         value = column.key(key)
         if column.known_keys is not None and value not in column.known_keys:
@@ -178,6 +209,7 @@ class Table(Source):
         Like the cut at binding it looks at one unit's rows at a time, so neighbours stay neighbours. Rows in which
         `by` is missing are in no part and are left out.
         """
+        self._must_be_open()
         k, column = whole(k, 1, "k"), self.declaration.find(by)
         if self._within is not None:
             raise InvalidRequest("spread a whole table, not a part of it")
@@ -191,17 +223,19 @@ class Table(Source):
 
 
 def _compiled(
-    declared: Declaration, rows: str, within: Condition | None, dialect: str, canonical: bytes
+    declared: Declaration, view: tuple[str, Condition | None, Mapping[str, int]], dialect: str, canonical: bytes
 ) -> _Compiled:  # no method, or the table would hold itself, and its engine, beyond its last use
     request = decode(canonical, Request)  # type: ignore[type-abstract]  # a family is read by its tags
-    plan = request.plan(declared)
+    plan, (rows, within, reach) = request.plan(declared), view
+    if isinstance(plan.cells, ByFound):
+        plan = replace(plan, reach=min(plan.reach, reach.get(declared.columns[plan.cells.column].name, plan.reach)))
     return _Compiled(request, plan, request.prepare(declared, plan), statement(plan, rows, within, dialect))
 
 
 def _canonical(request: object) -> bytes:
-    if type(request) not in REQUESTS:
-        names = "count, count_distinct, sum, mean, histogram and ranks, as in count(where=\"state = 'CA'\")"
-        raise InvalidRequest(f"a table answers {names}, not {told(request)}")
+    if type(request) not in (*REQUESTS, *CHOICES):
+        names = "count, count_distinct, sum, mean, histogram, ranks, keys and quantile"
+        raise InvalidRequest(f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {told(request)}")
     return encode(request)
 
 
@@ -220,21 +254,35 @@ def _offered(data: object, relation: str | None) -> Offer:
     return Given(data)
 
 
+def _check_types(unit: object, columns: object, neighbours: object, key: object) -> None:
+    """Refuse what is not of the type that a table is declared with, before any data is looked at."""
+    if not isinstance(unit, str | None):
+        raise InvalidParameter(f"unit is the name of a column, or None, not a {type(unit).__name__}")
+    if not isinstance(columns, Mapping | None):
+        raise InvalidParameter(
+            f"columns are declared by name, as in {{'age': number(0, 120)}}, not by a {type(columns).__name__}"
+        )
+    if not isinstance(neighbours, str):
+        raise InvalidParameter(f"neighbours is a text, not a {type(neighbours).__name__}")
+    if key is not None and (not isinstance(key, bytes) or len(key) < 16):
+        raise InvalidParameter("key must be at least 16 secret bytes")
+
+
 def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:
     """The columns in the order of the schema, as they were declared or, failing that, as their type has them."""
     for name, column in columns.items():
         if name not in kinds:
             raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
         if not isinstance(column, Column):
-            raise InvalidParameter(f"{name} must be declared as number, category, text or boolean, not {column!r}")
+            raise InvalidParameter(
+                f"{name} must be declared as number, category, text, boolean or date, not {column!r}"
+            )
     found = ((name, columns.get(name, loading.undeclared(kind))) for name, kind in kinds.items())
     return tuple(Named(name, column, name in columns) for name, column in found if column is not None)
 
 
 def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
     """Read, cut and fingerprint the data."""
-    if key is not None and len(key) < 16:
-        raise InvalidParameter("key must be at least 16 secret bytes")
     facts = digest(declared)
     order = facts if key is None else hmac.digest(key, b"order" + facts, sha256)
     load = loading.load(declared, offer.kinds, "given", offer.dialect)

@@ -1,10 +1,10 @@
 """Reading a `where`: text in, a `Condition` out, checked token by token and node by node, never pasted.
 
 The language: columns, literals (numbers, 'texts', TRUE, FALSE), `=  <>  <  <=  >  >=`, IN, BETWEEN, LIKE, IS [NOT]
-NULL, AND, OR, NOT and parentheses. Numbers are compared with numbers, texts with texts (by =, <>, IN, LIKE), truth
-values with truth values. Anything else, and whatever is too long or too deep, is `InvalidRequest`. sqlglot parses;
-what it parsed is taken apart here and rebuilt from scratch by the emitter, so nothing a person typed but literals
-reaches an engine.
+NULL, AND, OR, NOT and parentheses. Numbers are compared with numbers, texts with texts (by =, <>, IN, LIKE), dates
+with 'YYYY-MM-DD', truth values with truth values. Anything else, and whatever is too long or too deep, is
+`InvalidRequest`. sqlglot parses; what it parsed is taken apart here and rebuilt from scratch by the emitter, so nothing
+a person typed but literals reaches an engine.
 
 >>> from counterpoint.sources.columns import number, text
 >>> from counterpoint.sources.declaration import Declaration, Named
@@ -26,6 +26,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import exact
 from counterpoint.sources.columns import Column, Key, readable
 from counterpoint.sources.conditions import AllOf, AnyOf, Condition, Like, Missing, Not, OneOf, between, present
+from counterpoint.sources.dates import Date
 from counterpoint.sources.declaration import Declaration
 
 if TYPE_CHECKING:
@@ -201,6 +202,10 @@ class _Reader:
     def literal(self, node: "exp.Expr", name: str, column: Column) -> Literal:
         """A literal of the type that this column is compared with."""
         value = _literal(node)
+        if isinstance(column, Date):
+            if isinstance(value, str):
+                return Fraction(column.key(value))
+            raise InvalidRequest(f"{name} is {column.said()}: compare it with a 'YYYY-MM-DD'")
         wanted = {"number": Fraction, "text": str, "boolean": bool}[column.kind]
         if not isinstance(value, wanted):
             words = {"number": "a number", "text": "a 'text'", "boolean": "TRUE or FALSE"}[column.kind]

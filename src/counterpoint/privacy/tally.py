@@ -1,0 +1,56 @@
+"""A tally: how much each key has, where which keys there are is as private as how much they have.
+
+It is a vector with a coordinate for every key that could be, 0 everywhere but at the keys that are listed; neighbours
+may list different keys. So it has no public width, and no mechanism but one that selects keys may open it (`counted`):
+whoever added noise to what is listed would tell which keys are there. Keys are texts or whole numbers, listed in order;
+what counts nothing is not listed, so that equal tallies are equal values.
+
+>>> Tally((("NY", 1), ("CA", 3), ("WY", 0)))
+Tally(pairs=(('CA', 3), ('NY', 1)))
+>>> distances(Tally((("CA", 3), ("NY", 1))), Tally((("CA", 2), ("WY", 1))))
+(1, 1, 1)
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import InvalidParameter
+
+Pairs = tuple[tuple[int | str, int], ...]
+
+
+class Tally(Tagged, Value, frozen=True):
+    """Keys, all texts or all whole numbers, and the whole number that each has.
+
+    >>> Tally(((7, 2),)).scaled(0)
+    Tally(pairs=())
+    """
+
+    pairs: tuple[tuple[int | str, int], ...]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, pairs: Pairs) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Check the keys, and bring the pairs into their one order. Nothing here says which key was wrong."""
+        pairs = tuple(self.pairs)
+        if any(type(count) is not int or count < 0 for _, count in pairs):
+            raise InvalidParameter("a tally counts whole numbers from 0 on")
+        if {type(key) for key, _ in pairs} not in (set(), {int}, {str}):
+            raise InvalidParameter("the keys of a tally are all texts or all whole numbers")
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise InvalidParameter("the keys of a tally are all different")
+        force_setattr(self, "pairs", tuple(sorted(pair for pair in pairs if pair[1])))
+
+    def scaled(self, factor: int) -> "Tally":
+        """Every count so many times."""
+        return Tally(tuple((key, count * factor) for key, count in self.pairs))
+
+
+def distances(left: Tally, right: Tally) -> tuple[int, ...]:
+    """How far apart two tallies are, at every key that either of them lists."""
+    one, other = dict(left.pairs), dict(right.pairs)
+    return tuple(abs(one.get(key, 0) - other.get(key, 0)) for key in {**one, **other})
