@@ -124,14 +124,17 @@ class Run:
         return outcome
 
     def bernoulli(self, p: Number) -> bool:
+        """Both outcomes that are possible."""
         chance = probability(p, "p")
         both = ((True, chance), (False, 1 - chance))
         return self.choose(Options(tuple((value, q) for value, q in both if q)))
 
     def logistic(self, epsilon: Number) -> bool:
+        """Both outcomes."""
         return self.choose(logistic_options(at_least(epsilon, 0, "epsilon")))
 
     def integer(self, n: int) -> int:
+        """Each of the n outcomes."""
         n = whole(n, 1, "n")
         return self.choose(Options(tuple((value, Fraction(1, n)) for value in range(n))))
 
@@ -140,6 +143,7 @@ class Run:
     @overload
     def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
     def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Every outcome above the cut."""
         return self._draw(laplace_options(positive(scale, "scale"), self._world.cut), size)
 
     @overload
@@ -147,6 +151,7 @@ class Run:
     @overload
     def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Every outcome above the cut."""
         return self._draw(gaussian_options(positive(sigma2, "sigma2"), self._world.cut), size)
 
     def _draw(self, options: Options[int], size: int | None) -> int | Integers:
@@ -155,6 +160,7 @@ class Run:
         return np.array([self.choose(options) for _ in range(whole(size, 0, "size"))], dtype=np.int64)
 
     def call(self, experiment: Callable[..., R], *args: object) -> R:
+        """The outcomes of the sub-experiment, from its law where that can be remembered."""
         if _key(experiment, args) is None:
             return experiment(*args, self)
         law = self._world.law(experiment, *args)

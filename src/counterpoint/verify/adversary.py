@@ -21,17 +21,17 @@ send Ask(private=0 | 0)
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from counterpoint.encoding import encode
-from counterpoint.mechanisms.mechanism import Answer, Mechanism
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.privacy.messages import Message
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.coins import Coins
 from counterpoint.verify.game import Game
-from counterpoint.verify.recursion import STOP, Best
-from counterpoint.verify.worlds import Node, Worlds
+from counterpoint.verify.recursion import Best
+from counterpoint.verify.worlds import Move, Node, Worlds
 
 _LINES = 60
 
@@ -82,7 +82,8 @@ class Adversary:
     def play(self, mechanism: Mechanism, bit: int, coins: Coins, relation: Relation | None = None) -> Played:
         """Play against the world `bit` of a mechanism."""
         game = Game(mechanism, 1 if bit else 0, relation)
-        state, here = coins.call(game.start), self
+        state: State | None = coins.call(game.start)
+        here = self
         pairs: list[Pair] = []
         answers: list[Answer] = []
         while here.pair is not None:
@@ -94,21 +95,30 @@ class Adversary:
 
 
 def strategy(worlds: Worlds, found: Best, growth: Fraction | float, bit: int) -> Adversary:
-    """The adversary who makes the best moves, and says `bit` where that is at least `growth` times as likely."""
+    """The adversary who makes the best moves, and says `bit` where that is more than `growth` times as likely."""
     known: dict[tuple[int, int], Adversary] = {}
 
     def at(node: Node) -> Adversary:
-        place = node.level, node.index
+        place = node.level, node.place
         if place not in known:
             masses = node.masses
             guess = bit if masses[bit] > growth * masses[1 - bit] else 1 - bit
-            chosen = int(found.moves[node.level][node.index])
-            known[place] = Adversary(guess) if chosen == STOP else chosen_move(node, chosen, guess)
+            move = chosen(node, max(masses[bit] - growth * masses[1 - bit], 0))
+            then = () if move is None else tuple((branch.answer, at(branch.node)) for branch in move.branches)
+            known[place] = Adversary(guess, None if move is None else move.pair, then)
         return known[place]
 
-    def chosen_move(node: Node, chosen: int, guess: int) -> Adversary:
-        move = next(move for move in node.moves if move.number == chosen)
-        return Adversary(guess, move.pair, tuple((branch.answer, at(branch.node)) for branch in move.branches))
+    def chosen(node: Node, stopping: Any) -> Move | None:
+        """The move that is worth most; None where stopping is worth as much."""
+        choices = worlds.levels[node.level].choices
+        best_move = None
+        if choices is not None:
+            for number, move in zip(choices.of(node.place), node.moves, strict=True):
+                edges = choices.edges(number)
+                total = (choices.factors[edges] * found.values[node.level + 1][choices.children[edges]]).sum()
+                if total > stopping:
+                    stopping, best_move = total, move
+        return best_move
 
     return at(worlds.root)
 

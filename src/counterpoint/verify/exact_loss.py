@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Number, certify, precision
+from counterpoint.numbers import Number, precision, spell
 from counterpoint.numbers.exact import at_least, float_down, float_up, probability, whole
 from counterpoint.numbers.exact import exact as read_exactly
 from counterpoint.privacy import curves
@@ -41,6 +41,7 @@ from counterpoint.verify.worlds import Worlds
 
 _LARGEST = 100.0  # beyond, what 60 digits leave open in one world counts e^epsilon times
 _SEARCH = 64
+_UNDERFLOW = Fraction(1, 2**900)  # what doubles lose below their smallest, however many of them
 
 
 class Bounds(NamedTuple):
@@ -48,6 +49,9 @@ class Bounds(NamedTuple):
 
     lower: Fraction
     upper: Fraction
+
+    def __repr__(self) -> str:
+        return f"Bounds({spell(self.lower)}, {spell(self.upper)})"
 
 
 @dataclass
@@ -78,12 +82,13 @@ class ExactLoss:
 
         >>> from counterpoint.mechanisms.examples import OpenDoor
         >>> exact(OpenDoor("1/7"), rounds=2).bounds_at_growth(1)
-        Bounds(lower=Fraction(1, 7), upper=Fraction(1, 7))
+        Bounds(1/7, 1/7)
         """
         ratio = at_least(growth, 1, "the growth")
         if ratio not in self._known:
             both = [self._one_way(ratio, bit) for bit in (0, 1)]
-            self._known[ratio] = Bounds(max(b.lower for b in both), max(b.upper for b in both))
+            found = Bounds(max(b.lower for b in both), max(b.upper for b in both))
+            self._known[ratio] = found if self.worlds.rational else _outward(found)
         return self._known[ratio]
 
     def _one_way(self, growth: Fraction, bit: int) -> Bounds:
@@ -96,8 +101,9 @@ class ExactLoss:
         worlds = self.worlds
         number = growth if worlds.rational else float(growth)
         kept = best(worlds, hockey_stick(number, bit)).value
-        off = 4 * (worlds.drift + 4 * UNIT) if not worlds.rational else Fraction(0)
-        off += worlds.error * (1 + growth)
+        off = worlds.error * (1 + growth)
+        if not worlds.rational:
+            off += 4 * (worlds.drift + 4 * UNIT) + growth * _UNDERFLOW
         if not worlds.is_cut:
             return Bounds(max(Fraction(0), Fraction(kept) - off), min(Fraction(1), Fraction(kept) + off))
         most = Fraction(best(worlds, hockey_stick(number, bit), cut=bit).value) + worlds.cut
@@ -152,8 +158,8 @@ class ExactLoss:
         if ratio == 1 and self.worlds.rational:
             return 0.0, 0.0
         spread = 4 * (self.worlds.drift + 4 * UNIT) if not self.worlds.rational else Fraction(0)
-        log = [certify(lambda p, r=r: p(r).log(), 20) for r in (ratio * (1 - spread), ratio * (1 + spread))]
-        return max(0.0, float_down(log[0].lower)), float_up(log[1].upper)
+        low, high = (precision(30)(ratio * (1 + side)).log() for side in (-spread, spread))
+        return max(0.0, float_down(low.lower)), float_up(high.upper)
 
     def renyi_bounds(self, alpha: Number) -> tuple[float, float]:
         """Certified bounds on the Renyi divergence of order alpha (above 1), over all adversaries, either way.
@@ -168,7 +174,7 @@ class ExactLoss:
         value = max(best(self.worlds, renyi(order, bit), floats=True).value for bit in (0, 1))
         if not math.isfinite(value):
             return math.inf, math.inf
-        operations = 8 * sum(len(fan.answers) for level in self.worlds.levels for fan in level.fans[:1]) + 64
+        operations = (self.worlds.most_answers + 16) * len(self.worlds.levels)
         off = (2 * order + 1) * (float(self.worlds.drift) + operations * float(UNIT)) / (order - 1)
         divergence = math.log(value) / (order - 1)
         return max(0.0, divergence - off), max(0.0, divergence) + off
@@ -236,6 +242,14 @@ class ExactLoss:
         found: list[Best] = [best(self.worlds, hockey_stick(number, bit)) for bit in (0, 1)]
         bit = int(found[1].value > found[0].value)
         return strategy(self.worlds, found[bit], number, bit)
+
+
+def _outward(bounds: Bounds) -> Bounds:
+    """Bounds that are doubles: short, and a little wider."""
+    lower, upper = (float(bound) for bound in bounds)
+    return Bounds(
+        max(Fraction(0), Fraction(math.nextafter(lower, -1.0))), min(Fraction(1), Fraction(math.nextafter(upper, 2.0)))
+    )
 
 
 def _delta_above(loss: Loss, epsilon: float) -> Fraction:

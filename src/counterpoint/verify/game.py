@@ -67,7 +67,7 @@ def verified(mechanism: Mechanism, relation: Relation, progress: Progress, pair:
     >>> from counterpoint import Ask, Laplace
     >>> laplace = Laplace(1)
     >>> verified(laplace, laplace.claim.relation, (0, 0), (Ask(private=0), Ask(private=1)))
-    (1, 0)
+    (0, 0)
     >>> verified(laplace, laplace.claim.relation, (0, 0), (Ask(), Ask())) is None
     True
     """

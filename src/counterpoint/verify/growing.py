@@ -24,7 +24,7 @@ from counterpoint.privacy.relations import Pair, Progress, Relation
 from counterpoint.verify.arithmetic import FLOATS, RATIONALS, UNIT, Arithmetic, Array, Indices
 from counterpoint.verify.automaton import HALTED, Automaton
 from counterpoint.verify.game import verified
-from counterpoint.verify.worlds import Fan, Level, Worlds
+from counterpoint.verify.worlds import Choices, Level, Worlds
 
 LIMIT = 20_000_000
 """How many numbers a tree may hold unless told otherwise."""
@@ -50,6 +50,26 @@ class Kernel(NamedTuple):
 
     answers: dict[int, tuple[Support, Array]]
     cut: Array
+
+
+@dataclass
+class Fan:
+    """One move from all nodes of a block: node i goes by answer j to children[i, j], factors[i, j] times as heavy."""
+
+    move: int
+    parents: Indices
+    answers: list[int]
+    children: Indices
+    factors: Array
+    cuts: tuple[Array, Array]
+
+
+class After(NamedTuple):
+    """How far the relation has come after a move, its canonical bytes, and whether that was the last round."""
+
+    progress: Progress
+    key: bytes
+    last: bool
 
 
 class Waiting(NamedTuple):
@@ -90,6 +110,7 @@ class Grower:
         self._deviation = 0.0
         self._kernels: dict[tuple[Support, int], Kernel] = {}
         self._buckets: dict[Bucket, list[Waiting]] = {}
+        self._fans: list[Fan] = []
 
     def grow(self, rounds: int) -> Worlds:
         """The tree of all transcripts of at most so many messages."""
@@ -101,23 +122,26 @@ class Grower:
         belief = self._arithmetic.array([[masses[state] for state in support]])
         total = belief.sum() * 2
         belief = belief / total
+        self._operations = 3 * len(support) + 16
         mass = belief.sum(axis=1)
         levels = [Level((mass, mass))]
         blocks = [Block((support, support), self._relation.begin(), np.array([0]), (belief, belief))]
         for left in range(rounds, 0, -1):
             for block in blocks:
-                self._expand(block, levels[-1], last=left == 1)
-            following, blocks = self._settle()
-            if not len(following.masses[0]):
+                self._expand(block, last=left == 1)
+            if not self._fans:
                 break
+            following, blocks = self._settle()
+            levels[-1].choices = _flat(self._fans)
             levels.append(following)
+            self._fans = []
         drift = Fraction(self._deviation) + self._operations * UNIT
         error = self._automaton.error * (rounds + 1)
         rational = self._arithmetic.rational
         worlds = (self._automaton, self._pairs, self._relation, levels, total, start.cut, rational)
         return Worlds(*worlds, drift if not rational else Fraction(0), error)
 
-    def _expand(self, block: Block, level: Level, last: bool) -> None:
+    def _expand(self, block: Block, last: bool) -> None:
         """Make every valid move from every node of a block."""
         for move, pair in enumerate(self._pairs):
             progress = verified(self._automaton.mechanism, self._relation, block.progress, pair)
@@ -137,11 +161,12 @@ class Grower:
                 (block.beliefs[0] @ kernels[0].cut, block.beliefs[1] @ kernels[1].cut),
             )
             self._count(2 * shape[0] * shape[1])
-            level.fans.append(fan)
+            self._fans.append(fan)
+            after = After(progress, encode(progress, sealed=True), last)
             for column in range(len(answers)):
-                self._send(block, kernels, fan, column, after=progress, last=last)
+                self._send(block, kernels, fan, column, after)
 
-    def _send(self, block: Block, kernels: list[Kernel], fan: Fan, column: int, *, after: Progress, last: bool) -> None:
+    def _send(self, block: Block, kernels: list[Kernel], fan: Fan, column: int, after: After) -> None:
         """Put the beliefs after one answer into the buckets where they belong."""
         supports, beliefs = [], []
         for belief, kernel in zip(block.beliefs, kernels, strict=True):
@@ -150,18 +175,21 @@ class Grower:
             supports.append(support)
             beliefs.append(belief @ matrix if support else self._arithmetic.zeros(belief.shape[0], 0))
         masses = [self._total(belief) for belief in beliefs]
-        ends = np.full(len(block.nodes), last or set(supports[0]) | set(supports[1]) <= {HALTED})
+        ends = np.full(len(block.nodes), after.last or set(supports[0]) | set(supports[1]) <= {HALTED})
         if not self._full:
             ends |= (masses[0] == 0) | (masses[1] == 0)
         there = (masses[0] > 0) | (masses[1] > 0)
-        for rows, found, progress, both in (
-            (np.flatnonzero(ends & there), (_END, _END), None, [mass[:, None] for mass in masses]),
-            (np.flatnonzero(~ends & there), (supports[0], supports[1]), after, beliefs),
-        ):
-            if len(rows):
-                bucket = (*found, encode(progress, sealed=True))
-                waiting = Waiting(progress, (both[0][rows], both[1][rows]), fan, rows, column)
-                self._buckets.setdefault(bucket, []).append(waiting)
+        ended = [mass[:, None] for mass in masses]
+        self._put((_END, _END, b""), None, ended, fan, np.flatnonzero(ends & there), column)
+        rest = np.flatnonzero(~ends & there)
+        self._put((supports[0], supports[1], after.key), after.progress, beliefs, fan, rest, column)
+
+    def _put(  # noqa: PLR0917 - a row of what Waiting holds
+        self, bucket: Bucket, progress: Progress, beliefs: list[Array], fan: Fan, rows: Indices, column: int
+    ) -> None:
+        if len(rows):
+            waiting = Waiting(progress, (beliefs[0][rows], beliefs[1][rows]), fan, rows, column)
+            self._buckets.setdefault(bucket, []).append(waiting)
 
     def _total(self, belief: Array) -> Array:
         """The mass of each row."""
@@ -188,13 +216,9 @@ class Grower:
                 nodes = np.arange(size, size + len(kept))
                 blocks.append(Block((zero, one), waiting[0].progress, nodes, beliefs))
             size, deviation, width = size + len(kept), max(deviation, apart), max(width, rows.shape[1])
-        answers = max((len(item.fan.answers) for items in self._buckets.values() for item in items), default=0)
-        self._operations += 3 * width + 2 * answers + 16
+        self._operations += 3 * width + 2 * max(len(fan.answers) for fan in self._fans) + 16
         self._deviation += deviation
         self._buckets = {}
-        if not size:
-            nothing = self._arithmetic.zeros(0)
-            return Level((nothing, nothing)), []
         return Level((np.concatenate(masses[0]), np.concatenate(masses[1]))), blocks
 
     def _merged(self, rows: Array) -> tuple[Indices, Indices, float]:
@@ -250,6 +274,27 @@ class TooLarge(InvalidParameter):
 
 class NotRational(InvalidParameter):
     """The tree cannot be computed in rationals, because a probability is irrational or an infinite tail was cut."""
+
+
+def _flat(fans: list[Fan]) -> Choices:
+    """The moves of a level in the order of their nodes, with the answers that are possible."""
+    possible = [fan.factors > 0 for fan in fans]
+    parents = np.concatenate([fan.parents for fan in fans])
+    order = np.argsort(parents, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    many = np.concatenate([there.sum(axis=1) for there in possible])
+    edges = np.argsort(np.repeat(rank, many), kind="stable")
+    answers = [np.broadcast_to(fan.answers, there.shape)[there] for fan, there in zip(fans, possible, strict=True)]
+    return Choices(
+        parents[order],
+        np.concatenate([np.full(len(fan.parents), fan.move) for fan in fans])[order],
+        (np.concatenate([fan.cuts[0] for fan in fans])[order], np.concatenate([fan.cuts[1] for fan in fans])[order]),
+        np.concatenate([[0], np.cumsum(many[order])[:-1]]),
+        np.concatenate(answers)[edges],
+        np.concatenate([fan.children[there] for fan, there in zip(fans, possible, strict=True)])[edges],
+        np.concatenate([fan.factors[there] for fan, there in zip(fans, possible, strict=True)])[edges],
+    )
 
 
 def _idle(supports: tuple[Support, Support], kernels: list[Kernel]) -> bool:

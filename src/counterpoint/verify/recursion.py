@@ -19,53 +19,44 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from counterpoint.verify.arithmetic import Array, Indices
-from counterpoint.verify.worlds import Worlds
+from counterpoint.verify.arithmetic import Array
+from counterpoint.verify.worlds import Choices, Worlds
 
 Worth: TypeAlias = Callable[[Array, Array], Array]
 """What it is worth to stop at nodes of these masses in the two worlds."""
-STOP = -1
-"""The move of an adversary who asks no more."""
 
 
 @dataclass
 class Best:
-    """The value at the root, and for each level what every node is worth and which move is best there."""
+    """The value at the root, and what every node is worth, level by level."""
 
     value: Any
     values: list[Array]
-    moves: list[Indices]
 
 
 def best(worlds: Worlds, worth: Worth, cut: int | None = None, *, floats: bool = False) -> Best:
     """The recursion; with `cut`, what was cut off in that world counts in full as well (an upper bound)."""
-    levels = worlds.levels
-    values: list[Array] = [np.empty(0)] * len(levels)
-    moves: list[Indices] = [np.empty(0, dtype=np.intp)] * len(levels)
-    for depth in range(len(levels) - 1, -1, -1):
-        level = levels[depth]
-        here = worth(*(mass.astype(np.float64) if floats else mass for mass in level.masses))
-        chosen = np.full(len(here), STOP, dtype=np.intp)
-        for fan in level.fans:
-            factors = fan.factors.astype(np.float64) if floats else fan.factors
-            total = _sum(factors, values[depth + 1][fan.children])
-            if cut is not None:
-                total = total + fan.cuts[cut]
-            better = total > here[fan.parents]
-            at = fan.parents[better]
-            here[at], chosen[at] = total[better], fan.move
-        values[depth], moves[depth] = here, chosen
+    values: list[Array] = []
+    for level in reversed(worlds.levels):
+        here = worth(*(_number(mass, floats) for mass in level.masses))
+        if level.choices is not None:
+            totals = worths(level.choices, values[-1], cut, floats=floats)
+            first = np.flatnonzero(np.diff(level.choices.parents, prepend=-1))
+            nodes = level.choices.parents[first]
+            here[nodes] = np.maximum(here[nodes], np.maximum.reduceat(totals, first))
+        values.append(here)
     factor = float(worlds.factor) if floats else worlds.factor
-    return Best(values[0][0] * factor, values, moves)
+    return Best(values[-1][0] * factor, values[::-1])
 
 
-def _sum(factors: Array, values: Array) -> Array:
-    """What the answers are worth together; no answer, no worth, however much (0 times infinity)."""
-    if factors.dtype == object:
-        return (factors * values).sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        products: Array = np.where(factors > 0, factors * values, 0.0).sum(axis=1)
-    return products
+def worths(choices: Choices, following: Array, cut: int | None = None, *, floats: bool = False) -> Array:
+    """What each move is worth: the sum over its answers, and what was cut."""
+    totals: Array = np.add.reduceat(_number(choices.factors, floats) * following[choices.children], choices.starts)
+    return totals if cut is None else totals + choices.cuts[cut]
+
+
+def _number(values: Array, floats: bool) -> Array:
+    return values.astype(np.float64) if floats else values
 
 
 def hockey_stick(growth: Fraction | float, bit: int) -> Worth:

@@ -120,7 +120,9 @@ def _mass(scale: Fraction, low: int | None, high: int | None) -> Interval:
         return _tail(scale, low) - (_tail(scale, high) if high is not None else 0)
     if high is not None and high <= 0:
         return _mass(scale, 1 - high, None if low is None else 1 - low)
-    return 1 - (_tail(scale, 1 - low) if low is not None else 0) - (_tail(scale, high) if high is not None else 0)
+    left = precision(_DIGITS)(0) if low is None else _tail(scale, 1 - low)
+    right = precision(_DIGITS)(0) if high is None else _tail(scale, high)
+    return 1 - left - right
 
 
 @lru_cache(maxsize=2**16)

@@ -17,8 +17,9 @@ that one world cannot reach, or where both have halted, has no moves: nothing mo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,24 +29,35 @@ from counterpoint.verify.arithmetic import Array, Indices
 from counterpoint.verify.automaton import Automaton
 
 
-@dataclass
-class Fan:
-    """One move from several nodes of a level: parent i goes by answer j to children[i, j], factors[i, j] as heavy."""
+class Choices(NamedTuple):
+    """All moves from the nodes of one level, in the order of the nodes, and flat below them all answers to the moves.
 
-    move: int
+    Move i is `moves[i]` at node `parents[i]`; its answers are `answers[starts[i]:starts[i + 1]]`, and so on.
+    """
+
     parents: Indices
-    answers: list[int]
+    moves: Indices
+    cuts: tuple[Array, Array]
+    starts: Indices
+    answers: Indices
     children: Indices
     factors: Array
-    cuts: tuple[Array, Array]
+
+    def of(self, node: int) -> range:
+        """Which moves are those of a node."""
+        return range(*(int(np.searchsorted(self.parents, node, side)) for side in ("left", "right")))
+
+    def edges(self, move: int) -> slice:
+        """Which answers are those of a move."""
+        return slice(self.starts[move], self.starts[move + 1] if move + 1 < len(self.starts) else len(self.answers))
 
 
 @dataclass
 class Level:
-    """The nodes after so many messages: their masses in the two worlds, and the moves from them."""
+    """The nodes after so many messages: their masses in the two worlds, and the moves from them, if there are any."""
 
     masses: tuple[Array, Array]
-    fans: list[Fan] = field(default_factory=list)
+    choices: Choices | None = None
 
 
 class Branch(NamedTuple):
@@ -70,13 +82,13 @@ class Node(NamedTuple):
 
     worlds: "Worlds"
     level: int
-    index: int
+    place: int
 
     @property
     def masses(self) -> tuple[Any, Any]:
         """How heavy the node is in the two worlds, up to a common factor."""
         here = self.worlds.levels[self.level].masses
-        return here[0][self.index], here[1][self.index]
+        return here[0][self.place], here[1][self.place]
 
     @property
     def moves(self) -> list[Move]:
@@ -84,15 +96,17 @@ class Node(NamedTuple):
         return list(self._moves())
 
     def _moves(self) -> Iterator[Move]:
-        for fan, row in self.worlds.fans_of(self.level)[self.index]:
-            branches = [
-                self._branch(fan.answers[column], int(fan.children[row, column]), fan.factors[row, column])
-                for column in np.flatnonzero(fan.factors[row] > 0)
-            ]
-            yield Move(fan.move, self.worlds.pairs[fan.move], branches)
+        choices = self.worlds.levels[self.level].choices
+        if choices is None:
+            return
+        for number in choices.of(self.place):
+            edges, move = choices.edges(number), int(choices.moves[number])
+            found = zip(choices.answers[edges], choices.children[edges], choices.factors[edges], strict=True)
+            branches = [self._branch(int(answer), int(child), factor) for answer, child, factor in found]
+            yield Move(move, self.worlds.pairs[move], branches)
 
-    def _branch(self, answer: int, index: int, factor: Any) -> Branch:
-        child = Node(self.worlds, self.level + 1, index)
+    def _branch(self, answer: int, place: int, factor: Any) -> Branch:
+        child = Node(self.worlds, self.level + 1, place)
         (here0, here1), (there0, there1) = self.masses, child.masses
         p0 = factor * there0 / here0 if here0 else here0
         return Branch(self.worlds.automaton.answers[answer], p0, factor * there1 / here1 if here1 else here1, child)
@@ -116,7 +130,6 @@ class Worlds:
     rational: bool
     drift: Fraction = Fraction(0)
     error: Fraction = Fraction(0)
-    _fans: dict[int, dict[int, list[tuple[Fan, int]]]] = field(default_factory=dict, repr=False)
 
     @property
     def root(self) -> Node:
@@ -128,17 +141,15 @@ class Worlds:
         """How many nodes there are."""
         return sum(len(level.masses[0]) for level in self.levels)
 
-    @property
+    @cached_property
     def is_cut(self) -> bool:
         """Whether any outcome was dropped."""
-        return self.cut > 0 or any((cut > 0).any() for level in self.levels for fan in level.fans for cut in fan.cuts)
+        return self.cut > 0 or any((cut > 0).any() for choices in self._choices() for cut in choices.cuts)
 
-    def fans_of(self, level: int) -> dict[int, list[tuple[Fan, int]]]:
-        """For each node of a level, the fans it is in and its row there."""
-        if level not in self._fans:
-            found: dict[int, list[tuple[Fan, int]]] = {n: [] for n in range(len(self.levels[level].masses[0]))}
-            for fan in self.levels[level].fans:
-                for row, parent in enumerate(fan.parents):
-                    found[int(parent)].append((fan, row))
-            self._fans[level] = found
-        return self._fans[level]
+    @property
+    def most_answers(self) -> int:
+        """How many answers the move with the most of them has."""
+        return max((int(np.diff([*c.starts, len(c.answers)]).max()) for c in self._choices()), default=0)
+
+    def _choices(self) -> Iterator[Choices]:
+        return (level.choices for level in self.levels if level.choices is not None)
