@@ -201,11 +201,11 @@ class ExactLoss:
         reach = top if top < _LARGEST else max(1.0, self.epsilon_bounds(self._floor() + Fraction(1, 10**6))[1])
         reach = min(reach, _LARGEST)
         slopes = {Fraction(1)} | {Fraction(math.exp(reach * n / (number - 1))) for n in range(1, number)}
-        lines = []
-        for slope in slopes:
-            height = 1 - self.bounds_at_growth(slope).upper
-            lines += [(slope, height), (1 / slope, height / slope)]
-        return TradeOff(curves.envelope(lines))
+        heights = {slope: 1 - self.bounds_at_growth(slope).upper for slope in slopes}
+        if top < _LARGEST:  # no transcript is more than e^top times likelier: at this slope nothing is lost
+            heights[Fraction(precision(30)(Fraction(top)).exp().upper)] = Fraction(1)
+        steep = list(heights.items())
+        return TradeOff(curves.envelope([*steep, *((1 / slope, height / slope) for slope, height in steep)]))
 
     def _floor(self) -> Fraction:
         """What delta never falls below, about: what is exposed or cut."""
@@ -283,7 +283,10 @@ def exact(
 
 
 def _pairs(messages: Iterable[Pair]) -> list[Pair]:
-    pairs = [tuple(pair) for pair in messages]
-    if not pairs or any(len(pair) != 2 or not all(isinstance(m, Ask | Update) for m in pair) for pair in pairs):
-        raise InvalidParameter("messages are pairs (left, right) of an Ask or an Update each, at least one pair")
-    return [(left, right) for left, right in pairs]
+    given: list[Any] = list(messages)
+    for pair in given:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(m, Ask | Update) for m in pair)):
+            raise InvalidParameter("messages are pairs (left, right), each of two asks or of two updates")
+    if not given:
+        raise InvalidParameter("messages are pairs (left, right) of messages, at least one pair")
+    return [(left, right) for left, right in given]

@@ -11,6 +11,7 @@ whose private part is a bit; the table says with which probability it is answere
 Bounds(0.5, 0.5)
 """
 
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -86,11 +87,18 @@ class FiniteMechanism(Mechanism, Value, frozen=True):
         force_setattr(self, "start_law", law)
         if sum(law) != 1 or len(law) > len(self.table):
             raise InvalidParameter("the probabilities of the first state must sum to 1, one for each state at most")
-        for outcomes in (row for state in self.table for query in state for row in query):
+        for outcomes in self._rows():
             if sum(outcome.probability for outcome in outcomes) != 1:
                 raise InvalidParameter("the probabilities of each state, query and bit must sum to 1")
             if any(outcome.state is not None and outcome.state >= len(self.table) for outcome in outcomes):
                 raise InvalidParameter(f"there are only {len(self.table)} states, numbered from 0")
+
+    def _rows(self) -> Iterator[Outcomes]:
+        """The outcomes of each state, query and bit, or a word on what the table should look like."""
+        for outcomes in (row for state in self.table for query in state for row in query):
+            if not (isinstance(outcomes, tuple) and all(isinstance(outcome, Outcome) for outcome in outcomes)):
+                raise InvalidParameter("a table is table[state][query][bit], each a tuple of Outcomes")
+            yield outcomes
 
     @property
     def claim(self) -> Claim:
@@ -125,6 +133,40 @@ def asked(queries: int, *, differ: bool = True) -> tuple[Pair, ...]:
     [0, 1]
     """
     return tuple((Ask(query, 0), Ask(query, 1 if differ else 0)) for query in range(queries))
+
+
+def side_by_side(one: FiniteMechanism, other: FiniteMechanism) -> FiniteMechanism:
+    """The concurrent composition of two: again a finite mechanism, with the queries of the one, then of the other.
+
+    A query to one that has halted is answered with None, and the state stays.
+
+    >>> coin = (Outcome("1/2", 0), Outcome("1/2", 1))
+    >>> pair = side_by_side(FiniteMechanism((((coin, coin),),)), FiniteMechanism((((coin, coin),),)))
+    >>> len(pair.table), len(pair.table[0])
+    (4, 2)
+    """
+    width = len(other.table) + 1  # the last state of each stands for one that has halted
+    silent: Outcomes = (Outcome(1, None),)
+
+    def row(left: int, right: int) -> tuple[tuple[Outcomes, Outcomes], ...]:
+        first = one.table[left] if left < len(one.table) else ((silent, silent),) * len(one.table[0])
+        second = other.table[right] if right < len(other.table) else ((silent, silent),) * len(other.table[0])
+        moved = [_placed(query, lambda s: (len(one.table) if s is None else s) * width + right) for query in first]
+        stayed = [_placed(query, lambda s: left * width + (width - 1 if s is None else s)) for query in second]
+        return (*moved, *stayed)
+
+    table = tuple(row(left, right) for left in range(len(one.table) + 1) for right in range(width))
+    chances = [Fraction(0)] * len(table)
+    for left, p in enumerate(one.start_law):
+        for right, q in enumerate(other.start_law):
+            chances[left * width + right] = p * q
+    return FiniteMechanism(table, tuple(chances))
+
+
+def _placed(query: tuple[Outcomes, Outcomes], place: Callable[[int | None], int]) -> tuple[Outcomes, Outcomes]:
+    """The outcomes of a query with their states numbered anew."""
+    zero, one = (tuple(Outcome(o.probability, o.answer, place(o.state)) for o in outcomes) for outcomes in query)
+    return zero, one
 
 
 def _drawn(law: tuple[Fraction, ...], coins: Coins) -> int:

@@ -41,6 +41,7 @@ class Block:
 
     supports: tuple[Support, Support]
     progress: Progress
+    key: bytes
     nodes: Indices
     beliefs: tuple[Array, Array]
 
@@ -111,6 +112,7 @@ class Grower:
         self._kernels: dict[tuple[Support, int], Kernel] = {}
         self._buckets: dict[Bucket, list[Waiting]] = {}
         self._fans: list[Fan] = []
+        self._passed: dict[tuple[bytes, int], tuple[Progress, bytes] | None] = {}
 
     def grow(self, rounds: int) -> Worlds:
         """The tree of all transcripts of at most so many messages."""
@@ -125,7 +127,8 @@ class Grower:
         self._operations = 3 * len(support) + 16
         mass = belief.sum(axis=1)
         levels = [Level((mass, mass))]
-        blocks = [Block((support, support), self._relation.begin(), np.array([0]), (belief, belief))]
+        begun = self._relation.begin()
+        blocks = [Block((support, support), begun, encode(begun, sealed=True), np.array([0]), (belief, belief))]
         for left in range(rounds, 0, -1):
             for block in blocks:
                 self._expand(block, last=left == 1)
@@ -143,12 +146,12 @@ class Grower:
 
     def _expand(self, block: Block, last: bool) -> None:
         """Make every valid move from every node of a block."""
-        for move, pair in enumerate(self._pairs):
-            progress = verified(self._automaton.mechanism, self._relation, block.progress, pair)
-            if progress is None:
+        for move in range(len(self._pairs)):
+            after = self._verified(block, move, last)
+            if after is None:
                 continue
             kernels = [self._kernel(s, m) for s, m in zip(block.supports, self._numbers[move], strict=True)]
-            if not self._full and progress == block.progress and _idle(block.supports, kernels):
+            if not self._full and after.key == block.key and _idle(block.supports, kernels):
                 continue
             answers = sorted({*kernels[0].answers, *kernels[1].answers})
             shape = len(block.nodes), len(answers)
@@ -162,9 +165,18 @@ class Grower:
             )
             self._count(2 * shape[0] * shape[1])
             self._fans.append(fan)
-            after = After(progress, encode(progress, sealed=True), last)
             for column in range(len(answers)):
                 self._send(block, kernels, fan, column, after)
+
+    def _verified(self, block: Block, move: int, last: bool) -> After | None:
+        """What the verifier makes of a move, remembered."""
+        place = block.key, move
+        if place not in self._passed:
+            pair = self._pairs[move]
+            progress = verified(self._automaton.mechanism, self._relation, block.progress, pair)
+            self._passed[place] = None if progress is None else (progress, encode(progress, sealed=True))
+        passed = self._passed[place]
+        return None if passed is None else After(*passed, last)
 
     def _send(self, block: Block, kernels: list[Kernel], fan: Fan, column: int, after: After) -> None:
         """Put the beliefs after one answer into the buckets where they belong."""
@@ -201,7 +213,7 @@ class Grower:
         blocks: list[Block] = []
         masses: tuple[list[Array], list[Array]] = ([], [])
         size, deviation, width = 0, 0.0, 1
-        for (zero, one, _), waiting in self._buckets.items():
+        for (zero, one, key), waiting in self._buckets.items():
             split = waiting[0].beliefs[0].shape[1]
             rows = np.concatenate([np.concatenate(item.beliefs, axis=1) for item in waiting])
             factors = rows.sum(axis=1)
@@ -214,7 +226,7 @@ class Grower:
                 masses[world].append(self._total(beliefs[world]))
             if zero is not _END:
                 nodes = np.arange(size, size + len(kept))
-                blocks.append(Block((zero, one), waiting[0].progress, nodes, beliefs))
+                blocks.append(Block((zero, one), waiting[0].progress, key, nodes, beliefs))
             size, deviation, width = size + len(kept), max(deviation, apart), max(width, rows.shape[1])
         self._operations += 3 * width + 2 * max(len(fan.answers) for fan in self._fans) + 16
         self._deviation += deviation

@@ -26,6 +26,7 @@ from counterpoint.randomness.laws import Options
 
 R = TypeVar("R")
 _DIGITS = 60
+_FADED = 300
 
 
 class Escaped(BaseException):
@@ -108,10 +109,16 @@ def _sides(scale: Fraction, low: int | None, limit: int, high: int | None) -> Op
     """Z < limit or not, given low <= Z < high."""
     left, right = _mass(scale, low, limit), _mass(scale, limit, high)
     total = left + right
-    both = [(True, left / total), (False, right / total)]
-    stated = tuple((value, Fraction(bounds.lower)) for value, bounds in both)
-    error = sum((Fraction(bounds.upper) - Fraction(bounds.lower) for _, bounds in both), Fraction(0))
-    return Options(stated, error)
+    both = {True: _stated(left / total), False: _stated(right / total)}
+    certain = tuple((value, chance) for value, (chance, _) in both.items() if chance)
+    return Options(certain, sum((error for _, error in both.values()), Fraction(0)))
+
+
+def _stated(bounds: Interval) -> tuple[Fraction, Fraction]:
+    """A probability rounded down, and by how much; one that no rational could hold in memory is rounded to 0."""
+    if bounds.upper.adjusted() < -_FADED:
+        return Fraction(0), Fraction(1, 10 ** (_FADED - 1))
+    return Fraction(bounds.lower), Fraction(bounds.upper) - Fraction(bounds.lower)
 
 
 def _mass(scale: Fraction, low: int | None, high: int | None) -> Interval:
