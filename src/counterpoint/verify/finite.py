@@ -13,7 +13,7 @@ Bounds(0.5, 0.5)
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import force_setattr
 
@@ -95,7 +95,8 @@ class FiniteMechanism(Mechanism, Value, frozen=True):
 
     def _rows(self) -> Iterator[Outcomes]:
         """The outcomes of each state, query and bit, or a word on what the table should look like."""
-        for outcomes in (row for state in self.table for query in state for row in query):
+        rows: Iterator[Any] = (row for state in self.table for query in state for row in query)
+        for outcomes in rows:
             if not (isinstance(outcomes, tuple) and all(isinstance(outcome, Outcome) for outcome in outcomes)):
                 raise InvalidParameter("a table is table[state][query][bit], each a tuple of Outcomes")
             yield outcomes

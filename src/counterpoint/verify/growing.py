@@ -17,22 +17,20 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from counterpoint.encoding import encode
-from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.privacy.relations import Pair, Progress, Relation
 from counterpoint.verify.arithmetic import FLOATS, RATIONALS, UNIT, Arithmetic, Array, Indices
 from counterpoint.verify.automaton import HALTED, Automaton
 from counterpoint.verify.game import verified
+from counterpoint.verify.kernels import Budget, Kernel, Kernels, NotRational, Support, TooLarge, idle
 from counterpoint.verify.worlds import Choices, Level, Worlds
 
 LIMIT = 20_000_000
 """How many numbers a tree may hold unless told otherwise."""
 _RATIONAL_LIMIT = 200_000
-
-Support: TypeAlias = tuple[int, ...]
-"""The states that a belief is about, in order; `_END` where no state matters any more."""
 _END: Support = (-1,)
+"""In the place of a support where no state matters any more."""
 
 
 @dataclass
@@ -44,13 +42,6 @@ class Block:
     key: bytes
     nodes: Indices
     beliefs: tuple[Array, Array]
-
-
-class Kernel(NamedTuple):
-    """What one message does to the beliefs on one support: for each answer a matrix to the next support."""
-
-    answers: dict[int, tuple[Support, Array]]
-    cut: Array
 
 
 @dataclass
@@ -104,12 +95,11 @@ class Grower:
         self._numbers = [tuple(automaton.message(message) for message in pair) for pair in pairs]
         self._relation = relation
         self._arithmetic = arithmetic
-        self._limit = limit
+        self._budget = Budget(limit)
         self._full = full
-        self._held = 0
         self._operations = 0
         self._deviation = 0.0
-        self._kernels: dict[tuple[Support, int], Kernel] = {}
+        self._kernels = Kernels(automaton, arithmetic, self._budget)
         self._buckets: dict[Bucket, list[Waiting]] = {}
         self._fans: list[Fan] = []
         self._passed: dict[tuple[bytes, int], tuple[Progress, bytes] | None] = {}
@@ -119,8 +109,7 @@ class Grower:
         start = self._automaton.start
         support = tuple(sorted(entry.state for entry in start.entries))
         masses = {entry.state: entry.probability for entry in start.entries}
-        if self._arithmetic.rational and not self._automaton.rational:
-            raise NotRational("the laws of this mechanism are not rational: leave rational= out")
+        self._kernels.check()
         belief = self._arithmetic.array([[masses[state] for state in support]])
         total = belief.sum() * 2
         belief = belief / total
@@ -139,7 +128,7 @@ class Grower:
             levels.append(following)
             self._fans = []
         drift = Fraction(self._deviation) + self._operations * UNIT
-        error = self._automaton.error * (rounds + 1)
+        error = 2 * self._automaton.error * (rounds + 1)  # rounding, and a cut that is no larger than rounding
         rational = self._arithmetic.rational
         worlds = (self._automaton, self._pairs, self._relation, levels, total, start.cut, rational)
         return Worlds(*worlds, drift if not rational else Fraction(0), error)
@@ -150,8 +139,8 @@ class Grower:
             after = self._verified(block, move, last)
             if after is None:
                 continue
-            kernels = [self._kernel(s, m) for s, m in zip(block.supports, self._numbers[move], strict=True)]
-            if not self._full and after.key == block.key and _idle(block.supports, kernels):
+            kernels = [self._kernels.of(s, m) for s, m in zip(block.supports, self._numbers[move], strict=True)]
+            if not self._full and after.key == block.key and idle(block.supports, kernels):
                 continue
             answers = sorted({*kernels[0].answers, *kernels[1].answers})
             shape = len(block.nodes), len(answers)
@@ -163,7 +152,7 @@ class Grower:
                 self._arithmetic.zeros(*shape),
                 (block.beliefs[0] @ kernels[0].cut, block.beliefs[1] @ kernels[1].cut),
             )
-            self._count(2 * shape[0] * shape[1])
+            self._budget.take(2 * shape[0] * shape[1])
             self._fans.append(fan)
             for column in range(len(answers)):
                 self._send(block, kernels, fan, column, after)
@@ -183,7 +172,7 @@ class Grower:
         supports, beliefs = [], []
         for belief, kernel in zip(block.beliefs, kernels, strict=True):
             support, matrix = kernel.answers.get(fan.answers[column], ((), self._arithmetic.zeros(belief.shape[1], 0)))
-            self._count(belief.shape[0] * len(support))
+            self._budget.take(belief.shape[0] * len(support))
             supports.append(support)
             beliefs.append(belief @ matrix if support else self._arithmetic.zeros(belief.shape[0], 0))
         masses = [self._total(belief) for belief in beliefs]
@@ -246,47 +235,6 @@ class Grower:
             item.fan.factors[item.rows, item.column] = factors[here]
             at += len(item.rows)
 
-    def _kernel(self, support: Support, message: int) -> Kernel:
-        key = support, message
-        if key not in self._kernels:
-            self._kernels[key] = self._computed(support, message)
-        return self._kernels[key]
-
-    def _computed(self, support: Support, message: int) -> Kernel:
-        rows = [self._automaton.row(state, message) for state in support]
-        if self._arithmetic.rational and not self._automaton.rational:
-            raise NotRational("the laws of this mechanism are not rational: leave rational= out")
-        following: dict[int, set[int]] = {}
-        for row in rows:
-            for entry in row.entries:
-                following.setdefault(entry.answer, set()).add(entry.state)
-        answers: dict[int, tuple[Support, Array]] = {}
-        for answer, states in following.items():
-            self._count(len(support) * len(states))
-            answers[answer] = tuple(sorted(states)), self._arithmetic.zeros(len(support), len(states))
-        places = {answer: {s: n for n, s in enumerate(found)} for answer, (found, _) in answers.items()}
-        for number, row in enumerate(rows):
-            for entry in row.entries:
-                value = entry.probability if self._arithmetic.rational else float(entry.probability)
-                answers[entry.answer][1][number, places[entry.answer][entry.state]] = value
-        return Kernel(answers, self._arithmetic.array([row.cut for row in rows]))
-
-    def _count(self, numbers: int) -> None:
-        self._held += numbers
-        if self._held > self._limit:
-            raise TooLarge(
-                f"the tree holds more than {self._limit} numbers: give fewer messages or fewer rounds, coarser noise "
-                "(a larger cut), or a larger limit"
-            )
-
-
-class TooLarge(InvalidParameter):
-    """The tree does not fit into its limit."""
-
-
-class NotRational(InvalidParameter):
-    """The tree cannot be computed in rationals, because a probability is irrational or an infinite tail was cut."""
-
 
 def _flat(fans: list[Fan]) -> Choices:
     """The moves of a level in the order of their nodes, with the answers that are possible."""
@@ -307,17 +255,6 @@ def _flat(fans: list[Fan]) -> Choices:
         np.concatenate([fan.children[there] for fan, there in zip(fans, possible, strict=True)])[edges],
         np.concatenate([fan.factors[there] for fan, there in zip(fans, possible, strict=True)])[edges],
     )
-
-
-def _idle(supports: tuple[Support, Support], kernels: list[Kernel]) -> bool:
-    """Whether a move tells nothing and changes nothing: one answer, every state stays."""
-    for support, kernel in zip(supports, kernels, strict=True):
-        if len(kernel.answers) != 1:
-            return False
-        ((following, matrix),) = kernel.answers.values()
-        if following != support or not (matrix == np.eye(len(support), dtype=int)).all():
-            return False
-    return kernels[0].answers.keys() == kernels[1].answers.keys()
 
 
 def grow(
