@@ -15,6 +15,8 @@ from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, 
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
+from counterpoint.verify.finite import FiniteMechanism, Outcome
+from counterpoint.verify.sessions import session_game
 
 
 class Forward(Postprocessor, Value, frozen=True):
@@ -27,6 +29,7 @@ class Forward(Postprocessor, Value, frozen=True):
         return own + 1, ask(request)
 
 
+COIN, TRUTH = (Outcome("1/2", 0, 0), Outcome("1/2", (1, "x"), 0)), (Outcome(1, None, 0),)
 NESTED = Concurrent(Filter(PureDP(1)), every_step())
 CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (Laplace(1, asks=3), [Ask(private=5), Ask(private=(1, 2**80), sensitivity=3), Ask("public", 0)]),
@@ -52,6 +55,8 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (GuessAndCheck("0.5", 10, wrong=2), [Ask(0, 1), Ask(Guess(5, margin="1/3"), 2**80), Ask(-3, -(2**80))]),
     (MonotoneHistogram(60, max_of, 2, scale="1/100"), [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()]),
     (IntervalCounter("0.5"), [Update(2**80), Ask(), Update(-3), Ask(), Ask()]),
+    (FiniteMechanism((((COIN, TRUTH),),)), [Ask(0, 1), Ask(0), Ask(0, -(2**80))]),
+    (session_game(Filter(PureDP(1)), [PureDP("0.5"), PureDP(2)], 3), [Ask(0, 1), Ask(1, 0), Ask(0, 0), Ask(0, 1)]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
     (

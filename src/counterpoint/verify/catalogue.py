@@ -98,7 +98,7 @@ CATALOGUE: tuple[Instance, ...] = (
     Instance("loud number", LoudNumber("1/4")),
     Instance("sparse vector", SparseVector(1, 0), _BOTH_WAYS, 10),
     Instance("sparse vector, two hits", SparseVector(2, 0, hits=2), _BOTH_WAYS, 8),
-    Instance("sparse vector, monotone", SparseVector(1, 0, monotone=True), _BOTH_WAYS, 10),
+    Instance("sparse vector, monotone", SparseVector(1, 0, monotone=True)),
     Instance("AboveThreshold", AboveThreshold(1, 0), _BOTH_WAYS, 10),
     Instance("Counter", Counter(3, horizon=2), cut=_COARSE, delta=_ABOVE),
     Instance("Counter without a horizon", Counter(4), rounds=2, cut=_COARSE, delta=_ABOVE),
