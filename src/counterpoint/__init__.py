@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 _ROOMS = {
+    "": ("verify",),
     "composition": ("compose",),
     "composition.filters": ("Filter", "Remaining"),
     "composition.odometers": ("Odometer", "truncated"),
@@ -98,7 +99,7 @@ _ROOMS = {
     "sources.table": ("Table",),
     "verify.two_worlds": ("two_adaptive_worlds", "two_worlds"),
 }
-_HOMES = {name: f"counterpoint.{room}" for room, names in _ROOMS.items() for name in names}
+_HOMES = {name: f"counterpoint.{room}".rstrip(".") for room, names in _ROOMS.items() for name in names}
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - one list is enough
 
@@ -108,7 +109,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"counterpoint has no {name!r}")
     home = import_module(_HOMES[name])
-    value = getattr(home, name) if hasattr(home, name) else import_module(f"{_HOMES[name]}.{name}")
+    value = vars(home)[name] if name in vars(home) else import_module(f"{_HOMES[name]}.{name}")
     globals()[name] = value
     return value
 
@@ -127,6 +128,7 @@ def load_everything() -> None:
 
 
 if TYPE_CHECKING:
+    from counterpoint import verify as verify
     from counterpoint.composition import compose as compose
     from counterpoint.composition.filters import Filter as Filter
     from counterpoint.composition.filters import Remaining as Remaining

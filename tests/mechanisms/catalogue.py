@@ -27,6 +27,8 @@ from counterpoint.privacy.losses import PureDP, RenyiDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.tally import Tally
+from counterpoint.verify.finite import FiniteMechanism, Outcome
+from counterpoint.verify.sessions import session_game
 
 
 class Forward(Postprocessor, Value, frozen=True):
@@ -39,6 +41,7 @@ class Forward(Postprocessor, Value, frozen=True):
         return own + 1, ask(request)
 
 
+COIN, TRUTH = (Outcome("1/2", 0, 0), Outcome("1/2", (1, "x"), 0)), (Outcome(1, None, 0),)
 NESTED = Concurrent(Filter(PureDP(1)), every_step())
 CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (Laplace(1, asks=3), [Ask(private=5), Ask(private=(1, 2**80), sensitivity=3), Ask("public", 0)]),
@@ -93,6 +96,9 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         multiplicative_weights(40, 3, rows=100, margin="0.1", updates=2),
         [Ask((1, 0, 0), (90, 5, 5)), Ask((0, 1, 1), 10), Ask((0, 1, 0), (90, 10, 0)), Ask((1, 0, 1), 95)],
     ),
+    (IntervalCounter("0.5"), [Update(2**80), Ask(), Update(-3), Ask(), Ask()]),
+    (FiniteMechanism((((COIN, TRUTH),),)), [Ask(0, 1), Ask(0), Ask(0, -(2**80))]),
+    (session_game(Filter(PureDP(1)), [PureDP("0.5"), PureDP(2)], 3), [Ask(0, 1), Ask(1, 0), Ask(0, 0), Ask(0, 1)]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
     (Membership("0.5", bits=3), [Ask(Data(), 5), Ask(Among(2, (0, 3))), Ask(Data(), -(2**80)), Ask(Among(3, ()))]),

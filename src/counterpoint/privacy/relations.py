@@ -113,7 +113,11 @@ class Steps(Relation, Value, frozen=True):
         if distance.l1 == 0:
             return progress
         asks, updates = progress
-        asks, updates = (asks + 1, updates) if isinstance(left, Ask) else (asks, updates + 1)
+        # what has no limit need not be counted, and then sequences that may go on alike are at the same progress
+        if isinstance(left, Ask):
+            asks += self.asks is not None or self.total is not None
+        else:
+            updates += self.updates is not None or self.total is not None
         within_limits = _at_most(asks, self.asks) and _at_most(updates, self.updates)
         fits = within_limits and _at_most(asks + updates, self.total) and self._small(left, distance)
         return (asks, updates) if fits else None

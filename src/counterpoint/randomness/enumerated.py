@@ -84,12 +84,15 @@ class EnumeratedCoins:
             self._known[key] = self._enumerate(experiment, args)
         return self._known[key]
 
+    def _along(self, path: tuple[int, ...]) -> "Run":
+        return Run(self, path)
+
     def _enumerate(self, experiment: Callable[..., R], args: tuple[object, ...]) -> Law[R]:
         merged: dict[bytes, tuple[R, Fraction]] = {}
         error = Fraction(0)
         waiting: list[tuple[int, ...]] = [()]
         while waiting:
-            run = _Run(self, waiting.pop())
+            run = self._along(waiting.pop())
             outcome = _as_plain(experiment(*args, run))
             waiting.extend(run.siblings())
             error = max(error, run.error)
@@ -99,7 +102,7 @@ class EnumeratedCoins:
         return Law(tuple(merged.values()), error)
 
 
-class _Run:
+class Run:
     """One execution along a prescribed path of choices; past its end, the first option is taken each time."""
 
     def __init__(self, world: EnumeratedCoins, path: tuple[int, ...]) -> None:
@@ -116,7 +119,8 @@ class _Run:
             for other in range(self._widths[depth] - 1, 0, -1):
                 yield (*taken[:depth], other)
 
-    def _choose(self, options: Options[R]) -> R:
+    def choose(self, options: Options[R]) -> R:
+        """The outcome that the path prescribes here, or the first one past its end."""
         depth = len(self._widths)
         self._widths.append(len(options.outcomes))
         outcome, chance = options.outcomes[self._path[depth] if depth < len(self._path) else 0]
@@ -127,22 +131,26 @@ class _Run:
         return outcome
 
     def bernoulli(self, p: Number) -> bool:
+        """Both outcomes that are possible."""
         chance = probability(p, "p")
         both = ((True, chance), (False, 1 - chance))
-        return self._choose(Options(tuple((value, q) for value, q in both if q)))
+        return self.choose(Options(tuple((value, q) for value, q in both if q)))
 
     def logistic(self, epsilon: Number) -> bool:
-        return self._choose(logistic_options(at_least(epsilon, 0, "epsilon")))
+        """Both outcomes."""
+        return self.choose(logistic_options(at_least(epsilon, 0, "epsilon")))
 
     def integer(self, n: int) -> int:
+        """Each of the n outcomes."""
         n = whole(n, 1, "n")
-        return self._choose(Options(tuple((value, Fraction(1, n)) for value in range(n))))
+        return self.choose(Options(tuple((value, Fraction(1, n)) for value in range(n))))
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
     @overload
     def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
     def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Every outcome above the cut."""
         return self._draw(laplace_options(positive(scale, "scale"), self._world.cut), size)
 
     @overload
@@ -150,6 +158,7 @@ class _Run:
     @overload
     def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Every outcome above the cut."""
         return self._draw(gaussian_options(positive(sigma2, "sigma2"), self._world.cut), size)
 
     @overload
@@ -164,14 +173,15 @@ class _Run:
 
     def _draw(self, options: Options[int], size: int | None) -> int | Integers:
         if size is None:
-            return self._choose(options)
-        return np.array([self._choose(options) for _ in range(whole(size, 0, "size"))], dtype=np.int64)
+            return self.choose(options)
+        return np.array([self.choose(options) for _ in range(whole(size, 0, "size"))], dtype=np.int64)
 
     def call(self, experiment: Callable[..., R], *args: object) -> R:
+        """The outcomes of the sub-experiment, from its law where that can be remembered."""
         if _key(experiment, args) is None:
             return experiment(*args, self)
         law = self._world.law(experiment, *args)
-        return self._choose(Options(law.outcomes, law.error))
+        return self.choose(Options(law.outcomes, law.error))
 
 
 def _as_plain(outcome: Any) -> Any:

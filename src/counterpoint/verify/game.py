@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.privacy.messages import Message
-from counterpoint.privacy.relations import Progress, Relation
+from counterpoint.privacy.relations import Pair, Progress, Relation
 from counterpoint.randomness.coins import Coins
 
 HALT = "halt"
@@ -51,16 +51,26 @@ class Game(Tagged, Value, frozen=True):
 
     def step(self, state: State | None, left: Message, right: Message, coins: Coins) -> tuple[State | None, Answer]:
         """The mechanism's answer to its side of a valid pair; `HALT`, for ever, from the first invalid pair on."""
-        progress = self._verified(state, left, right)
-        if progress is None or not isinstance(state, GameState) or state.inner is None:
+        if not isinstance(state, GameState) or state.inner is None or self.relation is None:
+            return None, HALT
+        progress = verified(self.mechanism, self.relation, state.progress, (left, right))
+        if progress is None:
             return None, HALT
         message = right if self.bit else left
         inner, answer = coins.call(self.mechanism.step, state.inner, message)
         return GameState(progress, inner), answer
 
-    def _verified(self, state: State | None, left: Message, right: Message) -> Progress:
-        if not isinstance(state, GameState) or self.relation is None:
-            return None
-        if not (self.mechanism.accepts(left) and self.mechanism.accepts(right)):
-            return None
-        return self.relation.check(state.progress, left, right)
+
+def verified(mechanism: Mechanism, relation: Relation, progress: Progress, pair: Pair) -> Progress:
+    """V[f] on one more pair: the progress after it, or None where it halts (S4 Def 3.5, Remark 3.6).
+
+    >>> from counterpoint import Ask, Laplace
+    >>> laplace = Laplace(1)
+    >>> verified(laplace, laplace.claim.relation, (0, 0), (Ask(private=0), Ask(private=1)))
+    (0, 0)
+    >>> verified(laplace, laplace.claim.relation, (0, 0), (Ask(), Ask())) is None
+    True
+    """
+    if progress is None or not all(map(mechanism.accepts, pair)):
+        return None
+    return relation.check(progress, *pair)

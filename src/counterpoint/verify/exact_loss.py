@@ -1,0 +1,292 @@
+"""`exact`: what a mechanism really loses, over all adaptive adversaries, computed from the very code that runs.
+
+The tree of all transcripts is grown from the mechanism's own `start` and `step` (THEORY section 6); the recursion of S0
+eq. 19 then gives delta at any epsilon, and the adversary who reaches it. What is returned are certified bounds: exact
+rationals where the laws are rational; else floats whose rounding is counted. Noise that had to be enumerated is cut
+where its tail is tiny: what is cut is left out of the lower bound and counted in full in the upper one.
+
+>>> from counterpoint import Ask, RandomizedResponse
+>>> loss = exact(RandomizedResponse(1, "0.1"), rounds=1)
+>>> abs(loss.delta_at(1) - 0.1) < 1e-13, loss.epsilon_at("0.2") < 1
+(True, True)
+>>> print(loss.adversary)
+send Ask(private=0 | 1)
+  (False, 0), (True, 0): say world 0
+  (False, 1), (True, 1): say world 1
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import Number, precision, spell
+from counterpoint.numbers.exact import at_least, float_down, float_up, probability, whole
+from counterpoint.numbers.exact import exact as read_exactly
+from counterpoint.privacy import curves
+from counterpoint.privacy.divergence_bound import above_one
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import TradeOff
+from counterpoint.privacy.messages import Ask, Update
+from counterpoint.privacy.relations import Pair, Relation
+from counterpoint.verify.adversary import Adversary, strategy
+from counterpoint.verify.arithmetic import UNIT
+from counterpoint.verify.growing import LIMIT, grow
+from counterpoint.verify.menus import menu
+from counterpoint.verify.recursion import Best, best, hockey_stick, nothing, renyi
+from counterpoint.verify.worlds import Worlds
+
+_LARGEST = 100.0  # beyond, what 60 digits leave open in one world counts e^epsilon times
+_SEARCH = 64
+_UNDERFLOW = Fraction(1, 2**900)  # what doubles lose below their smallest, however many of them
+
+
+class Bounds(NamedTuple):
+    """What a number lies between, for certain."""
+
+    lower: Fraction
+    upper: Fraction
+
+    def __repr__(self) -> str:
+        return f"Bounds({spell(self.lower)}, {spell(self.upper)})"
+
+
+@dataclass
+class ExactLoss:
+    """The loss of a mechanism against every adversary with these messages and rounds; a curve, not one number."""
+
+    worlds: Worlds
+    _known: dict[Fraction, Bounds] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        mechanism, rounds = type(self.worlds.automaton.mechanism).__name__, len(self.worlds.levels) - 1
+        return f"ExactLoss({mechanism}, {rounds} rounds, {len(self.worlds.pairs)} messages, {self.worlds.size} nodes)"
+
+    def bounds(self, epsilon: Number) -> Bounds:
+        """Certified bounds on delta(epsilon), the largest over all adversaries and both worlds."""
+        exponent = at_least(epsilon, 0, "epsilon")
+        if exponent == 0:
+            return self.bounds_at_growth(1)
+        if exponent > _LARGEST:
+            return Bounds(Fraction(0), self.bounds(Fraction(_LARGEST)).upper)
+        growth = precision(30)(exponent).exp()
+        return Bounds(
+            self.bounds_at_growth(Fraction(growth.upper)).lower, self.bounds_at_growth(Fraction(growth.lower)).upper
+        )
+
+    def bounds_at_growth(self, growth: Number) -> Bounds:
+        """The same at e^epsilon = growth, a rational: where all laws are rational too, both bounds are exact.
+
+        >>> from counterpoint.mechanisms.examples import OpenDoor
+        >>> exact(OpenDoor("1/7"), rounds=2).bounds_at_growth(1)
+        Bounds(1/7, 1/7)
+        """
+        ratio = at_least(growth, 1, "the growth")
+        if ratio not in self._known:
+            both = [self._one_way(ratio, bit) for bit in (0, 1)]
+            found = Bounds(max(b.lower for b in both), max(b.upper for b in both))
+            self._known[ratio] = found if self.worlds.rational else _outward(found)
+        return self._known[ratio]
+
+    def _one_way(self, growth: Fraction, bit: int) -> Bounds:
+        """Lower^b with what rounding and cutting may hide.
+
+        In floats every mass is within a relative drift, and where mu^b exceeds growth * mu^(1-b), or would without
+        rounding, the latter is no larger than mu^b (but for drift): so a value is off by at most 3 drift * mu^b, and
+        all of them together by 3 drift.
+        """
+        worlds = self.worlds
+        number = growth if worlds.rational else float(growth)
+        kept = best(worlds, hockey_stick(number, bit)).value
+        off = worlds.error * (1 + growth)
+        if not worlds.rational:
+            off += 4 * (worlds.drift + 4 * UNIT) + growth * _UNDERFLOW
+        if not worlds.is_cut:
+            return Bounds(max(Fraction(0), Fraction(kept) - off), min(Fraction(1), Fraction(kept) + off))
+        most = Fraction(best(worlds, hockey_stick(number, bit), cut=bit).value) + worlds.cut
+        missed = Fraction(best(worlds, nothing, cut=1 - bit).value) * (1 + worlds.drift) + worlds.cut
+        return Bounds(max(Fraction(0), Fraction(kept) - off - growth * missed), min(Fraction(1), most + off))
+
+    def delta_at(self, epsilon: Number) -> float:
+        """The exact delta at an epsilon, rounded up."""
+        return float_up(self.bounds(epsilon).upper)
+
+    def epsilon_at(self, delta: Number) -> float:
+        """The smallest epsilon that is certain to be enough at delta; infinite where none is (or tails were cut)."""
+        return self.epsilon_bounds(delta)[1]
+
+    def epsilon_bounds(self, delta: Number) -> tuple[float, float]:
+        """An epsilon that is not enough at this delta (or 0), and one that is: the exact one lies between."""
+        allowed = probability(delta, "delta")
+        lowest, highest = self._largest_loss()
+        if allowed == 0:
+            return lowest, highest
+        top = min(highest, _LARGEST)
+        if top == _LARGEST and self.bounds(_LARGEST).upper > allowed:
+            return self._crossing(lambda e: self.bounds(e).lower > allowed, _LARGEST)[0], math.inf
+        low = self._crossing(lambda e: self.bounds(e).lower > allowed, top)[0]
+        high = self._crossing(lambda e: self.bounds(e).upper > allowed, top)[1]
+        return low, high
+
+    def _crossing(self, is_above: Any, top: float) -> tuple[float, float]:
+        """The last epsilon found where a falling curve is above, and the first where it is not."""
+        if not is_above(0.0):
+            return 0.0, 0.0
+        low, high = 0.0, top
+        for _ in range(_SEARCH):
+            middle = (low + high) / 2
+            if not low < middle < high or high - low < 1e-13 * high:
+                break
+            low, high = (middle, high) if is_above(middle) else (low, middle)
+        return low, high
+
+    def _largest_loss(self) -> tuple[float, float]:
+        """The logarithm of the largest likelihood ratio of any transcript: epsilon at delta = 0."""
+        if self.worlds.is_cut:
+            return 0.0, math.inf
+        largest: Any = Fraction(1) if self.worlds.rational else 1.0
+        for level in self.worlds.levels:
+            for mine, other in (level.masses, level.masses[::-1]):
+                if (other[mine > 0] == 0).any():
+                    return math.inf, math.inf
+                shared = mine > 0
+                largest = max([largest, *(mine[shared] / other[shared])])
+        ratio = Fraction(largest)
+        if ratio == 1 and self.worlds.rational:
+            return 0.0, 0.0
+        spread = 4 * (self.worlds.drift + 4 * UNIT) if not self.worlds.rational else Fraction(0)
+        low, high = (precision(30)(ratio * (1 + side)).log() for side in (-spread, spread))
+        return max(0.0, float_down(low.lower)), float_up(high.upper)
+
+    def renyi_bounds(self, alpha: Number) -> tuple[float, float]:
+        """Certified bounds on the Renyi divergence of order alpha (above 1), over all adversaries, either way.
+
+        `NotCovered` where tails were cut: what is cut may hold any ratio.
+        """
+        order = float(above_one(alpha, "alpha"))
+        if self.worlds.is_cut:
+            raise NotCovered(
+                "tails were cut off this tree, and a divergence may hide there; bounds(epsilon) is certain all the same"
+            )
+        value = max(best(self.worlds, renyi(order, bit), floats=True).value for bit in (0, 1))
+        if not math.isfinite(value):
+            return math.inf, math.inf
+        operations = (self.worlds.most_answers + 16) * len(self.worlds.levels)
+        off = (2 * order + 1) * (float(self.worlds.drift) + operations * float(UNIT)) / (order - 1)
+        divergence = math.log(value) / (order - 1)
+        return max(0.0, divergence - off), max(0.0, divergence) + off
+
+    def renyi_at(self, alpha: Number) -> float:
+        """The Renyi divergence of order alpha, rounded up.
+
+        >>> from counterpoint import RandomizedResponse
+        >>> loss = exact(RandomizedResponse(1), rounds=1)
+        >>> abs(loss.renyi_at(2) - float(RandomizedResponse(1).claim.loss.as_renyi(2).epsilon)) < 1e-12
+        True
+        """
+        return self.renyi_bounds(alpha)[1]
+
+    def trade_off(self, points: int = 33) -> TradeOff:
+        """The f-DP curve, as the envelope of so many certified lines: never above the exact curve.
+
+        >>> from counterpoint.mechanisms.examples import OpenDoor
+        >>> exact(OpenDoor("1/8"), rounds=2).trade_off()
+        TradeOff([(0, 0.875), (0.875, 0), (1, 0)])
+        """
+        number = whole(points, 2, "points")
+        top = min(self._largest_loss()[1], _LARGEST)
+        reach = top if top < _LARGEST else max(1.0, self.epsilon_bounds(self._floor() + Fraction(1, 10**6))[1])
+        reach = min(reach, _LARGEST)
+        slopes = {Fraction(1)} | {Fraction(math.exp(reach * n / (number - 1))) for n in range(1, number)}
+        heights = {slope: 1 - self.bounds_at_growth(slope).upper for slope in slopes}
+        if top < _LARGEST:  # no transcript is more than e^top times likelier: at this slope nothing is lost
+            heights[Fraction(precision(30)(Fraction(top)).exp().upper)] = Fraction(1)
+        steep = list(heights.items())
+        return TradeOff(curves.envelope([*steep, *((1 / slope, height / slope) for slope, height in steep)]))
+
+    def _floor(self) -> Fraction:
+        """What delta never falls below, about: what is exposed or cut."""
+        return min(Fraction(1, 2), self.bounds(_LARGEST).upper)
+
+    def respects(self, loss: Loss, allowance: Number = Fraction(1, 10**9), points: int = 12) -> bool:
+        """Whether this loss is within another on `points` many epsilons, up to an allowance for what was cut off."""
+        slack = probability(allowance, "the allowance")
+        return all(self.bounds(e).upper <= _delta_above(loss, e) + slack for e in self._compared(loss, points))
+
+    def exceeds(self, loss: Loss, points: int = 12) -> bool:
+        """Whether some adversary certainly gets more than this loss allows, on `points` many epsilons.
+
+        >>> from counterpoint import PureDP, RandomizedResponse
+        >>> exact(RandomizedResponse(1), rounds=1).exceeds(PureDP("0.99"))
+        True
+        """
+        return any(self.bounds(e).lower > _delta_above(loss, e) for e in self._compared(loss, points))
+
+    def _compared(self, loss: Loss, points: int) -> list[float]:
+        own = [e for e in (loss.epsilon_at(d) for d in (0, "1e-9", "1e-6", "1e-3")) if e < _LARGEST]
+        top = max(own, default=10.0)
+        return sorted({0.0, *own, *(top * n / points for n in range(1, points + 1))})
+
+    @property
+    def adversary(self) -> Adversary:
+        """She who tells the two worlds apart best: the one who reaches delta at epsilon = 0."""
+        return self.adversary_at(0)
+
+    def adversary_at(self, epsilon: Number) -> Adversary:
+        """The adversary who reaches delta at this epsilon."""
+        growth = Fraction(precision(30)(at_least(epsilon, 0, "epsilon")).exp().lower)
+        number = growth if self.worlds.rational else float(growth)
+        found: list[Best] = [best(self.worlds, hockey_stick(number, bit)) for bit in (0, 1)]
+        bit = int(found[1].value > found[0].value)
+        return strategy(self.worlds, found[bit], number, bit)
+
+
+def _outward(bounds: Bounds) -> Bounds:
+    """Bounds that are doubles: short, and a little wider."""
+    lower, upper = (float(bound) for bound in bounds)
+    return Bounds(
+        max(Fraction(0), Fraction(math.nextafter(lower, -1.0))), min(Fraction(1), Fraction(math.nextafter(upper, 2.0)))
+    )
+
+
+def _delta_above(loss: Loss, epsilon: float) -> Fraction:
+    return Fraction(loss.delta_bounds(read_exactly(epsilon)).upper)
+
+
+def exact(
+    mechanism: Mechanism,
+    relation: Relation | None = None,
+    messages: Iterable[Pair] | None = None,
+    rounds: int | None = None,
+    *,
+    cut: Number = Fraction(1, 10**12),
+    rational: bool | None = None,
+    limit: int = LIMIT,
+) -> ExactLoss:
+    """The exact loss of a mechanism over all adaptive adversaries with these pairs of messages and so many rounds.
+
+    `relation` decides which sequences of pairs are valid: the claim's own unless another is given. `messages` are pairs
+    of (left, right); for a shipped mechanism there is a small default. Enumerated noise is cut at mass `cut`; a tree of
+    more than `limit` numbers is refused.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidParameter(f"exact takes a mechanism, not a {type(mechanism).__name__}")
+    by_default = menu(mechanism) if messages is None or rounds is None else None
+    pairs = _pairs(messages) if messages is not None else list(by_default.pairs) if by_default else []
+    many = by_default.rounds if rounds is None and by_default else whole(rounds, 1, "rounds")
+    return ExactLoss(
+        grow(mechanism, pairs, many, relation, cut=cut, rational=rational, limit=whole(limit, 1, "the limit"))
+    )
+
+
+def _pairs(messages: Iterable[Pair]) -> list[Pair]:
+    given: list[Any] = list(messages)
+    for pair in given:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(m, Ask | Update) for m in pair)):
+            raise InvalidParameter("messages are pairs (left, right), each of two asks or of two updates")
+    if not given:
+        raise InvalidParameter("messages are pairs (left, right) of messages, at least one pair")
+    return [(left, right) for left, right in given]

@@ -1,0 +1,180 @@
+"""Finite mechanisms, given by tables of rational probabilities: what theorems are tried out on.
+
+A `FiniteMechanism` has numbered states and queries. A message is an ask whose public part is the number of a query and
+whose private part is a bit; the table says with which probability it is answered how, and which state comes next.
+
+>>> from counterpoint import Ask
+>>> from counterpoint.verify.exact_loss import exact
+>>> coin, truth = (Outcome("1/2", 0), Outcome("1/2", 1)), (Outcome(1, 1),)
+>>> tells = FiniteMechanism((((coin, truth),),))
+>>> exact(tells, messages=asked(1), rounds=1).bounds_at_growth(1)
+Bounds(0.5, 0.5)
+"""
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import probability, whole
+from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.messages import Ask, Message
+from counterpoint.privacy.relations import Pair, Relation, every_step
+from counterpoint.privacy.secret import reveal
+from counterpoint.privacy.unbounded import Unbounded
+from counterpoint.randomness.coins import Coins
+
+
+class Outcome(Tagged, Value, frozen=True):
+    """With this probability: this answer, and this state next (None: halted)."""
+
+    probability: Fraction
+    answer: Plain
+    state: int | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(self, probability: Number, answer: Plain, state: int | None = None) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read the probability exactly."""
+        force_setattr(self, "probability", probability(self.probability, "a probability"))
+        if self.state is not None:
+            force_setattr(self, "state", whole(self.state, 0, "the state"))
+
+
+Outcomes: TypeAlias = tuple[Outcome, ...]
+Table: TypeAlias = tuple[tuple[tuple[Outcomes, Outcomes], ...], ...]
+"""For each state, for each query, the outcomes where the bit is 0 and where it is 1."""
+
+
+class InState(State, Value, frozen=True):
+    """The number of the state."""
+
+    number: int
+
+
+class FiniteMechanism(Mechanism, Value, frozen=True):
+    """A mechanism with finitely many states, queries and answers, all of its probabilities rational.
+
+    It starts in state 0, or in state i with probability start[i]. It promises nothing unless a loss is given.
+    """
+
+    table: Table
+    start_law: tuple[Fraction, ...] = (Fraction(1),)
+    loss: Loss = Unbounded()
+    relation: Relation = every_step()
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            table: Table,
+            start_law: tuple[Number, ...] = (1,),
+            loss: Loss = ...,
+            relation: Relation = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Check that every law sums to 1 and every state exists."""
+        law = tuple(probability(p, "a probability") for p in self.start_law)
+        force_setattr(self, "start_law", law)
+        if sum(law) != 1 or len(law) > len(self.table):
+            raise InvalidParameter("the probabilities of the first state must sum to 1, one for each state at most")
+        for outcomes in self._rows():
+            if sum(outcome.probability for outcome in outcomes) != 1:
+                raise InvalidParameter("the probabilities of each state, query and bit must sum to 1")
+            if any(outcome.state is not None and outcome.state >= len(self.table) for outcome in outcomes):
+                raise InvalidParameter(f"there are only {len(self.table)} states, numbered from 0")
+
+    def _rows(self) -> Iterator[Outcomes]:
+        """The outcomes of each state, query and bit, or a word on what the table should look like."""
+        rows: Iterator[Any] = (row for state in self.table for query in state for row in query)
+        for outcomes in rows:
+            if not (isinstance(outcomes, tuple) and all(isinstance(outcome, Outcome) for outcome in outcomes)):
+                raise InvalidParameter("a table is table[state][query][bit], each a tuple of Outcomes")
+            yield outcomes
+
+    @property
+    def claim(self) -> Claim:
+        """As given."""
+        return claim(self.loss, self.relation, "given with the table", interaction="finite")
+
+    def accepts(self, message: object) -> bool:
+        """An ask with the number of a query, and with a bit or with nothing (which is 0)."""
+        if not isinstance(message, Ask) or type(message.public) is not int:
+            return False
+        known = 0 <= message.public < min(len(queries) for queries in self.table)
+        return known and (message.private is None or message.private.width is None)
+
+    def start(self, coins: Coins) -> State:
+        """One of the first states."""
+        return InState(_drawn(self.start_law, coins))
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """One of the outcomes in the table."""
+        assert isinstance(state, InState) and isinstance(message, Ask) and isinstance(message.public, int)
+        bit = 0 if message.private is None else reveal(message.private.clamp(0, 1))
+        assert isinstance(bit, int)
+        outcomes = self.table[state.number][message.public][bit]
+        outcome = outcomes[_drawn(tuple(outcome.probability for outcome in outcomes), coins)]
+        return (None if outcome.state is None else InState(outcome.state)), outcome.answer
+
+
+def asked(queries: int, *, differ: bool = True) -> tuple[Pair, ...]:
+    """For each query the pair of asks about the bits 0 and 1; with `differ=False`, about 0 and 0.
+
+    >>> [pair[0].public for pair in asked(2)]
+    [0, 1]
+    """
+    return tuple((Ask(query, 0), Ask(query, 1 if differ else 0)) for query in range(queries))
+
+
+def side_by_side(one: FiniteMechanism, other: FiniteMechanism) -> FiniteMechanism:
+    """The concurrent composition of two: again a finite mechanism, with the queries of the one, then of the other.
+
+    A query to one that has halted is answered with None, and the state stays.
+
+    >>> coin = (Outcome("1/2", 0), Outcome("1/2", 1))
+    >>> pair = side_by_side(FiniteMechanism((((coin, coin),),)), FiniteMechanism((((coin, coin),),)))
+    >>> len(pair.table), len(pair.table[0])
+    (4, 2)
+    """
+    width = len(other.table) + 1  # the last state of each stands for one that has halted
+    silent: Outcomes = (Outcome(1, None),)
+
+    def row(left: int, right: int) -> tuple[tuple[Outcomes, Outcomes], ...]:
+        first = one.table[left] if left < len(one.table) else ((silent, silent),) * len(one.table[0])
+        second = other.table[right] if right < len(other.table) else ((silent, silent),) * len(other.table[0])
+        moved = [_placed(query, lambda s: (len(one.table) if s is None else s) * width + right) for query in first]
+        stayed = [_placed(query, lambda s: left * width + (width - 1 if s is None else s)) for query in second]
+        return (*moved, *stayed)
+
+    table = tuple(row(left, right) for left in range(len(one.table) + 1) for right in range(width))
+    chances = [Fraction(0)] * len(table)
+    for left, p in enumerate(one.start_law):
+        for right, q in enumerate(other.start_law):
+            chances[left * width + right] = p * q
+    return FiniteMechanism(table, tuple(chances))
+
+
+def _placed(query: tuple[Outcomes, Outcomes], place: Callable[[int | None], int]) -> tuple[Outcomes, Outcomes]:
+    """The outcomes of a query with their states numbered anew."""
+    zero, one = (tuple(Outcome(o.probability, o.answer, place(o.state)) for o in outcomes) for outcomes in query)
+    return zero, one
+
+
+def _drawn(law: tuple[Fraction, ...], coins: Coins) -> int:
+    """The number of one outcome: each is offered in turn, with its share of what is left."""
+    left = Fraction(1)
+    for number, chance in enumerate(law):
+        if chance and (chance == left or coins.bernoulli(chance / left)):
+            return number
+        left -= chance
+    raise AssertionError("a law sums to 1")
