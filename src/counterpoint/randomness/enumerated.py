@@ -119,7 +119,7 @@ class Run:
             for other in range(self._widths[depth] - 1, 0, -1):
                 yield (*taken[:depth], other)
 
-    def choose(self, options: Options[R]) -> R:
+    def take(self, options: Options[R]) -> R:
         """The outcome that the path prescribes here, or the first one past its end."""
         depth = len(self._widths)
         self._widths.append(len(options.outcomes))
@@ -134,16 +134,16 @@ class Run:
         """Both outcomes that are possible."""
         chance = probability(p, "p")
         both = ((True, chance), (False, 1 - chance))
-        return self.choose(Options(tuple((value, q) for value, q in both if q)))
+        return self.take(Options(tuple((value, q) for value, q in both if q)))
 
     def logistic(self, epsilon: Number) -> bool:
         """Both outcomes."""
-        return self.choose(logistic_options(at_least(epsilon, 0, "epsilon")))
+        return self.take(logistic_options(at_least(epsilon, 0, "epsilon")))
 
     def integer(self, n: int) -> int:
         """Each of the n outcomes."""
         n = whole(n, 1, "n")
-        return self.choose(Options(tuple((value, Fraction(1, n)) for value in range(n))))
+        return self.take(Options(tuple((value, Fraction(1, n)) for value in range(n))))
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
@@ -166,22 +166,24 @@ class Run:
     @overload
     def geometric(self, scale: Number, size: int) -> Integers: ...
     def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Geometric noise, cut where little mass is left."""
         return self._draw(geometric_options(positive(scale, "scale"), self._world.cut), size)
 
     def choose(self, lags: Sequence[Number]) -> int:
-        return self._choose(choice_options(read_lags(lags)))
+        """Every index, with its probability."""
+        return self.take(choice_options(read_lags(lags)))
 
     def _draw(self, options: Options[int], size: int | None) -> int | Integers:
         if size is None:
-            return self.choose(options)
-        return np.array([self.choose(options) for _ in range(whole(size, 0, "size"))], dtype=np.int64)
+            return self.take(options)
+        return np.array([self.take(options) for _ in range(whole(size, 0, "size"))], dtype=np.int64)
 
     def call(self, experiment: Callable[..., R], *args: object) -> R:
         """The outcomes of the sub-experiment, from its law where that can be remembered."""
         if _key(experiment, args) is None:
             return experiment(*args, self)
         law = self._world.law(experiment, *args)
-        return self.choose(Options(law.outcomes, law.error))
+        return self.take(Options(law.outcomes, law.error))
 
 
 def _as_plain(outcome: Any) -> Any:

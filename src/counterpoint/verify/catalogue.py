@@ -21,7 +21,8 @@ from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.guess_and_check import GuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.monotone_histogram import IntervalCounter, MonotoneHistogram, max_of
+from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram
+from counterpoint.mechanisms.monotone_queries import max_of
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.privacy.loss import Loss
@@ -102,7 +103,6 @@ CATALOGUE: tuple[Instance, ...] = (
     Instance("AboveThreshold", AboveThreshold(1, 0), _BOTH_WAYS, 10),
     Instance("Counter", Counter(3, horizon=2), cut=_COARSE, delta=_ABOVE),
     Instance("Counter without a horizon", Counter(4), rounds=2, cut=_COARSE, delta=_ABOVE),
-    Instance("interval counter", IntervalCounter(4), rounds=2, cut=_COARSE, delta=_ABOVE),
     Instance("guess and check", GuessAndCheck(1, 2), asks([(1, 2), (2, 1)], 0), 3),
     Instance(
         "monotone histogram",

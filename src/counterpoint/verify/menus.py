@@ -14,18 +14,20 @@ from functools import singledispatch
 from math import ceil
 from typing import NamedTuple
 
+from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.additive import Additive
+from counterpoint.mechanisms.comparing import Comparing
 from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.guess_and_check import GuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.monotone_histogram import IntervalCounter, MonotoneHistogram
+from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram
 from counterpoint.mechanisms.postprocessing import Postprocessed
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
-from counterpoint.mechanisms.sparse_vector import Comparing
 from counterpoint.privacy.messages import Ask, Update
-from counterpoint.privacy.relations import Pair
+from counterpoint.privacy.relations import OneWay, Pair
+from counterpoint.privacy.secret import Raw
 
 
 class Menu(NamedTuple):
@@ -35,16 +37,19 @@ class Menu(NamedTuple):
     rounds: int
 
 
-def asks(values: Iterable[tuple[int, int]], public: object = None, sensitivity: int = 1) -> tuple[Pair, ...]:
+def asks(
+    values: Iterable[tuple[Raw, Raw]], public: Plain = None, sensitivity: int = 1, *, one_way: bool = False
+) -> tuple[Pair, ...]:
     """Pairs of asks about these pairs of values.
 
     >>> asks([(0, 1)])[0][1].sensitivity
     1
     """
-    return tuple(
-        (Ask(public, left, sensitivity), Ask(public, right, sensitivity))  # type: ignore[arg-type]
-        for left, right in values
-    )
+
+    def ask(value: Raw) -> Ask:
+        return Ask(public, value, sensitivity, one_way=one_way)
+
+    return tuple((ask(left), ask(right)) for left, right in values)
 
 
 def updates(values: Iterable[tuple[int, int]]) -> tuple[Pair, ...]:
@@ -97,7 +102,8 @@ def _(mechanism: Comparing) -> Menu:
     moved = [(at - step, at), (at, at - step), (at, at + step), (at + step, at), (at, at)]
     # far away the answer is sure, and what it says of the noise on the threshold is most
     far = 8 * ceil(max(mechanism.scales))
-    return Menu(asks([*moved, (at - far, at - far + step), (at - far + step, at - far)], sensitivity=step), 5)
+    values = [*moved, (at - far, at - far + step), (at - far + step, at - far)]
+    return Menu(asks(values, sensitivity=step, one_way=isinstance(mechanism.claim.relation, OneWay)), 5)
 
 
 @menu.register
@@ -109,19 +115,15 @@ def _(mechanism: GuessAndCheck) -> Menu:
 
 @menu.register
 def _(mechanism: Counter) -> Menu:
-    bound = mechanism.bound
+    bound = mechanism.bound or 1
     return Menu((*updates([(0, bound), (bound, 0), (0, 0)]), _ASK), 4)
 
 
 @menu.register
-def _(mechanism: IntervalCounter) -> Menu:
-    return Menu((*updates([(0, 1), (1, 0), (0, 0)]), _ASK), 4)
-
-
-@menu.register
 def _(mechanism: MonotoneHistogram) -> Menu:
-    empty, full = (0,) * mechanism.dimensions, (1,) * mechanism.dimensions
-    near = (1,) * (mechanism.diameter or 0) + (0,) * (mechanism.dimensions - (mechanism.diameter or 0))
+    width = mechanism.dimensions or 1
+    empty, full = (0,) * width, (1,) * width
+    near = (1,) * (mechanism.diameter or 0) + (0,) * (width - (mechanism.diameter or 0))
     same = (Update(full), Update(full))
     return Menu(((Update(empty), Update(near)), (Update(near), Update(empty)), same, _ASK), 3)
 

@@ -96,7 +96,7 @@ class Draw:
             return True
         if self.low is not None and limit <= self.low:
             return False
-        is_below = self._run.choose(_sides(self.scale, self.low, limit, self.high))
+        is_below = self._run.take(_sides(self.scale, self.low, limit, self.high))
         if is_below:
             self.high = limit
         else:
