@@ -38,6 +38,7 @@ _ROOMS = {
         "SecretLeak",
         "TapeMismatch",
     ),
+    "ledger.places": ("Durable",),
     "mechanisms.additive": ("Gaussian", "Laplace"),
     "mechanisms.composite": ("Composite", "Context", "Own", "Part"),
     "mechanisms.concurrent": ("Concurrent", "Launch", "Refused"),
@@ -73,7 +74,7 @@ _ROOMS = {
     "randomness.secure": ("SecureCoins",),
     "randomness.seeded": ("SeededCoins",),
     "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
-    "session.session": ("Handle", "Partition", "Quote", "Session"),
+    "session.session": ("Handle", "Partition", "Quote", "Session", "open"),
     "sources.columns": ("boolean", "category", "number", "text"),
     "sources.requests": ("count", "count_distinct", "histogram", "mean", "ranks", "sum"),
     "sources.source": ("Source",),
@@ -152,6 +153,7 @@ if TYPE_CHECKING:
     from counterpoint.errors import (
         TapeMismatch as TapeMismatch,
     )
+    from counterpoint.ledger.places import Durable as Durable
     from counterpoint.mechanisms.additive import Gaussian as Gaussian
     from counterpoint.mechanisms.additive import Laplace as Laplace
     from counterpoint.mechanisms.composite import Composite as Composite
@@ -256,6 +258,9 @@ if TYPE_CHECKING:
     )
     from counterpoint.session.session import (
         Session as Session,
+    )
+    from counterpoint.session.session import (
+        open as open,
     )
     from counterpoint.sources.columns import boolean as boolean
     from counterpoint.sources.columns import category as category

@@ -26,12 +26,12 @@ from counterpoint.composition.rule import Rule
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import (
     CounterpointError,
-    Halted,
     InvalidParameter,
     InvalidRequest,
     NotAllowed,
     RelationMismatch,
 )
+from counterpoint.ledger.durable import Durable, durable
 from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -40,7 +40,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Steps
 from counterpoint.session.display import as_html, as_table
-from counterpoint.session.engine import Engine
+from counterpoint.session.engine import Engine, part_name
 from counterpoint.sources.source import Prepared, Source
 
 
@@ -62,6 +62,9 @@ class Session:
 
     Give a budget (`within=ApproxDP(1, 1e-6)`) or a rule (`rule=Odometer(zCDP)`). With `sequential=True` a handle
     retires as soon as the next mechanism is launched; no measure here needs that, so it is off unless asked for.
+
+    With `ledger="ledger.db"` (or a postgresql:// URL, or `Durable(...)`) the session outlives its process: made again
+    with the same data, rule and `name` it goes on where it was, and `counterpoint.open` opens it by its name alone.
     """
 
     def __init__(
@@ -70,7 +73,8 @@ class Session:
         within: Loss | None = None,
         *,
         rule: Rule | None = None,
-        ledger: Ledger | None = None,
+        ledger: Ledger | Durable | str | None = None,
+        name: str = "session",
         sequential: bool = False,
     ) -> None:
         if not isinstance(source, Source):
@@ -81,22 +85,23 @@ class Session:
         assert chosen is not None
         if chosen.halts:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
-        engine = Engine(MemoryLedger() if ledger is None else ledger)
-        engine.open_root(Concurrent(chosen, source.relation))
-        self._set_up(source, engine, (), sequential)
+        engine = Engine(_ledger(ledger, name))
+        engine.ledger.bind(source.fingerprint())
+        engine.open_root(Concurrent(chosen, source.relation), sequential)
+        engine.recover(source)
+        self._set_up(source, engine, ())
 
-    def _set_up(self, source: Source, engine: Engine, path: Path, sequential: bool) -> None:
+    def _set_up(self, source: Source, engine: Engine, path: Path) -> None:
         self._source = source
         self._engine = engine
         self._path = path
-        self._sequential = sequential
+        self._sequential = engine.node(path)[1].sequential
         self._closed = False
-        self._handles: list[Handle] = []
 
     @classmethod
     def _at(cls, source: Source, engine: Engine, path: Path) -> Self:
         session = cls.__new__(cls)
-        session._set_up(source, engine, path, sequential=False)
+        session._set_up(source, engine, path)
         return session
 
     @property
@@ -137,9 +142,7 @@ class Session:
         if isinstance(mechanism, Concurrent):
             raise InvalidParameter("to give a part of the budget away, use session.delegate(loss)")
         path = self._engine.launch(self._path, mechanism, self._source.relation, cursor=self._source.pin(), request=id)
-        handle = Handle(self, path, mechanism)
-        self._handles.append(handle)
-        return handle
+        return Handle(self, path, mechanism)
 
     def delegate(self, loss: Loss, *, id: str | None = None) -> "Session":
         """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
@@ -164,14 +167,14 @@ class Session:
         static = isinstance(inner, Steps) and inner.updates == 0
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
         relation = Sparse(k, inner, first_pair=static)
-        path = self._engine.launch(self._path, Concurrent(rule, relation), relation, cursor=self._source.pin())
+        path = self._engine.launch(self._path, Concurrent(rule, relation), relation, cursor=self._source.pin(), by=by)
         return Partition(self, path, by, within)
 
     def certificate(self) -> Certificate:
         """Why what has been lost is what it is: the rule's derivation, on what was launched."""
         composition, node = self._engine.node(self._path)
         root = composition.rule.certificate(node.account)
-        launched = tuple(handle.mechanism.claim.certificate for handle in self._handles)
+        launched = tuple(handle.mechanism.claim.certificate for handle in self.handles)
         return Certificate(root.statement, root.theorem, (*root.premises, *launched))
 
     @property
@@ -182,16 +185,39 @@ class Session:
 
     @property
     def handles(self) -> "tuple[Handle, ...]":
-        """What was launched here, in order."""
-        return tuple(self._handles)
+        """What was launched here, in order, by whichever process; what was delegated or parted is found by `at`."""
+        launched = self._engine.node(self._path)[1].launched
+        found = (self.at((*self._path, number)) for number in range(launched))
+        return tuple(handle for handle in found if isinstance(handle, Handle))
+
+    def at(self, path: Path) -> "Handle | Session | Partition | None":
+        """What lives at a path (`handle.path`) at or below this session: how a handle is found again after a restart.
+
+        None if nothing does, or not yet: a launch that was charged and never finished is finished by its request id.
+        """
+        path = tuple(path)
+        row = self._engine.ledger.read(path)
+        if row is None or path[: len(self._path)] != self._path:
+            return None
+        source = self._engine.source_at(self._source, path, len(self._path))
+        if not isinstance(row.mechanism, Concurrent):
+            home = self if path[:-1] == self._path else Session._at(source, self._engine, path[:-1])
+            return Handle(home, path, row.mechanism)
+        rule = row.mechanism.rule
+        if row.by is None or not isinstance(rule, Parallel):
+            return self if path == self._path else Session._at(source, self._engine, path)
+        parent = self if path[:-1] == self._path else Session._at(source, self._engine, path[:-1])
+        return Partition(parent, path, row.by, rule.each)
 
     def _must_be_open(self) -> None:
         if self._closed:
             raise NotAllowed("this session has been closed")
 
     def close(self) -> None:
-        """Launch and ask no more through this object."""
+        """Launch and ask no more through this object; the whole session lets go of its ledger, too."""
         self._closed = True
+        if not self._path:
+            self._engine.ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +228,7 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Session({self.rule!r}, {self.loss!r} lost, {len(self._handles)} launched)"
+        return f"Session({self.rule!r}, {self.loss!r} lost, {self._engine.node(self._path)[1].launched} launched)"
 
     def __rich__(self) -> object:
         return as_table(self)
@@ -219,6 +245,11 @@ class Handle:
         self._path = path
         self.mechanism = mechanism
 
+    @property
+    def path(self) -> Path:
+        """Where this handle is found again: `session.at(handle.path)`."""
+        return self._path
+
     def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
         """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
 
@@ -229,7 +260,7 @@ class Handle:
         prepared = None if request is None else source.prepare(request)
         public = self._public(prepared, options)
         answer = self._session._engine.ask(
-            self._path, source, prepared, public, check=self._must_be_current, request=id
+            self._path, source, prepared, public, sequential=self._session._sequential, request=id
         )
         return answer if prepared is None else prepared.in_units(answer)
 
@@ -241,10 +272,6 @@ class Handle:
         if options:
             raise InvalidRequest(f"{type(self.mechanism).__name__} takes no {', '.join(options)}")
         return None
-
-    def _must_be_current(self) -> None:
-        if self._session._sequential and self._session._handles[-1] is not self:
-            raise Halted("this session is sequential, and another mechanism has been launched since")
 
     @property
     def halted(self) -> bool:
@@ -268,7 +295,7 @@ class Partition:
     def __getitem__(self, key: int | str) -> Session:
         source = self._session._source.part(self._by, key)
         engine = self._session._engine
-        name = f"{type(key).__name__}:{key}"
+        name = part_name(key)
         composition = Concurrent(Filter(self._within), source.relation)
         path = engine.launch(
             self._path,
@@ -282,3 +309,26 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"Partition(by {self._by!r}, each within {self._within!r})"
+
+
+def open(ledger: Ledger | Durable | str, name: str = "session", *, source: Source) -> Session:
+    """Resume a session after a restart: same paths, same states, same answers for the same request ids.
+
+    What a crash left unfinished is finished first, from the seeds on record. The data must be what it was.
+
+    >>> import counterpoint as cp
+    >>> cp.open("nowhere.db", source=cp.Stream(bound=1))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
+    """
+    engine = Engine(_ledger(ledger, name, existing=True))
+    engine.ledger.bind(source.fingerprint())
+    engine.recover(source)
+    return Session._at(source, engine, ())
+
+
+def _ledger(given: Ledger | Durable | str | None, name: str, existing: bool = False) -> Ledger:
+    if given is None:
+        return MemoryLedger()
+    return given if isinstance(given, Ledger) else durable(given, name, existing=existing)

@@ -230,6 +230,9 @@ class Stream(Source):
         """How many items have arrived."""
         return len(self._totals) - 1
 
+    def fingerprint(self) -> None:
+        """The log of a stream lives in this process: nobody can tell after a restart what was in it."""
+
     def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
         """The items that arrived between two pins, as updates."""
         first, last = self._place(start), self._place(end)

@@ -1,0 +1,344 @@
+"""A ledger that outlives its process: the protocol of `Ledger` over a database, sealed, chained and witnessed.
+
+Commit, then release (DESIGN, law 6). An intent is one transaction: looked up, checked, charged, its seed sealed and the
+chain extended. Settling is a second one: state and answer together, the seed gone. Then the witness, then the answer.
+Nothing is refunded, pruned or drawn again: what failed in between is finished from its seed, on the pinned data.
+
+>>> import counterpoint as cp, tempfile, os.path
+>>> home = tempfile.mkdtemp()
+>>> ledger = DurableLedger(SqliteStore(os.path.join(home, "ledger.db")), "people", MasterKey(bytes(32)))
+>>> ledger.bind("fingerprint of the data")
+>>> [fact.kind for fact in ledger.history()]
+['data']
+>>> ledger.close()
+"""
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from counterpoint.encoding import Plain, Tagged, Value, decode, encode
+from counterpoint.errors import (
+    BudgetExceeded,
+    CounterpointError,
+    DataChanged,
+    InvalidParameter,
+    LedgerError,
+    LedgerFailed,
+    NotCovered,
+    RelationMismatch,
+    Unsealable,
+)
+from counterpoint.ledger import verification
+from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row, conflict, moved_on
+from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.ledger.records import (
+    INTENTS,
+    Book,
+    Entry,
+    Head,
+    StoredRequest,
+    StoredRow,
+    path_text,
+    read_entry,
+    read_path,
+)
+from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.sqlite import SqliteStore
+from counterpoint.ledger.store import Committer, Store, Ticket, Unit
+from counterpoint.ledger.witness import Witness
+from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.randomness.secure import SAMPLER_VERSION
+
+__all__ = ["Durable", "DurableLedger", "MasterKey", "SqliteStore", "durable"]
+
+_LONGEST_NAME = 200
+
+
+class Frame(Tagged, Value, frozen=True):
+    """The public part of a row."""
+
+    mechanism: Mechanism
+    cursor: int | str
+    by: str | None
+
+
+class DurableLedger(Ledger):
+    """The record of one named session in a database. Threads share it; with PostgreSQL, so do processes.
+
+    `reached` is called at each point where a crash would leave something else behind, for the tests of exactly that.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        master: MasterKey | None,
+        witness: Witness | None = None,
+        *,
+        seeds: Callable[[], bytes] = lambda: os.urandom(32),
+        reached: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self.name = name
+        self._store = store
+        self._master = master
+        self._witness = witness
+        self._seeds = seeds
+        self._reached = reached
+        self._committer = Committer(self._commit, store.desk)
+        self._book: Book | None = None
+        self._keys = DataKeys(name, master, ())
+        self._open_book()
+
+    def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
+        """Check, charge and record, in one transaction."""
+        return self._committer.run(lambda unit: self._begin(unit, request, body, fact, plan))
+
+    def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
+        """Store both in one transaction, and let the witness know."""
+        settled = self._committer.run(lambda unit: self._settle(unit, intent, row, answer))
+        self._reached("release")
+        return settled
+
+    def read(self, path: Path) -> Row | None:
+        """The row at a path."""
+        with self._store.desk:
+            self._committer.check()
+            return self._row(self._store.row(self.name, path_text(path)))
+
+    def opened(self) -> tuple[Intent, ...]:
+        """The intents that a crash has left open, as far as their seeds can be unsealed."""
+        with self._store.desk:
+            self._committer.check()
+            unit = Unit(self._store, self.name, self._head())
+            found = (self._unsealed(unit, request) for request in self._store.open_requests(self.name))
+            return tuple(intent for intent in found if intent is not None)
+
+    def history(self) -> tuple[Fact, ...]:
+        """What has been done, in order."""
+        with self._store.desk:
+            self._committer.check()
+            entries = (read_entry(data) for _, data in self._store.entries(self.name, 0))
+            return tuple(entry.fact for entry in entries if entry.kind in INTENTS or entry.kind == "data")
+
+    def verify(self) -> None:
+        """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""
+        with self._store.desk:
+            self._committer.check()
+            verification.verify(self._store, self.name, self._witness)
+
+    def bind(self, fingerprint: str | None) -> None:
+        """Begin the record for this data, or make sure that it is about this data."""
+        if fingerprint is None:
+            raise DataChanged(
+                "a durable ledger must know its data again after a restart: bind a table with key=..., 32 secret "
+                "bytes, which make its fingerprint; a stream keeps its log in this process and cannot be used yet"
+            )
+        if self._book is None:
+            self._create(fingerprint)
+        assert self._book is not None
+        if self._book.fingerprint != fingerprint:
+            raise DataChanged(
+                f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. "
+                "Bind the data as it was; for new data make a session with another name, and a budget of its own"
+            )
+
+    def rotate(self, master: MasterKey) -> None:
+        """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
+        with self._store.desk:
+            self._committer.check()
+            keys = self._keys.rewrapped(master)
+            head = self._store.begin(self.name)
+            assert head is not None
+            unit = Unit(self._store, self.name, head)
+            unit.append("keys", "", (), f"master key {master.name}", _digest(b"".join(keys)))
+            self._store.write(unit)
+            self._store.write_keys(self.name, keys)
+            self._store.commit()
+            self._keys = DataKeys(self.name, master, keys)
+            self._master = master
+
+    def close(self) -> None:
+        """Let go of the database and the witness."""
+        with self._store.desk:
+            self._committer.stop("this ledger has been closed")
+            if self._witness is not None:
+                self._witness.close()
+            release(self._store)
+
+    def _open_book(self) -> None:
+        with self._store.desk:
+            self._book = verification.opened(self._store, self.name, self._witness)
+            if self._book is not None:
+                self._keys = DataKeys(self.name, self._master, self._book.keys)
+
+    def _create(self, fingerprint: str) -> None:
+        if self._master is None:
+            raise Unsealable(
+                "a durable ledger seals what is secret, and no key was given: make one with `counterpoint ledger "
+                "key FILE`, keep it apart from the database, and say COUNTERPOINT_KEY_FILE=FILE"
+            )
+        genesis = sha256(os.urandom(32)).digest()
+        first = Entry(1, "data", "", (), "the data that this session is about", fingerprint)
+        head = Head(1, first.hash(genesis))
+        keys = (DataKeys.fresh(self.name, 0, self._master),)
+        with self._store.desk:
+            if self._witness is not None:
+                # Before the book: a book that its witness has never seen is one whose witness was taken away.
+                self._witness.note(self.name, 0, genesis)
+            self._store.begin(None)
+            book = Book(head, genesis, fingerprint, keys, self._witness is not None)
+            self._store.create(self.name, book, first.encoded())
+            self._store.commit()
+        self._open_book()
+
+    def _head(self) -> Head:
+        if self._book is None:
+            raise LedgerError(f"there is no session {self.name!r} in this ledger yet")
+        return self._book.head
+
+    def _commit(self, batch: list[Ticket[Any]]) -> None:
+        """One transaction for all of them, then the witness; whoever waits is released by the caller."""
+        head = self._store.begin(self.name)
+        if head is None:
+            self._store.rollback()
+            raise LedgerError(f"there is no session {self.name!r} in this ledger")
+        unit = Unit(self._store, self.name, head)
+        try:
+            for ticket in batch:
+                ticket.run(unit)
+            if not unit.entries:
+                self._store.rollback()
+                return
+            self._reached("write")
+            self._store.write(unit)
+            self._reached("commit")
+            self._store.commit()
+        except LedgerFailed:
+            release(self._store, broken=True)
+            raise
+        self._reached("committed")
+        if self._witness is not None and unit.settled:
+            self._witness.note(self.name, *unit.head)
+            self._reached("witnessed")
+
+    def _begin(self, unit: Unit, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
+        known = unit.request(request)
+        if known is not None:
+            if known.digest != sha256(body).digest():
+                raise conflict(request)
+            return self._intent(unit, known) if known.answer is None else Done(body, self._answer(known))
+        waiting = unit.open_at(fact.path)
+        if waiting is not None:
+            return self._intent(unit, waiting)
+        try:
+            planned = plan(lambda path: self._row(unit.row(path)))
+        except (BudgetExceeded, NotCovered, RelationMismatch) as refusal:
+            unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
+            raise
+        return self._record(unit, request, body, fact, planned)
+
+    def _record(self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan) -> Intent:
+        path, version, seed = planned.path, planned.version, self._seeds()
+        sealed = self._keys.seal(seed, "seed", path, version, request)
+        charged = [self._stored(at, row, None) for at, row in planned.charged]
+        pin = encode(planned.pin).decode()
+        entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode())
+        digest = sha256(body).digest()
+        for row in charged:
+            unit.put_row(row)
+        unit.put_request(
+            StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
+        )
+        return Intent(request, body, path, version, planned.pin, seed, row=self._row(unit.row(path)))
+
+    def _settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
+        known = unit.request(intent.request)
+        if known is None:
+            raise LedgerError("this request was never made")
+        if known.answer is not None:
+            return self._answer(known)
+        before = unit.row(intent.path)
+        if before is not None and before.version != intent.version:
+            raise moved_on()
+        stored = self._stored(intent.path, row, before)
+        sealed = self._keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
+        state = _digest(stored.node or stored.sealed or b"")
+        unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
+        unit.put_row(stored)
+        unit.put_request(known._replace(seed=None, answer=sealed))
+        unit.settled = True
+        return answer
+
+    def _intent(self, unit: Unit, found: StoredRequest) -> Intent:
+        assert found.seed is not None
+        path = read_path(found.path)
+        seed = self._keys.unseal(found.seed, "seed", path, found.version, found.request)
+        data = unit.entry(found.entry)
+        if data is None:
+            raise LedgerError("the entry of an open request is missing; `counterpoint ledger verify` says more")
+        body = read_entry(data).body.encode()
+        row = self._row(unit.row(path))
+        pin: int | str = decode(found.pin.encode(), int | str)  # type: ignore[arg-type]  # a union is a kind, too
+        return Intent(found.request, body, path, found.version, pin, seed, found.sampler, row)
+
+    def _unsealed(self, unit: Unit, found: StoredRequest) -> Intent | None:
+        try:
+            return self._intent(unit, found)
+        except CounterpointError:
+            return None
+
+    def _answer(self, found: StoredRequest) -> Plain:
+        assert found.answer is not None
+        place = (read_path(found.path), found.version, found.request)
+        return decode(self._keys.unseal(found.answer, "answer", *place), Plain)  # type: ignore[arg-type]
+
+    def _row(self, stored: StoredRow | None) -> Row | None:
+        if stored is None:
+            return None
+        frame = _frame(stored.frame)
+        state: State | None = None
+        if stored.node is not None:
+            state = decode(stored.node, Node)
+        elif stored.sealed is not None:
+            place = (read_path(stored.path), stored.version)
+            state = decode(self._keys.unseal(stored.sealed, "state", *place), State)
+        return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by)
+
+    def _stored(self, path: Path, row: Row, before: StoredRow | None) -> StoredRow:
+        frame = Frame(row.mechanism, row.cursor, row.by)
+        kept = None if before is None else before.frame
+        data = kept if kept is not None and _frame(kept) == frame else encode(frame)
+        if row.state is None:
+            return StoredRow(path_text(path), row.version, data, None, None)
+        if isinstance(row.state, Node):
+            return StoredRow(path_text(path), row.version, data, encode(row.state), None)
+        sealed = self._keys.seal(encode(row.state, sealed=True), "state", path, row.version)
+        return StoredRow(path_text(path), row.version, data, None, sealed)
+
+
+@lru_cache(maxsize=4096)
+def _frame(data: bytes) -> Frame:
+    return decode(data, Frame)
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def durable(place: Durable | str, name: str, *, existing: bool = False, **options: Any) -> DurableLedger:
+    """The record of the session of this name at a place; with `existing`, only if there is one."""
+    if not (type(name) is str and 0 < len(name) <= _LONGEST_NAME and "\0" not in name):
+        raise InvalidParameter(f"a session's name is a string of 1 to {_LONGEST_NAME} characters")
+    where = place if isinstance(place, Durable) else Durable(place)
+    store = hold(where, existing)
+    try:
+        if existing and store.book(name) is None:
+            names = ", ".join(map(repr, store.names())) or "none"
+            raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
+        return DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
+    except BaseException:
+        release(store)
+        raise
