@@ -40,6 +40,10 @@ class Place:
         self._memory = MemoryLedger()
 
     @property
+    def source(self):
+        return Numbers(DATA)
+
+    @property
     def durable(self):
         return cp.Durable(self.url, key_file=self.key, witness=self.home / "witness")
 
@@ -50,7 +54,7 @@ class Place:
         """The session, made or resumed."""
         ledger = self.ledger(name, **options)
         try:
-            return cp.Session(source or Numbers(DATA), within or cp.PureDP(1), ledger=ledger)
+            return cp.Session(source or self.source, within or cp.PureDP(1), ledger=ledger)
         except BaseException:
             ledger.close()
             raise
@@ -59,7 +63,7 @@ class Place:
         """The session as it is found after a restart."""
         ledger = self.ledger(name, **options)
         try:
-            return cp.open(ledger, name, source=source or Numbers(DATA))
+            return cp.open(ledger, name, source=source or self.source)
         except BaseException:
             ledger.close()
             raise

@@ -14,7 +14,8 @@ Nothing is refunded, pruned or drawn again: what failed in between is finished f
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -25,14 +26,27 @@ from counterpoint.errors import (
     CounterpointError,
     DataChanged,
     InvalidParameter,
+    LedgerBusy,
     LedgerError,
-    LedgerFailed,
     NotCovered,
     RelationMismatch,
     Unsealable,
 )
 from counterpoint.ledger import verification
-from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row, conflict, moved_on
+from counterpoint.ledger.ledger import (
+    Done,
+    Fact,
+    Intent,
+    Ledger,
+    Node,
+    Path,
+    Plan,
+    Read,
+    Row,
+    Sealed,
+    conflict,
+    moved_on,
+)
 from counterpoint.ledger.places import Durable, hold, release
 from counterpoint.ledger.records import (
     INTENTS,
@@ -104,29 +118,35 @@ class DurableLedger(Ledger):
 
     def read(self, path: Path) -> Row | None:
         """The row at a path."""
-        with self._store.desk:
-            self._committer.check()
-            return self._row(self._store.row(self.name, path_text(path)))
+        with self._at_desk():
+            stored = self._store.row(self.name, path_text(path))
+            try:
+                return self._row(stored)
+            except Unsealable:
+                assert stored is not None
+                frame = _frame(stored.frame)
+                return Row(frame.mechanism, Sealed(), stored.version, frame.cursor, frame.by)
 
     def opened(self) -> tuple[Intent, ...]:
         """The intents that a crash has left open, as far as their seeds can be unsealed."""
-        with self._store.desk:
-            self._committer.check()
+        with self._at_desk():
             unit = Unit(self._store, self.name, self._head())
-            found = (self._unsealed(unit, request) for request in self._store.open_requests(self.name))
+            self._store.begin_reading()  # or another process may settle one between its request and its row
+            try:
+                found = [self._unsealed(unit, request) for request in self._store.open_requests(self.name)]
+            finally:
+                self._store.rollback()
             return tuple(intent for intent in found if intent is not None)
 
     def history(self) -> tuple[Fact, ...]:
         """What has been done, in order."""
-        with self._store.desk:
-            self._committer.check()
+        with self._at_desk():
             entries = (read_entry(data) for _, data in self._store.entries(self.name, 0))
             return tuple(entry.fact for entry in entries if entry.kind in INTENTS or entry.kind == "data")
 
     def verify(self) -> None:
         """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""
-        with self._store.desk:
-            self._committer.check()
+        with self._at_desk():
             verification.verify(self._store, self.name, self._witness)
 
     def bind(self, fingerprint: str | None) -> None:
@@ -147,8 +167,7 @@ class DurableLedger(Ledger):
 
     def rotate(self, master: MasterKey) -> None:
         """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
-        with self._store.desk:
-            self._committer.check()
+        with self._at_desk():
             keys = self._keys.rewrapped(master)
             head = self._store.begin(self.name)
             assert head is not None
@@ -159,6 +178,13 @@ class DurableLedger(Ledger):
             self._store.commit()
             self._keys = DataKeys(self.name, master, keys)
             self._master = master
+
+    @contextmanager
+    def _at_desk(self) -> Iterator[None]:
+        self._committer.check()
+        with self._store.desk:
+            self._committer.check()
+            yield
 
     def close(self) -> None:
         """Let go of the database and the witness."""
@@ -201,24 +227,29 @@ class DurableLedger(Ledger):
 
     def _commit(self, batch: list[Ticket[Any]]) -> None:
         """One transaction for all of them, then the witness; whoever waits is released by the caller."""
-        head = self._store.begin(self.name)
-        if head is None:
-            self._store.rollback()
-            raise LedgerError(f"there is no session {self.name!r} in this ledger")
-        unit = Unit(self._store, self.name, head)
         try:
+            head = self._store.begin(self.name)
+            if head is None:
+                raise LedgerError(f"there is no session {self.name!r} in this ledger")
+            unit = Unit(self._store, self.name, head)
             for ticket in batch:
                 ticket.run(unit)
-            if not unit.entries:
+            if unit.entries:
+                self._write(unit)
+            else:
                 self._store.rollback()
-                return
-            self._reached("write")
-            self._store.write(unit)
-            self._reached("commit")
-            self._store.commit()
-        except LedgerFailed:
+        except LedgerBusy:
+            self._store.rollback()
+            raise
+        except BaseException:
             release(self._store, broken=True)
             raise
+
+    def _write(self, unit: Unit) -> None:
+        self._reached("write")
+        self._store.write(unit)
+        self._reached("commit")
+        self._store.commit()
         self._reached("committed")
         if self._witness is not None and unit.settled:
             self._witness.note(self.name, *unit.head)

@@ -39,6 +39,10 @@ class Node(State, Value, frozen=True):
     sequential: bool = False
 
 
+class Sealed(State, Value, frozen=True):
+    """Stands for a state that cannot be unsealed: whoever only looks may see that there is one; nobody can step it."""
+
+
 class Row(Tagged, Value, frozen=True):
     """A launched mechanism: its state (None: halted), how often it has stepped, how much of a stream it has read.
 

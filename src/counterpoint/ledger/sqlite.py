@@ -1,8 +1,9 @@
 """SQLite as a store: embedded, one process, one connection; a commit is on disk when it returns.
 
 `synchronous=FULL` in WAL mode: one sync for each commit. Libraries before 3.51.3 can lose a commit when a WAL is reset
-(the WAL-reset bug), so there a rollback journal is used. The connection holds its lock from the first transaction on,
-so a second process gets `LedgerBusy` and not half a view. A failed sync is never tried again: the ledger stops.
+(the WAL-reset bug), so there a rollback journal is used. A second process gets `LedgerBusy`: the file `<path>.lock` is
+taken before the database is touched, as two that wait inside SQLite for each other's lock would wait for ever. A failed
+sync is never tried again: the ledger stops.
 
 >>> journal_mode("3.51.2"), journal_mode("3.54.1")
 ('truncate', 'wal')
@@ -10,6 +11,7 @@ so a second process gets `LedgerBusy` and not half a view. A failed sync is neve
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 APPLICATION = 0x43506F69
 """Marks an SQLite file as a ledger of ours ("CPoi")."""
 _SOUND_WAL = (3, 51, 3)
+_POLL = 0.01
 
 
 def journal_mode(library: str) -> str:
@@ -49,16 +52,18 @@ class SqliteStore(Tables):
         if existing and vfs is None and not os.path.exists(self.path):
             raise LedgerError(f"there is no ledger at {self.path!r}")
         self._apsw = apsw
+        self._lock = _taken(f"{self.path}.lock", wait) if vfs is None else None
         self.desk = threading.RLock()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             self._connection = apsw.Connection(self.path, flags=flags, vfs=vfs)
         except apsw.Error as error:
+            self._let_go()
             self._refuse(error)
         try:
             self._set_up(wait, synchronous)
         except LedgerError:
-            self._connection.close()
+            self.close()
             raise
 
     def _set_up(self, wait: float, synchronous: str) -> None:
@@ -104,6 +109,12 @@ class SqliteStore(Tables):
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -121,10 +132,7 @@ class SqliteStore(Tables):
         """In our words: a library's message may quote what it was given."""
         apsw = self._apsw
         if isinstance(error, apsw.BusyError | apsw.LockedError):
-            raise LedgerBusy(
-                f"another process has the ledger {self.path!r} open, and an SQLite ledger has one at a time: close "
-                "it there, or keep the ledger in PostgreSQL"
-            ) from None
+            raise _busy(self.path) from None
         if isinstance(error, apsw.NotADBError):
             raise UnknownSchema(f"{self.path!r} is no SQLite database") from None
         if isinstance(error, apsw.CorruptError):
@@ -142,3 +150,32 @@ class SqliteStore(Tables):
             f"the ledger {self.path!r} cannot be written: {why}. Nothing that was released is lost; mend that, open "
             "it again, and repeat what was not answered by its id"
         ) from None
+
+
+def _taken(path: str, wait: float) -> int | None:
+    """The lock file, once it is ours; the system takes it back from a process that dies, and no fork inherits it."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system; where it is missing, SQLite's own lock remains
+    except ImportError:
+        return None
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise LedgerFailed(f"the ledger cannot be opened there: {error.strerror}") from None
+    until = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except OSError:
+            if time.monotonic() >= until:
+                os.close(file)
+                raise _busy(path.removesuffix(".lock")) from None
+            time.sleep(_POLL)
+
+
+def _busy(path: str) -> LedgerBusy:
+    return LedgerBusy(
+        f"another process has the ledger {path!r} open, and an SQLite ledger has one at a time: close it there, or "
+        "keep the ledger in PostgreSQL"
+    )

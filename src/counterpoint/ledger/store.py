@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
-from counterpoint.errors import CounterpointError, LedgerError, LedgerFailed
+from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger.ledger import Path
 from counterpoint.ledger.records import Book, Entry, Head, StoredRequest, StoredRow, path_text
 
@@ -173,6 +173,7 @@ class Committer:
 
     def run(self, job: Callable[[Unit], T]) -> T:
         """Do the job in a transaction; its result, once that is durable."""
+        self.check()
         ticket = Ticket(job)
         with self._guard:
             self._waiting.append(ticket)
@@ -204,7 +205,7 @@ class Committer:
             self._commit(batch)
         except BaseException as error:
             # Whether it was committed is not known: nobody is told a result, and everybody may ask again by id.
-            if self._broken is None and self._home == os.getpid():
+            if not isinstance(error, LedgerBusy):
                 self.stop("this ledger has failed before; open it again, then repeat requests by their ids")
             for ticket in batch:
                 ticket.error = (

@@ -32,7 +32,7 @@ from counterpoint.errors import (
     RelationMismatch,
 )
 from counterpoint.ledger.durable import Durable, durable
-from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path
+from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path, Sealed
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
@@ -275,9 +275,9 @@ class Handle:
 
     @property
     def halted(self) -> bool:
-        """Whether the mechanism has given its last answer."""
+        """Whether the mechanism has given its last answer, or its state cannot be unsealed with the key at hand."""
         row = self._session._engine.ledger.read(self._path)
-        return row is None or row.state is None
+        return row is None or row.state is None or isinstance(row.state, Sealed)
 
     def __repr__(self) -> str:
         return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
