@@ -82,6 +82,20 @@ def test_many_random_kills(kind, tmp_path):
     assert random_kills(Place(kind, tmp_path), int(os.environ.get("KILLS", "1000"))) > 100
 
 
+def _forked(work):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            work(lambda *words: os.write(writer, (" ".join(map(str, words)) + "\n").encode()))
+            os._exit(0)
+        except BaseException as error:
+            os.write(writer, f"failed {error!r}\n".encode())
+            os._exit(1)
+    os.close(writer)
+    return child, reader
+
+
 def hammer(place, processes, launches, cost, budget):
     """Each process launches as often as it is let; how many were admitted and how many refused, all told."""
     place.session(budget).close()
@@ -99,19 +113,7 @@ def hammer(place, processes, launches, cost, budget):
                 say("refused")
             s.close()
 
-    children = []
-    for _ in range(processes):
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                work(lambda *words: os.write(writer, (" ".join(map(str, words)) + "\n").encode()))
-                os._exit(0)
-            except BaseException as error:
-                os.write(writer, f"failed {error!r}\n".encode())
-                os._exit(1)
-        os.close(writer)
-        children.append((child, reader))
+    children = [_forked(work) for _ in range(processes)]
     lines = []
     for child, reader in children:
         with os.fdopen(reader) as pipe:

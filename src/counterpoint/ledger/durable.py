@@ -369,6 +369,8 @@ def durable(place: Durable | str, name: str, *, existing: bool = False, **option
         if existing and store.book(name) is None:
             names = ", ".join(map(repr, store.names())) or "none"
             raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
+        if not store.names():
+            where.make_key_beside()
         return DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
     except BaseException:
         release(store)

@@ -110,8 +110,6 @@ def hold(place: Durable, existing: bool) -> Store:
             _inherited.append(store)  # the parent's: to close it here would reach into the parent's files
             store, users = None, 0
         if store is None:
-            if not os.path.exists(name) and not existing:
-                place.make_key_beside()
             store = place.store(existing)
         _held[name] = (store, users + 1, os.getpid())
         return store
