@@ -133,6 +133,17 @@ def test_a_launch_that_fails_stays_charged_and_is_finished_by_its_id(place, monk
         assert isinstance(s.at((0,)).ask("apples"), int)
 
 
+def test_a_mechanism_that_could_not_be_read_back_is_refused_by_what_lasts(lasting):
+    class Homeless(cp.Laplace, frozen=True):
+        """Has no place of its own, so nobody could find it again."""
+
+    with lasting.session() as s:
+        with pytest.raises(InvalidParameter, match="Homeless"):
+            s.launch(Homeless(0.5))
+        assert s.loss == cp.PureDP(0)
+        s._engine.ledger.verify()
+
+
 def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(place):
     with place.session() as s:
         ledger = s._engine.ledger

@@ -163,7 +163,7 @@ SEED = b"canary seed, do not show it out!"
 
 
 def test_no_secret_lies_in_the_open_anywhere(lasting, caplog, capfd):
-    """A marked value, answer and seed; everything run at DEBUG and through errors; then all files and texts searched."""
+    """A marked value, answer and seed; everything run at DEBUG and through errors; then a search."""
 
     class Flaky(Numbers):
         broken = False

@@ -272,6 +272,8 @@ class DurableLedger(Ledger):
         return self._record(unit, request, body, fact, planned)
 
     def _record(self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan) -> Intent:
+        if fact.kind == "launch":
+            decode(body, Plain)  # type: ignore[arg-type]  # what cannot be read back could never be finished
         path, version, seed = planned.path, planned.version, self._seeds()
         sealed = self._keys.seal(seed, "seed", path, version, request)
         charged = [self._stored(at, row, None) for at, row in planned.charged]

@@ -13,6 +13,7 @@ counterpoint.errors.LedgerError: the ledger's database could not be reached unde
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import finalize
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger import schema
@@ -42,6 +43,7 @@ class PostgresStore(Tables):
             self._connection: Connection[Any] = psycopg.connect(url, autocommit=True, client_encoding="utf8")
         except psycopg.Error:  # its words may quote the password
             raise LedgerError("the ledger's database could not be reached under this URL") from None
+        finalize(self, self._connection.close)
         try:
             self._set_up(existing, lock_timeout)
         except LedgerError:

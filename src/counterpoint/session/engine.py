@@ -83,9 +83,9 @@ class Engine:
             intent = self.ledger.intent(request, body, fact, plan)
             if isinstance(intent, Done):
                 return as_path(intent.answer)
-            said = self._finish(intent, None)
             if intent.request == request:
-                return as_path(said)
+                return as_path(self._start(intent, mechanism, by))
+            self._finish(intent, None)
 
     def quote(self, parent: Path, mechanism: Mechanism, data: Relation) -> Account:
         """The account after such a launch, or the reason why not: the dry run, by the same code."""
@@ -164,6 +164,9 @@ class Engine:
             return self.ledger.settle(intent, intent.row, None)
         _, _, mechanism, _, by = rest
         assert isinstance(mechanism, Mechanism) and isinstance(by, str | None)
+        return self._start(intent, mechanism, by)
+
+    def _start(self, intent: Intent, mechanism: Mechanism, by: str | None) -> Plain:
         state: State = (
             Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(_coins(intent))
         )

@@ -16,7 +16,8 @@ True
 (PureDP(0.4), Remaining(epsilon=0.6, delta=0))
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -86,10 +87,11 @@ class Session:
         if chosen.halts:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
         engine = Engine(_ledger(ledger, name))
-        engine.ledger.bind(source.fingerprint())
-        engine.open_root(Concurrent(chosen, source.relation), sequential)
-        engine.recover(source)
-        self._set_up(source, engine, ())
+        with _closed_on_error(engine, ledger):
+            engine.ledger.bind(source.fingerprint())
+            engine.open_root(Concurrent(chosen, source.relation), sequential)
+            engine.recover(source)
+            self._set_up(source, engine, ())
 
     def _set_up(self, source: Source, engine: Engine, path: Path) -> None:
         self._source = source
@@ -323,9 +325,21 @@ def open(ledger: Ledger | Durable | str, name: str = "session", *, source: Sourc
     counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
     """
     engine = Engine(_ledger(ledger, name, existing=True))
-    engine.ledger.bind(source.fingerprint())
-    engine.recover(source)
-    return Session._at(source, engine, ())
+    with _closed_on_error(engine, ledger):
+        engine.ledger.bind(source.fingerprint())
+        engine.recover(source)
+        return Session._at(source, engine, ())
+
+
+@contextmanager
+def _closed_on_error(engine: Engine, given: object) -> Iterator[None]:
+    """A ledger that was opened here is let go of if the session cannot be had; one that was given is its owner's."""
+    try:
+        yield
+    except BaseException:
+        if not isinstance(given, Ledger):
+            engine.ledger.close()
+        raise
 
 
 def _ledger(given: Ledger | Durable | str | None, name: str, existing: bool = False) -> Ledger:
