@@ -306,7 +306,7 @@ def test_an_unsafe_library_gets_a_rollback_journal(tmp_path, monkeypatch):
     place = Place("sqlite", tmp_path)
     with place.session() as s:
         store = s._engine.ledger._store
-        assert store._run("PRAGMA journal_mode") == [("truncate",)] and store._run("PRAGMA synchronous") == [(2,)]
+        assert store._run("PRAGMA journal_mode") == [("truncate",)] and store._run("PRAGMA synchronous") == [(3,)]
         assert isinstance(s.launch(cp.Laplace(0.5)).ask("apples"), int)
 
 

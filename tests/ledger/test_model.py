@@ -185,7 +185,7 @@ def charge_after_answer(monkeypatch):
 
     def pays(self, unit, intent, row, answer):
         for at, charged in owed.pop(intent.request, ()):
-            unit.put_row(self._stored(at, charged, None))
+            unit.put_row(durable.stored_row(at, charged, self._keys))
         return settle(self, unit, intent, row, answer)
 
     monkeypatch.setattr(durable.DurableLedger, "_record", free)
@@ -204,7 +204,10 @@ def refund_on_error(monkeypatch):
             ledger = self.ledger
             after = Row(before.mechanism, before.state, before.version + 2, before.cursor, before.by)
             ledger._committer.run(
-                lambda unit: (unit.put_row(ledger._stored(parent, after, None)), unit.append("note", "", (), "", ""))
+                lambda unit: (
+                    unit.put_row(durable.stored_row(parent, after, ledger._keys)),
+                    unit.append("note", "", (), "", ""),
+                )
             )
             raise
 

@@ -16,16 +16,14 @@ Nothing is refunded, pruned or drawn again: what failed in between is finished f
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from counterpoint.encoding import Plain, Tagged, Value, decode, encode
+from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import (
     BudgetExceeded,
     CounterpointError,
     DataChanged,
-    InvalidParameter,
     LedgerBusy,
     LedgerError,
     NotCovered,
@@ -38,16 +36,14 @@ from counterpoint.ledger.ledger import (
     Fact,
     Intent,
     Ledger,
-    Node,
     Path,
     Plan,
     Read,
     Row,
-    Sealed,
     conflict,
     moved_on,
 )
-from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.ledger.places import release
 from counterpoint.ledger.records import (
     INTENTS,
     Book,
@@ -59,24 +55,14 @@ from counterpoint.ledger.records import (
     read_entry,
     read_path,
 )
+from counterpoint.ledger.rows import read_row, seen_row, stored_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.store import Committer, Store, Ticket, Unit
 from counterpoint.ledger.witness import Witness
-from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.randomness.secure import SAMPLER_VERSION
 
-__all__ = ["Durable", "DurableLedger", "MasterKey", "SqliteStore", "durable"]
-
-_LONGEST_NAME = 200
-
-
-class Frame(Tagged, Value, frozen=True):
-    """The public part of a row."""
-
-    mechanism: Mechanism
-    cursor: int | str
-    by: str | None
+__all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
 
 
 class DurableLedger(Ledger):
@@ -120,12 +106,7 @@ class DurableLedger(Ledger):
         """The row at a path."""
         with self._at_desk():
             stored = self._store.row(self.name, path_text(path))
-            try:
-                return self._row(stored)
-            except Unsealable:
-                assert stored is not None
-                frame = _frame(stored.frame)
-                return Row(frame.mechanism, Sealed(), stored.version, frame.cursor, frame.by)
+            return None if stored is None else seen_row(stored, self._keys)
 
     def opened(self) -> tuple[Intent, ...]:
         """The intents that a crash has left open, as far as their seeds can be unsealed."""
@@ -276,7 +257,7 @@ class DurableLedger(Ledger):
             decode(body, Plain)  # type: ignore[arg-type]  # what cannot be read back could never be finished
         path, version, seed = planned.path, planned.version, self._seeds()
         sealed = self._keys.seal(seed, "seed", path, version, request)
-        charged = [self._stored(at, row, None) for at, row in planned.charged]
+        charged = [stored_row(at, row, self._keys) for at, row in planned.charged]
         pin = encode(planned.pin).decode()
         entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode())
         digest = sha256(body).digest()
@@ -296,7 +277,7 @@ class DurableLedger(Ledger):
         before = unit.row(intent.path)
         if before is not None and before.version != intent.version:
             raise moved_on()
-        stored = self._stored(intent.path, row, before)
+        stored = stored_row(intent.path, row, self._keys, before)
         sealed = self._keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
         state = _digest(stored.node or stored.sealed or b"")
         unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
@@ -329,51 +310,8 @@ class DurableLedger(Ledger):
         return decode(self._keys.unseal(found.answer, "answer", *place), Plain)  # type: ignore[arg-type]
 
     def _row(self, stored: StoredRow | None) -> Row | None:
-        if stored is None:
-            return None
-        frame = _frame(stored.frame)
-        state: State | None = None
-        if stored.node is not None:
-            state = decode(stored.node, Node)
-        elif stored.sealed is not None:
-            place = (read_path(stored.path), stored.version)
-            state = decode(self._keys.unseal(stored.sealed, "state", *place), State)
-        return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by)
-
-    def _stored(self, path: Path, row: Row, before: StoredRow | None) -> StoredRow:
-        frame = Frame(row.mechanism, row.cursor, row.by)
-        kept = None if before is None else before.frame
-        data = kept if kept is not None and _frame(kept) == frame else encode(frame)
-        if row.state is None:
-            return StoredRow(path_text(path), row.version, data, None, None)
-        if isinstance(row.state, Node):
-            return StoredRow(path_text(path), row.version, data, encode(row.state), None)
-        sealed = self._keys.seal(encode(row.state, sealed=True), "state", path, row.version)
-        return StoredRow(path_text(path), row.version, data, None, sealed)
-
-
-@lru_cache(maxsize=4096)
-def _frame(data: bytes) -> Frame:
-    return decode(data, Frame)
+        return None if stored is None else read_row(stored, self._keys)
 
 
 def _digest(data: bytes) -> str:
     return sha256(data).hexdigest()
-
-
-def durable(place: Durable | str, name: str, *, existing: bool = False, **options: Any) -> DurableLedger:
-    """The record of the session of this name at a place; with `existing`, only if there is one."""
-    if not (type(name) is str and 0 < len(name) <= _LONGEST_NAME and "\0" not in name):
-        raise InvalidParameter(f"a session's name is a string of 1 to {_LONGEST_NAME} characters")
-    where = place if isinstance(place, Durable) else Durable(place)
-    store = hold(where, existing)
-    try:
-        if existing and store.book(name) is None:
-            names = ", ".join(map(repr, store.names())) or "none"
-            raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
-        if not store.names():
-            where.make_key_beside()
-        return DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
-    except BaseException:
-        release(store)
-        raise

@@ -124,4 +124,7 @@ def release(store: Store, broken: bool = False) -> None:
                     _held[name] = (held, users - 1, home)
                     return
                 del _held[name]
-        store.close()
+        if broken:
+            store.abandon()
+        else:
+            store.close()

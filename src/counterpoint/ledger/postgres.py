@@ -107,6 +107,10 @@ class PostgresStore(Tables):
         """Let go of the connection."""
         self._connection.close()
 
+    def abandon(self) -> None:
+        """Let go of the connection after a failure: the server rolls back what was not committed."""
+        self._connection.close()
+
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
             cursor = self._connection.execute(sql.replace("?", "%s").encode(), parameters)

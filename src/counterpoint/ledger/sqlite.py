@@ -1,9 +1,10 @@
 """SQLite as a store: embedded, one process, one connection; a commit is on disk when it returns.
 
-`synchronous=FULL` in WAL mode: one sync for each commit. Libraries before 3.51.3 can lose a commit when a WAL is reset
-(the WAL-reset bug), so there a rollback journal is used. A second process gets `LedgerBusy`: the file `<path>.lock` is
-taken before the database is touched, as two that wait inside SQLite for each other's lock would wait for ever. A failed
-sync is never tried again: the ledger stops.
+`synchronous=EXTRA` in WAL mode: one sync for each commit, as with FULL; and the rollback journal that a new file begins
+with is gone for good before anything is stored, which FULL leaves to chance. Libraries before 3.51.3 can lose a commit
+when a WAL is reset (the WAL-reset bug), so there a rollback journal is used throughout. A second process gets
+`LedgerBusy`: the file `<path>.lock` is taken before the database is touched, as two that wait inside SQLite for each
+other's lock would wait for ever. A failed sync is never tried again: the ledger stops.
 
 >>> journal_mode("3.51.2"), journal_mode("3.54.1")
 ('truncate', 'wal')
@@ -13,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
@@ -43,7 +45,7 @@ class SqliteStore(Tables):
         *,
         existing: bool = False,
         wait: float = 1.0,
-        synchronous: str = "FULL",
+        synchronous: str = "EXTRA",
         vfs: str | None = None,
     ) -> None:
         import apsw  # noqa: PLC0415 - only where a ledger is on disk
@@ -74,9 +76,8 @@ class SqliteStore(Tables):
         version = self._run("PRAGMA user_version")[0][0] if marked == APPLICATION else 0
         if found and marked != APPLICATION:
             raise UnknownSchema(f"{self.path!r} is an SQLite database, but no ledger; choose another path")
-        mode = journal_mode(self._apsw.sqlite_lib_version())
-        self._run(f"PRAGMA journal_mode = {mode}")
         self._run(f"PRAGMA synchronous = {synchronous}")
+        self._run(f"PRAGMA journal_mode = {journal_mode(self._apsw.sqlite_lib_version())}")
         self._run("BEGIN EXCLUSIVE")  # from here on nobody else gets in
         for statement in schema.statements(version, "BLOB", " WITHOUT ROWID"):
             self._run(statement)
@@ -109,6 +110,13 @@ class SqliteStore(Tables):
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+        self._let_go()
+
+    def abandon(self) -> None:
+        """Let go of the file after a failure, as a crash would: without another write or sync."""
+        with suppress(self._apsw.Error):
+            self._connection.config(self._apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self._connection.close()
         self._let_go()
 
     def _let_go(self) -> None:

@@ -84,6 +84,9 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of the database."""
 
+    def abandon(self) -> None:
+        """Let go of the database after a failure, without another write or sync."""
+
 
 class Unit:
     """The changes of one transaction, not written yet; reads see them."""

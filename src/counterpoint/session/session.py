@@ -32,8 +32,9 @@ from counterpoint.errors import (
     NotAllowed,
     RelationMismatch,
 )
-from counterpoint.ledger.durable import Durable, durable
 from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path, Sealed
+from counterpoint.ledger.opening import durable
+from counterpoint.ledger.places import Durable
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
