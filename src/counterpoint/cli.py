@@ -78,13 +78,14 @@ def rotate(
     place: str = typer.Argument(help="A path or a postgresql:// URL; nobody else may have it open."),
     new_key_file: str = typer.Argument(help="The file with the new master key."),
     key_file: str | None = typer.Option(None, help="The file with the present one, if it is not found by default."),
+    witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
 ) -> None:
     """Change the master key of every session; what is sealed from now on gets a new data key, too."""
     from counterpoint.ledger.opening import rotate as rotated  # noqa: PLC0415
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
 
     with _explained():
-        for name in rotated(Durable(place, key_file=key_file), new_key_file):
+        for name in rotated(Durable(place, key_file=key_file, witness=witness), new_key_file):
             typer.echo(f"{name}: sealed with the new key from now on")
 
 

@@ -45,9 +45,9 @@ def test_a_key_is_made_once(tmp_path):
 def test_a_key_is_changed_for_another(used, monkeypatch):
     new = used.home / "new.key"
     assert run("key", new).exit_code == 0
-    monkeypatch.setenv("COUNTERPOINT_WITNESS", str(used.home / "witness"))
-    done = run("rotate", used.url, new, "--key-file", used.key)
+    done = run("rotate", used.url, new, "--key-file", used.key, "--witness", used.home / "witness")
     assert done.exit_code == 0, done.output
+    monkeypatch.setenv("COUNTERPOINT_WITNESS", str(used.home / "witness"))
     refused = run("rotate", used.url, new, "--key-file", used.key)
     assert refused.exit_code == 1 and refused.stderr.startswith("Unsealable")
     used.key = new
