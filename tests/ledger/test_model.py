@@ -206,8 +206,9 @@ def refund_on_error(monkeypatch):
             ledger._committer.run(
                 lambda unit: (
                     unit.put_row(durable.stored_row(parent, after, ledger._keys)),
-                    unit.append("note", "", (), "", ""),
-                )
+                    unit.append("keys", "", (), "", ""),
+                ),
+                "",
             )
             raise
 

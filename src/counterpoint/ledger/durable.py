@@ -16,6 +16,7 @@ Nothing is refunded, pruned or drawn again: what failed in between is finished f
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -94,11 +95,12 @@ class DurableLedger(Ledger):
 
     def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Check, charge and record, in one transaction."""
-        return self._committer.run(lambda unit: self._begin(unit, request, body, fact, plan))
+        return self._committer.run(lambda unit: self._begin(unit, request, body, fact, plan), request, fact.path)
 
     def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
         """Store both in one transaction, and let the witness know."""
-        settled = self._committer.run(lambda unit: self._settle(unit, intent, row, answer))
+        job = partial(self._settle, intent=intent, row=row, answer=answer)
+        settled = self._committer.run(job, intent.request, intent.path)
         self._reached("release")
         return settled
 
@@ -213,6 +215,8 @@ class DurableLedger(Ledger):
             if head is None:
                 raise LedgerError(f"there is no session {self.name!r} in this ledger")
             unit = Unit(self._store, self.name, head)
+            paths = {path_text(path) for ticket in batch for path in ticket.paths}
+            unit.look_ahead([ticket.request for ticket in batch], list(paths))
             for ticket in batch:
                 ticket.run(unit)
             if unit.entries:

@@ -18,8 +18,8 @@ from weakref import finalize
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger import schema
 from counterpoint.ledger.records import Head
-from counterpoint.ledger.store import Unit
-from counterpoint.ledger.tables import Tables
+from counterpoint.ledger.store import Ahead, Unit
+from counterpoint.ledger.tables import Tables, as_request, as_row
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -76,11 +76,25 @@ class PostgresStore(Tables):
 
     def begin(self, name: str | None) -> Head | None:
         """Begin a transaction, and wait for whoever else is writing to this book."""
-        self._run("BEGIN")
         if name is None:
+            self._run("BEGIN")
             return None
-        found = self._run(f"{self._HEAD} FOR UPDATE", (name,))
+        _, found = self._run_all(("BEGIN", ()), (f"{self._HEAD} FOR UPDATE", (name,)))
         return Head(found[0][0], bytes(found[0][1])) if found else None
+
+    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
+        """All records in one round trip."""
+        asked, opened, rows = self._run_all(
+            (f"{self._ASKED} AND request = ANY(?)", (name, requests)),
+            (f"{self._ASKED} AND path = ANY(?) AND seed IS NOT NULL", (name, paths)),
+            (f"{self._ROW} AND path = ANY(?)", (name, paths)),
+        )
+        waiting = map(as_request, opened)
+        return Ahead(
+            dict.fromkeys(requests) | {record.request: record for record in map(as_request, asked)},
+            dict.fromkeys(paths) | {record.path: record for record in waiting},
+            dict.fromkeys(paths) | {record.path: record for record in map(as_row, rows)},
+        )
 
     def begin_reading(self) -> None:
         """See one moment only."""
@@ -115,6 +129,17 @@ class PostgresStore(Tables):
         try:
             cursor = self._connection.execute(sql.replace("?", "%s").encode(), parameters)
             return cursor.fetchall() if cursor.description else []
+        except self._psycopg.Error as error:
+            self._refuse(error)
+
+    def _run_all(self, *statements: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+        """Several statements in one round trip, each with its rows."""
+        try:
+            with self._connection.pipeline():
+                cursors = [
+                    self._connection.execute(sql.replace("?", "%s").encode(), given) for sql, given in statements
+                ]
+            return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
         except self._psycopg.Error as error:
             self._refuse(error)
 

@@ -12,9 +12,9 @@ ones changed; nothing is written before all of them have been worked out, so one
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger.ledger import Path
@@ -78,6 +78,9 @@ class Store(Protocol):
     def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
         """All entries after a number, in order."""
 
+    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Ahead | None":
+        """All these records at once, where asking for each would cost a round trip; None where it would not."""
+
     def write(self, unit: "Unit") -> None:
         """Write all that a unit has changed."""
 
@@ -88,10 +91,18 @@ class Store(Protocol):
         """Let go of the database after a failure, without another write or sync."""
 
 
+class Ahead(NamedTuple):
+    """Records that were read in one go; what was looked for and is not there is None."""
+
+    requests: dict[str, StoredRequest | None]
+    opened: dict[str, StoredRequest | None]
+    rows: dict[str, StoredRow | None]
+
+
 class Unit:
     """The changes of one transaction, not written yet; reads see them."""
 
-    __slots__ = ("_store", "entries", "head", "name", "opened", "requests", "rows", "settled")
+    __slots__ = ("_ahead", "_store", "entries", "head", "name", "opened", "requests", "rows", "settled")
 
     def __init__(self, store: Store | None, name: str, head: Head) -> None:
         self._store = store
@@ -102,6 +113,12 @@ class Unit:
         self.requests: dict[str, StoredRequest] = {}
         self.opened: dict[str, StoredRequest | None] = {}
         self.settled = False
+        self._ahead = Ahead({}, {}, {})
+
+    def look_ahead(self, requests: Sequence[str], paths: Sequence[str]) -> None:
+        """Read what will be asked for, all at once, where that is worth it."""
+        found = None if self._store is None else self._store.look_ahead(self.name, requests, paths)
+        self._ahead = self._ahead if found is None else found
 
     def append(
         self, kind: str, request: str, path: Path, what: str, body: str, *, version: int = 0, state: str = ""
@@ -116,19 +133,25 @@ class Unit:
         """The row at a path, as this unit leaves it."""
         text = path_text(path)
         found = self.rows.get(text)
-        return found if found is not None or self._store is None else self._store.row(self.name, text)
+        if found is not None or text in self._ahead.rows:
+            return found or self._ahead.rows[text]
+        return None if self._store is None else self._store.row(self.name, text)
 
     def request(self, request: str) -> StoredRequest | None:
         """A request, as this unit leaves it."""
         found = self.requests.get(request)
-        return found if found is not None or self._store is None else self._store.request(self.name, request)
+        if found is not None or request in self._ahead.requests:
+            return found or self._ahead.requests[request]
+        return None if self._store is None else self._store.request(self.name, request)
 
     def open_at(self, path: Path) -> StoredRequest | None:
         """The open request at a path, as this unit leaves it."""
         text = path_text(path)
-        if text in self.opened or self._store is None:
-            return self.opened.get(text)
-        return self._store.open_at(self.name, text)
+        if text in self.opened:
+            return self.opened[text]
+        if text in self._ahead.opened:
+            return self._ahead.opened[text]
+        return None if self._store is None else self._store.open_at(self.name, text)
 
     def entry(self, number: int) -> bytes | None:
         """An entry, of this unit or an earlier one."""
@@ -146,12 +169,14 @@ class Unit:
 
 
 class Ticket(Generic[T]):
-    """A job that waits for its turn, and what came of it."""
+    """A job that waits for its turn, what it is going to look up, and what came of it."""
 
-    __slots__ = ("error", "job", "result")
+    __slots__ = ("error", "job", "paths", "request", "result")
 
-    def __init__(self, job: Callable[[Unit], T]) -> None:
+    def __init__(self, job: Callable[[Unit], T], request: str, paths: tuple[Path, ...]) -> None:
         self.job = job
+        self.request = request
+        self.paths = paths
         self.result: T | None = None
         self.error: BaseException | None = None
 
@@ -174,10 +199,10 @@ class Committer:
         self._home = os.getpid()
         self._broken: str | None = None
 
-    def run(self, job: Callable[[Unit], T]) -> T:
-        """Do the job in a transaction; its result, once that is durable."""
+    def run(self, job: Callable[[Unit], T], request: str, *paths: Path) -> T:
+        """Do the job, which is about this request and these paths, in a transaction; its result, once it is durable."""
         self.check()
-        ticket = Ticket(job)
+        ticket = Ticket(job, request, paths)
         with self._guard:
             self._waiting.append(ticket)
         with self._desk:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from counterpoint.ledger.records import Book, Head, StoredRequest, StoredRow
-from counterpoint.ledger.store import Unit
+from counterpoint.ledger.store import Ahead, Unit
 
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
 _BATCH = 4096
@@ -70,35 +70,35 @@ class Tables:
     def row(self, name: str, path: str) -> StoredRow | None:
         """One row."""
         found = self._run(f"{self._ROW} AND path = ?", (name, path))
-        return _row(found[0]) if found else None
+        return as_row(found[0]) if found else None
 
     def rows(self, name: str) -> Iterator[StoredRow]:
         """All rows, by path."""
         after = ""
         while page := self._run(f"{self._ROW} AND path > ? ORDER BY path LIMIT {_BATCH}", (name, after)):
-            yield from map(_row, page)
+            yield from map(as_row, page)
             after = page[-1][0]
 
     def request(self, name: str, request: str) -> StoredRequest | None:
         """One request."""
         found = self._run(f"{self._ASKED} AND request = ?", (name, request))
-        return _request(found[0]) if found else None
+        return as_request(found[0]) if found else None
 
     def open_at(self, name: str, path: str) -> StoredRequest | None:
         """The open request at a path."""
         found = self._run(f"{self._ASKED} AND path = ? AND seed IS NOT NULL", (name, path))
-        return _request(found[0]) if found else None
+        return as_request(found[0]) if found else None
 
     def open_requests(self, name: str) -> list[StoredRequest]:
         """All open requests."""
         found = self._run(f"{self._ASKED} AND seed IS NOT NULL", (name,))
-        return sorted(map(_request, found), key=lambda request: request.entry)
+        return sorted(map(as_request, found), key=lambda request: request.entry)
 
     def requests(self, name: str) -> Iterator[StoredRequest]:
         """All requests, by id."""
         after = ""
         while page := self._run(f"{self._ASKED} AND request > ? ORDER BY request LIMIT {_BATCH}", (name, after)):
-            yield from map(_request, page)
+            yield from map(as_request, page)
             after = page[-1][0]
 
     def entry(self, name: str, number: int) -> bytes | None:
@@ -115,6 +115,10 @@ class Tables:
                 yield number, bytes(entry)
             after = page[-1][0]
 
+    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead | None:
+        """Each record is read when it is wanted."""
+        return None
+
     def write(self, unit: Unit) -> None:
         """Write all that a unit has changed."""
         name = unit.name
@@ -124,12 +128,14 @@ class Tables:
         self._run("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", (*unit.head, name))
 
 
-def _row(found: tuple[Any, ...]) -> StoredRow:
+def as_row(found: tuple[Any, ...]) -> StoredRow:
+    """A row of `_ROW`."""
     path, version, frame, node, sealed = found
     return StoredRow(path, version, bytes(frame), _blob(node), _blob(sealed))
 
 
-def _request(found: tuple[Any, ...]) -> StoredRequest:
+def as_request(found: tuple[Any, ...]) -> StoredRequest:
+    """A row of `_ASKED`."""
     *head, digest, version, pin, sampler, seed, answer = found
     request, path, entry = head
     return StoredRequest(request, path, entry, bytes(digest), version, pin, sampler, _blob(seed), _blob(answer))
