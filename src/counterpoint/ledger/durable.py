@@ -89,6 +89,7 @@ class DurableLedger(Ledger):
         self._seeds = seeds
         self._reached = reached
         self._committer = Committer(self._commit, store.desk)
+        self._closed = False
         self._book: Book | None = None
         self._keys = DataKeys(name, master, ())
         self._open_book()
@@ -152,13 +153,14 @@ class DurableLedger(Ledger):
         """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
         with self._at_desk():
             keys = self._keys.rewrapped(master)
-            head = self._store.begin(self.name)
-            assert head is not None
-            unit = Unit(self._store, self.name, head)
-            unit.append("keys", "", (), f"master key {master.name}", _digest(b"".join(keys)))
-            self._store.write(unit)
-            self._store.write_keys(self.name, keys)
-            self._store.commit()
+            with self._transaction():
+                head = self._store.begin(self.name)
+                assert head is not None
+                unit = Unit(self._store, self.name, head)
+                unit.append("keys", "", (), f"master key {master.name}", _digest(b"".join(keys)))
+                self._store.write(unit)
+                self._store.write_keys(self.name, keys)
+                self._store.commit()
             self._keys = DataKeys(self.name, master, keys)
             self._master = master
 
@@ -172,10 +174,12 @@ class DurableLedger(Ledger):
     def close(self) -> None:
         """Let go of the database and the witness."""
         with self._store.desk:
-            self._committer.stop("this ledger has been closed")
-            if self._witness is not None:
-                self._witness.close()
-            release(self._store)
+            if not self._closed:
+                self._closed = True
+                self._committer.stop("this ledger has been closed")
+                if self._witness is not None:
+                    self._witness.close()
+                release(self._store)
 
     def _open_book(self) -> None:
         with self._store.desk:
@@ -197,10 +201,11 @@ class DurableLedger(Ledger):
             if self._witness is not None:
                 # Before the book: a book that its witness has never seen is one whose witness was taken away.
                 self._witness.note(self.name, 0, genesis)
-            self._store.begin(None)
-            book = Book(head, genesis, fingerprint, keys, self._witness is not None)
-            self._store.create(self.name, book, first.encoded())
-            self._store.commit()
+            with self._transaction():
+                self._store.begin(None)
+                book = Book(head, genesis, fingerprint, keys, self._witness is not None)
+                self._store.create(self.name, book, first.encoded())
+                self._store.commit()
         self._open_book()
 
     def _head(self) -> Head:
@@ -210,7 +215,7 @@ class DurableLedger(Ledger):
 
     def _commit(self, batch: list[Ticket[Any]]) -> None:
         """One transaction for all of them, then the witness; whoever waits is released by the caller."""
-        try:
+        with self._transaction():
             head = self._store.begin(self.name)
             if head is None:
                 raise LedgerError(f"there is no session {self.name!r} in this ledger")
@@ -223,6 +228,12 @@ class DurableLedger(Ledger):
                 self._write(unit)
             else:
                 self._store.rollback()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Whatever goes wrong ends this connection, as a crash would; a lock that was not to be had does not."""
+        try:
+            yield
         except LedgerBusy:
             self._store.rollback()
             raise

@@ -18,7 +18,7 @@ from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.ledger import Node, Path
-from counterpoint.ledger.records import INTENTS, Book, Entry, StoredRow, link, path_text, read_entry
+from counterpoint.ledger.records import INTENTS, KINDS, Book, Entry, StoredRow, link, path_text, read_entry
 from counterpoint.ledger.store import Store
 from counterpoint.ledger.witness import Seen, Witness
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -200,8 +200,8 @@ def _entry(data: bytes, number: int) -> Entry:
         entry = read_entry(data)
     except msgspec.MsgspecError:
         raise LedgerTampered(f"entry {number} cannot be read") from None
-    if entry.number != number:
-        raise LedgerTampered(f"entry {number} has been moved")
+    if entry.number != number or entry.kind not in KINDS:
+        raise LedgerTampered(f"entry {number} has been moved, or is of no known kind")
     return entry
 
 
