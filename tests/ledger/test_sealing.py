@@ -124,7 +124,7 @@ def test_without_a_key_no_ledger_is_made_in_postgres_and_one_is_made_beside_an_s
     assert {path.name for path in tmp_path.iterdir()} == {
         f"ledger.db{end}" for end in ("", ".key", ".lock", ".witness")
     }
-    with cp.open(str(file), source=Numbers(DATA)) as s:
+    with cp.open(file, source=Numbers(DATA)) as s:
         assert s.at((0,)).ask("apples", id="q") == told
     (tmp_path / "ledger.db.key").unlink()
     with cp.open(str(file), source=Numbers(DATA)) as s, pytest.raises(Unsealable, match="no key was given"):

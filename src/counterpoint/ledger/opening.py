@@ -14,7 +14,7 @@ from counterpoint.errors import InvalidParameter, LedgerError
 from counterpoint.ledger import verification
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.ledger import Node
-from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.ledger.places import Durable, Place, hold, release
 from counterpoint.ledger.records import StoredRow, path_text
 from counterpoint.ledger.rows import read_frame
 from counterpoint.ledger.sealing import MasterKey
@@ -23,7 +23,7 @@ from counterpoint.mechanisms.concurrent import Concurrent
 _LONGEST_NAME = 200
 
 
-def durable(place: Durable | str, name: str, *, existing: bool = False, **options: Any) -> DurableLedger:
+def durable(place: Place, name: str, *, existing: bool = False, **options: Any) -> DurableLedger:
     """The record of the session of this name at a place; with `existing`, only if there is one."""
     if not (type(name) is str and 0 < len(name) <= _LONGEST_NAME and "\0" not in name):
         raise InvalidParameter(f"a session's name is a string of 1 to {_LONGEST_NAME} characters")

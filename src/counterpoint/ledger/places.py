@@ -7,7 +7,7 @@ Durable('ledger.db')
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -93,6 +93,9 @@ class Durable(msgspec.Struct, frozen=True):
             return PostgresStore(self.place, existing=existing)
         return SqliteStore(self.place, existing=existing, wait=self.wait)
 
+
+Place: TypeAlias = Durable | str | os.PathLike[str]
+"""What names a place: a path, a URL, or everything there is to say about it."""
 
 _guard = threading.Lock()
 _held: dict[str, tuple[Store, int, int]] = {}

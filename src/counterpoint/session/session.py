@@ -34,7 +34,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path, Sealed
 from counterpoint.ledger.opening import durable
-from counterpoint.ledger.places import Durable
+from counterpoint.ledger.places import Place
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
@@ -75,7 +75,7 @@ class Session:
         within: Loss | None = None,
         *,
         rule: Rule | None = None,
-        ledger: Ledger | Durable | str | None = None,
+        ledger: Ledger | Place | None = None,
         name: str = "session",
         sequential: bool = False,
     ) -> None:
@@ -314,7 +314,7 @@ class Partition:
         return f"Partition(by {self._by!r}, each within {self._within!r})"
 
 
-def open(ledger: Ledger | Durable | str, name: str = "session", *, source: Source) -> Session:
+def open(ledger: Ledger | Place, name: str = "session", *, source: Source) -> Session:
     """Resume a session after a restart: same paths, same states, same answers for the same request ids.
 
     What a crash left unfinished is finished first, from the seeds on record. The data must be what it was.
@@ -343,7 +343,7 @@ def _closed_on_error(engine: Engine, given: object) -> Iterator[None]:
         raise
 
 
-def _ledger(given: Ledger | Durable | str | None, name: str, existing: bool = False) -> Ledger:
+def _ledger(given: Ledger | Place | None, name: str, existing: bool = False) -> Ledger:
     if given is None:
         return MemoryLedger()
     return given if isinstance(given, Ledger) else durable(given, name, existing=existing)
