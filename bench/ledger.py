@@ -12,11 +12,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
+from itertools import count
 from pathlib import Path
 
-from bench.table import Row, seconds
+from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.opening import durable
@@ -34,6 +36,7 @@ from counterpoint.sources.source import Prepared, Source
 
 CLIENTS = (1, 8, 64)
 ASKS = 512
+ROUNDS = 3
 HISTORY = (10**2, int(os.environ.get("ENTRIES", "100000")))
 """How many entries the short and the long history have; ENTRIES=1000000 takes a minute more."""
 
@@ -69,10 +72,11 @@ def rows() -> Iterator[Row]:
     for place in places():
         kind = "PostgreSQL" if place.in_postgres else "SQLite"
         for clients in CLIENTS:
-            raw, goal = raw_commits(place, clients, 2), 0.8 if clients > 1 else None
-            who = f"{clients} clients, {kind}"
-            yield Row(f"{ASKS} durable asks, {who}", asks(place, clients), raw, "raw commits, grouped", at_least=goal)
-            yield Row(f"{ASKS} durable launches, {who}", launches(place, clients), raw, "the same")
+            goal, who = 0.8 if clients > 1 else None, f"{clients} clients, {kind}"
+            with asked(place, clients) as asks, launched(place, clients) as launches, raw(place, clients) as commits:
+                pair = side_by_side(asks, commits, ROUNDS)
+                yield Row(f"{ASKS} durable asks, {who}", *pair, "raw commits, grouped", at_least=goal)
+                yield Row(f"{ASKS} durable launches, {who}", *side_by_side(launches, commits, ROUNDS), "the same")
     yield from flat()
 
 
@@ -92,34 +96,37 @@ def places() -> Iterator[Durable]:
     yield Durable(url, key_file=home / "key", witness=home / "witness")
 
 
-def asks(place: Durable, clients: int) -> float:
+@contextmanager
+def asked(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
     """Each client has a handle of its own."""
     with Session(One(), PureDP(10**6), ledger=place, name=f"asks {clients}") as session:
-        handles = [session.launch(Laplace(1, asks=ASKS)) for _ in range(clients)]
-        return seconds(lambda: together([partial(handle.ask, 0) for handle in handles], ASKS // clients))
+        handles = [session.launch(Laplace(1, asks=(ROUNDS + 1) * ASKS)) for _ in range(clients)]
+        yield lambda: together([partial(handle.ask, 0) for handle in handles], ASKS // clients)
 
 
-def launches(place: Durable, clients: int) -> float:
+@contextmanager
+def launched(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
     """All clients launch in the same session."""
     with Session(One(), PureDP(10**6), ledger=place, name=f"launches {clients}") as session:
-        return seconds(lambda: together([lambda: session.launch(Laplace("0.001"))] * clients, ASKS // clients))
+        yield lambda: together([lambda: session.launch(Laplace("0.001"))] * clients, ASKS // clients)
 
 
-def raw_commits(place: Durable, clients: int, each: int) -> float:
+@contextmanager
+def raw(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
     """As many transactions as `ASKS` asks take, of rows of that size, with group commit and a synced line each."""
     ledger = durable(place, f"raw {clients}")
     ledger.bind("raw")
     store = ledger._store
     committer = Committer(lambda batch: _commit(store, ledger, batch), store.desk)
-    numbers = iter(range(10**9))
+    numbers = count()
 
     def work() -> None:
         number = next(numbers)
-        for step in range(each):
+        for step in range(2):
             committer.run(partial(_fill, number=number, step=step), str(number))
 
     try:
-        return seconds(lambda: together([work] * clients, ASKS // clients))
+        yield lambda: together([work] * clients, ASKS // clients)
     finally:
         ledger.close()
 

@@ -2,6 +2,8 @@
 
 import os
 import secrets
+import time
+from itertools import combinations
 
 import pytest
 from tests.ledger.crashes import Killer, in_child, judge, on_record, story, told
@@ -106,9 +108,10 @@ def hammer(place, processes, launches, cost, budget):
 
         for _ in range(launches):
             s = cp.open(durable(patient, "session"), source=place.source)
+            begun = time.monotonic_ns()
             try:
                 handle = s.launch(cp.Laplace(cost))
-                say("admitted", *handle.path, handle.ask("apples"))
+                say("admitted", *handle.path, begun, time.monotonic_ns(), handle.ask("apples"))
             except BudgetExceeded:
                 say("refused")
             s.close()
@@ -130,6 +133,8 @@ def test_eight_processes_on_one_budget_get_exactly_what_is_admissible(kind, tmp_
     admitted = [line for line in lines if line.startswith("admitted")]
     assert not [line for line in lines if line.startswith("failed")] and len(lines) == 24
     assert len(admitted) == 14 and len({line.split(" ")[1] for line in admitted}) == 14
+    launches = sorted(tuple(map(int, line.split(" ")[1:4])) for line in admitted)
+    assert all(first[1] < later[2] for first, later in combinations(launches, 2)), "who was done first is first"
     with place.reopened() as s:
         assert s.loss == cp.PureDP("0.98")
         s._engine.ledger.verify()  # which replays every refusal at its place, too

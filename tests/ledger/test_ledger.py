@@ -323,6 +323,22 @@ def test_a_table_is_known_by_its_rows_declaration_and_cut(lasting):
         assert s.at(total.path).ask(cp.count(), id="q") == first == s.at(total.path).ask(cp.count())
 
 
+def test_what_another_sampler_began_is_not_finished_by_this_one(lasting):
+    source = Flaky(DATA)
+    s = lasting.session(source=source)
+    noisy = s.launch(cp.Laplace("0.001", asks=3))
+    source.broken = True
+    with pytest.raises(InvalidRequest):
+        noisy.ask("apples", id="begun")
+    s.close()
+    lasting.sql("UPDATE counterpoint_request SET sampler = 0 WHERE seed IS NOT NULL")
+    with lasting.reopened() as s:
+        for name in ("begun", "another"):
+            with pytest.raises(LedgerError, match="version 0 of the sampler"):
+                s.at(noisy.path).ask("apples", id=name)
+        assert s.loss == cp.PureDP("0.001") and isinstance(s.launch(cp.Laplace("0.1")).ask("apples"), int)
+
+
 def test_a_process_of_a_replica_takes_over_at_any_ask(tmp_path):
     """Two connections to one PostgreSQL ledger, as two processes have them; the open intent of one is finished by the
     other, and both report the same answer."""
