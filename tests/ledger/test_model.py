@@ -177,11 +177,11 @@ def charge_after_answer(monkeypatch):
     owed = {}
 
     def free(self, unit, request, *rest):
-        *more, fact, planned = rest
+        *more, fact, planned, row = rest
         if fact.kind == "launch":
             owed[request] = planned.charged
             planned = durable.Plan(planned.path, planned.version, planned.pin)
-        return record(self, unit, request, *more, fact, planned)
+        return record(self, unit, request, *more, fact, planned, row)
 
     def pays(self, unit, intent, row, answer):
         for at, charged in owed.pop(intent.request, ()):

@@ -260,28 +260,39 @@ class DurableLedger(Ledger):
         waiting = unit.open_at(fact.path)
         if waiting is not None:
             return self._intent(unit, waiting)
+        seen: dict[Path, Row | None] = {}
+
+        def read(path: Path) -> Row | None:
+            if path not in seen:
+                seen[path] = self._row(unit.row(path))
+            return seen[path]
+
         try:
-            planned = plan(lambda path: self._row(unit.row(path)))
+            planned = plan(read)
         except (BudgetExceeded, NotCovered, RelationMismatch) as refusal:
             unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
             raise
-        return self._record(unit, request, body, fact, planned)
+        rows = dict(planned.charged)
+        row = rows[planned.path] if planned.path in rows else read(planned.path)
+        return self._record(unit, request, body, fact, planned, row)
 
-    def _record(self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan) -> Intent:
+    def _record(  # noqa: PLR0917 - all that an intent is made of
+        self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
+    ) -> Intent:
         if fact.kind == "launch":
             decode(body, Plain)  # type: ignore[arg-type]  # what cannot be read back could never be finished
         path, version, seed = planned.path, planned.version, self._seeds()
         sealed = self._keys.seal(seed, "seed", path, version, request)
-        charged = [stored_row(at, row, self._keys) for at, row in planned.charged]
+        charged = [stored_row(at, after, self._keys) for at, after in planned.charged]
         pin = encode(planned.pin).decode()
         entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode())
         digest = sha256(body).digest()
-        for row in charged:
-            unit.put_row(row)
+        for stored in charged:
+            unit.put_row(stored)
         unit.put_request(
             StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
         )
-        return Intent(request, body, path, version, planned.pin, seed, row=self._row(unit.row(path)))
+        return Intent(request, body, path, version, planned.pin, seed, row=row)
 
     def _settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
         known = unit.request(intent.request)
