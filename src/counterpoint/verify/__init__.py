@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from counterpoint.verify.adversary import Adversary as Adversary
+    from counterpoint.verify.decomposition import Decomposition as Decomposition
+    from counterpoint.verify.decomposition import DeltaTooSmall as DeltaTooSmall
+    from counterpoint.verify.decomposition import decompose as decompose
     from counterpoint.verify.exact_loss import ExactLoss as ExactLoss
     from counterpoint.verify.exact_loss import exact as exact
     from counterpoint.verify.finite import FiniteMechanism as FiniteMechanism
@@ -22,14 +25,28 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Adversary": "adversary",
+    "Decomposition": "decomposition",
+    "DeltaTooSmall": "decomposition",
     "ExactLoss": "exact_loss",
     "FiniteMechanism": "finite",
     "Game": "game",
     "Outcome": "finite",
+    "decompose": "decomposition",
     "exact": "exact_loss",
     "session_game": "sessions",
 }
-__all__ = ["Adversary", "ExactLoss", "FiniteMechanism", "Game", "Outcome", "exact", "session_game"]
+__all__ = [
+    "Adversary",
+    "Decomposition",
+    "DeltaTooSmall",
+    "ExactLoss",
+    "FiniteMechanism",
+    "Game",
+    "Outcome",
+    "decompose",
+    "exact",
+    "session_game",
+]
 
 
 def __getattr__(name: str) -> object:
