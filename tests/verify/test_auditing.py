@@ -22,7 +22,7 @@ from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
 from counterpoint.verify.auditing import audit
-from counterpoint.verify.events import Event, learn
+from counterpoint.verify.events import Aim, Event, learn
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.players import InBatches, Script, scripts
 
@@ -115,8 +115,8 @@ class FreeBelowZero(Mechanism, Value, frozen=True):
         (HalfNoise(), 1, 100_000),
         (HalfNoise(asks=3), 3, 1_000_000),
         (SameSeed(), 2, 4_000),
-        (Doubling(), 1, 30_000),
-        (FreeBelowZero(), 4, 60_000),
+        (Doubling(), 1, 12_000),
+        (FreeBelowZero(), 4, 24_000),
     ],
     ids=["half the noise", "half the noise, three asks", "same seed", "a leak", "not charged"],
 )
@@ -154,22 +154,23 @@ def test_a_tight_mechanism_is_found_almost_tight():
 
 @pytest.mark.statistical
 def test_the_bound_is_wrong_no_more_often_than_stated():
-    """150 audits at confidence 3/4: if each is wrong with probability 1/4, 75 are with a probability below 1e-10."""
-    true = exact(RandomizedResponse("1/2")).epsilon_bounds(0)[0]
+    """100 audits at confidence 3/4: if each is wrong with probability 1/4, 58 are with a probability below 1e-11."""
+    true = exact(RandomizedResponse(2)).epsilon_bounds(0)[0]
     bounds = [
-        audit(RandomizedResponse("1/2"), samples=400, confidence="3/4", coins=SeededCoins(seed)).epsilon
-        for seed in range(150)
+        audit(RandomizedResponse(2), samples=400, confidence="3/4", coins=SeededCoins(seed)).epsilon
+        for seed in range(100)
     ]
-    assert sum(bound > true for bound in bounds) < 75
-    assert sum(bound > 0 for bound in bounds) > 50
+    assert sum(bound > true for bound in bounds) < 58
+    assert sum(bound > 1 for bound in bounds) > 60
 
 
 def test_the_event_is_judged_on_games_that_it_was_not_learned_from():
     """Answers that are all different: learned by heart they would tell the worlds apart perfectly."""
     noise = np.random.default_rng(1).integers(0, 10**9, size=(4, 500))
     views = [{"answer 1": column} for column in noise]
-    by_heart = learn((views[0], views[1]), (views[0], views[1]), 0.0, 1.0)
-    honest = learn((views[0], views[1]), (views[2], views[3]), 0.0, 1.0)
+    aim = Aim(delta=0.0, width=3.0, trials=10**6)
+    by_heart = learn((views[0], views[1]), (views[0], views[1]), aim)
+    honest = learn((views[0], views[1]), (views[2], views[3]), aim)
     assert by_heart.score > 4
     assert honest.score < 1
 

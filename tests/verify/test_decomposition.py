@@ -10,6 +10,7 @@ from counterpoint import (
     Ask,
     Concurrent,
     Filter,
+    InteractiveRandomizedResponse,
     InvalidParameter,
     Laplace,
     NotCovered,
@@ -17,11 +18,12 @@ from counterpoint import (
     SeededCoins,
     To,
 )
-from counterpoint.encoding import encode
+from counterpoint.encoding import decode, encode
 from counterpoint.mechanisms.concurrent import Launch
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
+from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps
-from counterpoint.verify.decomposition import DeltaTooSmall, decompose
+from counterpoint.verify.decomposing import DeltaTooSmall, decompose
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.finite import FiniteMechanism, Outcome, asked
 from counterpoint.verify.growing import grow
@@ -258,6 +260,16 @@ def test_the_simulator_accepts_only_numbers_of_messages_with_a_bit_and_halts_whe
     coins = SeededCoins(1)
     state, _ = simulator.step(simulator.start(coins), Ask(1, 1), coins)
     assert simulator.step(state, Ask(1, 1), coins) == (None, "halt")
+
+
+def test_the_state_of_a_simulator_is_plain_data_that_comes_back_the_same():
+    for mechanism, epsilon in ((OpenDoor("1/7"), 0), (InteractiveRandomizedResponse(1, "1/7"), 1)):
+        simulator, coins = decompose(mechanism, epsilon, "1/7", rounds=2).simulator, SeededCoins(1)
+        state, _ = simulator.step(simulator.start(coins), Ask(0, 1), coins)
+        stored = encode(state, sealed=True)
+        again = decode(stored, State)
+        assert isinstance(again, Simulating) and encode(again, sealed=True) == stored
+        assert simulator.step(again, Ask(1, 1), SeededCoins(2)) == simulator.step(state, Ask(1, 1), SeededCoins(2))
 
 
 # In two steps: S4 Lemma 5.6 and Cor 5.7, as far as they are true (ERRATA S4-E1)

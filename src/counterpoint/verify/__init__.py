@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from counterpoint.verify.adversary import Adversary as Adversary
     from counterpoint.verify.audit_report import Audit as Audit
     from counterpoint.verify.auditing import audit as audit
+    from counterpoint.verify.decomposing import DeltaTooSmall as DeltaTooSmall
+    from counterpoint.verify.decomposing import decompose as decompose
     from counterpoint.verify.decomposition import Decomposition as Decomposition
-    from counterpoint.verify.decomposition import DeltaTooSmall as DeltaTooSmall
-    from counterpoint.verify.decomposition import decompose as decompose
     from counterpoint.verify.exact_loss import ExactLoss as ExactLoss
     from counterpoint.verify.exact_loss import exact as exact
     from counterpoint.verify.finite import FiniteMechanism as FiniteMechanism
@@ -30,13 +30,13 @@ _HOMES = {
     "Adversary": "adversary",
     "Audit": "audit_report",
     "Decomposition": "decomposition",
-    "DeltaTooSmall": "decomposition",
+    "DeltaTooSmall": "decomposing",
     "ExactLoss": "exact_loss",
     "FiniteMechanism": "finite",
     "Game": "game",
     "Outcome": "finite",
     "audit": "auditing",
-    "decompose": "decomposition",
+    "decompose": "decomposing",
     "exact": "exact_loss",
     "session_game": "sessions",
 }

@@ -32,13 +32,14 @@ from counterpoint.randomness.secure import SecureCoins
 from counterpoint.verify.adversary import Adversary
 from counterpoint.verify.audit_report import Audit, Count
 from counterpoint.verify.clopper_pearson import at_least, at_most
-from counterpoint.verify.events import Event, Learned, Views, learn
+from counterpoint.verify.events import Aim, Event, Learned, Views, learn
 from counterpoint.verify.exact_loss import asked_for
 from counterpoint.verify.players import Player, Strategist, scripts
 
 _SAMPLES = 10**6
 _FEWEST = 400
 _PILOT = 1000
+_PROBE = 8
 _REMEMBERED = 2_000_000
 
 
@@ -72,12 +73,12 @@ class Table:
             hits += int(event.holds(player.games(self.mechanism, self.relation, bit, some, self.coins)).sum())
         return hits
 
-    def learn(self, player: Player, size: int, delta: float, width: float) -> Learned:
+    def learn(self, player: Player, size: int, aim: Aim) -> Learned:
         """The best event, from so many games: half of either world's to order values, half to choose by."""
         part = max(1, min(size, _REMEMBERED) // 4)
         ordering = self.games(player, 0, part), self.games(player, 1, part)
         choosing = self.games(player, 0, part), self.games(player, 1, part)
-        return learn(ordering, choosing, delta, width)
+        return learn(ordering, choosing, aim)
 
 
 def _shares(player: Player, size: int, table: Table) -> Iterable[int]:
@@ -92,7 +93,7 @@ class Progress:
 
     def __init__(self, games: int, *, shown: bool) -> None:
         self.games = 0
-        self.started = time.monotonic()
+        self._started = time.monotonic()
         self._bar = None
         if shown:
             from rich.progress import Progress as Bar  # noqa: PLC0415 - only who wants a bar pays for it
@@ -112,11 +113,15 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, total=games)
 
-    def stop(self) -> float:
-        """The end: how many seconds it took."""
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.monotonic() - self._started
+
+    def stop(self) -> None:
+        """Take the bar away."""
         if self._bar is not None:
             self._bar.stop()
-        return time.monotonic() - self.started
 
 
 def audit(
@@ -179,21 +184,37 @@ def _taught(  # noqa: PLR0917 - one call, of what `audit` has read
 ) -> Lesson:
     """Every player's event on a first quarter of the games; then the best player's again, on a second quarter."""
     width = NormalDist().inv_cdf(1 - max(1e-15, float(1 - sure) / 2))
-    each = _PILOT if games is None else max(_FEWEST // 4, games // 4 // len(players))
+    each = max(_FEWEST // 4, games // 4 // len(players)) if games is not None else _PILOT
+    if limit is not None:
+        each = min(each, _pilot(table, players, limit))
     lessons = []
     for player in players:
-        # one standard deviation is enough to find out who is promising
-        lessons.append(Lesson(player, table.learn(player, each, delta, 1.0)))
-        if limit is not None and table.tell.stop() > limit / 4:
+        aim = Aim(delta, width, _trials(table, games, limit))
+        lessons.append(Lesson(player, table.learn(player, each, aim)))
+        if limit is not None and table.tell.seconds > limit / 4:
             break
     best = max(lessons, key=lambda lesson: lesson.learned.score)
     again = _affordable(table, games, limit, Fraction(1, 2)) if limit is not None else (games or 0) // 4
-    return Lesson(best.player, table.learn(best.player, again, delta, width)) if again > each / 2 else best
+    if again <= each / 2:
+        return best
+    return Lesson(best.player, table.learn(best.player, again, Aim(delta, width, _trials(table, games, limit))))
+
+
+def _trials(table: Table, games: int | None, limit: float | None) -> int:
+    """In about how many games of either world an event will be judged."""
+    return max(_FEWEST // 4, (_affordable(table, games, limit, Fraction(1)) if limit is not None else games or 0) // 4)
+
+
+def _pilot(table: Table, players: list[Player], limit: float) -> int:
+    """How many games of each player fit into a quarter of the time, as a few of the first one's tell."""
+    table.games(players[0], 0, _PROBE)
+    speed = table.tell.games / max(table.tell.seconds, 1e-6)
+    return max(_FEWEST // 4, min(_PILOT, int(speed * limit / 4 / len(players))))
 
 
 def _affordable(table: Table, games: int | None, limit: float, share: Fraction) -> int:
     """How many games fit into the time that is left until a share of the limit, by the speed so far."""
-    spent = max(table.tell.stop(), 1e-3)
+    spent = max(table.tell.seconds, 1e-3)
     left = max(0.0, limit * float(share) - spent)
     most = int(table.tell.games / spent * left)
     return most if games is None else min(most, int(games * share) - table.tell.games)
@@ -212,5 +233,5 @@ def _judged(  # noqa: PLR0917 - one call, of what `audit` has read
     hits = [table.count(player, event, world, trials) for world in (bit, 1 - bit)]
     bounds = at_least(hits[0], trials, risk), at_most(hits[1], trials, risk)
     likely, unlikely = Count(hits[0], trials, bounds[0]), Count(hits[1], trials, bounds[1])
-    seconds = table.tell.stop()
+    seconds = table.tell.seconds
     return Audit(table.mechanism, str(player), event, bit, likely, unlikely, sure, delta, table.tell.games, seconds)

@@ -6,7 +6,7 @@ Which event is best is learned: on one part of the samples the values of each co
 ratio of counts, on another part the best of all events is chosen. It must then be judged on samples it has not seen.
 
 >>> zero, one = {"sum": np.array([0, 0, 0, 1] * 50)}, {"sum": np.array([0, 1, 1, 1] * 50)}
->>> print(learn((zero, one), (zero, one), delta=0.0, width=1.0).event)
+>>> print(learn((zero, one), (zero, one), Aim(delta=0.0, width=3.0, trials=1000)).event)
 sum at most 0
 """
 
@@ -29,6 +29,7 @@ UNORDERED = "transcript"
 """The one column whose values are names, not numbers."""
 _MOST_VALUES = 200_000
 _SPELLED = 12
+_NAMES = 2**48  # answers that are no numbers have names, which are mostly larger
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,14 @@ class Event:
 
     def __str__(self) -> str:
         if self.kind != "among":
-            return f"{self.view} {self.kind} {self.values[0]}"
+            return f"{self.view} {self.kind} {_spelled(self.values[0])}"
         if self.view == UNORDERED or len(self.values) > _SPELLED:
             return f"{self.view} among {len(self.values)} learned ones"
-        return f"{self.view} among {', '.join(map(str, self.values))}"
+        return f"{self.view} among {', '.join(dict.fromkeys(map(_spelled, self.values)))}"
+
+
+def _spelled(value: np.int64) -> str:
+    return str(value) if abs(int(value)) < _NAMES else "what is no number"
 
 
 class Learned(NamedTuple):
@@ -65,35 +70,44 @@ class Learned(NamedTuple):
     score: float
 
 
-def learn(ordering: Pair, choosing: Pair, delta: float, width: float) -> Learned:
-    """The best event of all columns: its values ordered by one part of the samples, chosen by another.
+class Aim(NamedTuple):
+    """What an event is wanted for: to be judged in so many games of either world, for the largest epsilon at delta.
 
-    `width` is how many standard deviations a count may be off: an event is as good as it then still is.
+    `width` is how many standard deviations the bounds will then be away from what was counted.
     """
-    judge = Judge(choosing, delta, width)
+
+    delta: float
+    width: float
+    trials: int
+
+
+def learn(ordering: Pair, choosing: Pair, aim: Aim) -> Learned:
+    """The best event of all columns: its values ordered by one part of the samples, chosen by another."""
+    judge = Judge(choosing, aim)
     found = [option for view in ordering[0] for bit in (0, 1) for option in _options(view, bit, ordering, judge)]
     return max(found, key=lambda option: option.score)
 
 
 class Judge(NamedTuple):
-    """Says of growing events which is best, with room for chance on either side."""
+    """Says of growing events which is best, by what their bounds will be if the counts are a little off."""
 
     games: Pair
-    delta: float
-    width: float
+    aim: Aim
 
     def best(self, view: str, bit: int, ranked: Column) -> tuple[int, float]:
         """How many of these values, from the first on, make the best event, less one; and how good it is."""
-        low, high = (self._share(self.games[world][view], ranked, side) for world, side in ((bit, -1), (1 - bit, 1)))
+        low, high = (self._bound(self.games[world][view], ranked, side) for world, side in ((bit, -1), (1 - bit, 1)))
+        low = low - self.aim.delta
         with np.errstate(divide="ignore", invalid="ignore"):
-            scores = np.where(low > self.delta, np.log(np.maximum(low - self.delta, 1e-300) / high), -math.inf)
+            scores = np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -math.inf)
         best = int(np.argmax(scores))
         return best, float(scores[best])
 
-    def _share(self, column: Column, ranked: Column, side: int) -> NDArray[np.float64]:
-        share = _tallied(column, ranked) / len(column)
-        off = self.width * np.sqrt(share * (1 - share) / len(column)) + self.width**2 / (2 * len(column))
-        return np.asarray(share + side * off)
+    def _bound(self, column: Column, ranked: Column, side: int) -> NDArray[np.float64]:
+        share, width, trials = _tallied(column, ranked) / len(column), self.aim.width, self.aim.trials
+        spread = np.sqrt(share * (1 - share))
+        by_chance = spread / math.sqrt(len(column)) + 1 / len(column)
+        return np.asarray(share + side * (by_chance + width * spread / math.sqrt(trials) + width**2 / (2 * trials)))
 
 
 def _options(view: str, bit: int, ordering: Pair, judge: Judge) -> Iterator[Learned]:

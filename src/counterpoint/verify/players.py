@@ -158,9 +158,10 @@ def columns(games: list[tuple[Answer, ...]]) -> Views:
     views["sum"] = np.array([sum(_integers(game)) for game in games], dtype=np.int64)
     views["numbers"] = np.array([sum(1 for _ in _integers(game)) for game in games], dtype=np.int64)
     for at in range(rounds):
-        views[f"answer {at + 1}"] = np.array([_at(game, at) for game in games], dtype=np.int64)
+        views[f"answer {at + 1}"] = np.array([_number(_at(game, at)) for game in games], dtype=np.int64)
         if at:
-            views[f"answer {at + 1} - answer {at}"] = views[f"answer {at + 1}"] - views[f"answer {at}"]
+            steps = [_difference(_at(game, at - 1), _at(game, at)) for game in games]
+            views[f"answer {at + 1} - answer {at}"] = np.array(steps, dtype=np.int64)
     return views
 
 
@@ -177,12 +178,17 @@ def _integers(answer: Answer) -> Iterator[int]:
             yield from _integers(item)
 
 
-def _at(game: tuple[Answer, ...], at: int) -> int:
-    """One answer as a number: an integer itself, anything else by its name; what is missing, like no other."""
-    answer = game[at] if at < len(game) else None
-    if type(answer) is int:
-        return max(-_WIDEST, min(answer, _WIDEST))
-    return _name(answer) // 8
+def _at(game: tuple[Answer, ...], at: int) -> Answer:
+    return game[at] if at < len(game) else None
+
+
+def _difference(before: Answer, after: Answer) -> int:
+    return _number(after - before if type(before) is int and type(after) is int else (before, after))
+
+
+def _number(answer: Answer) -> int:
+    """One answer as a number: an integer itself, anything else by its name."""
+    return max(-_WIDEST, min(answer, _WIDEST)) if type(answer) is int else _name(answer)
 
 
 def scripts(

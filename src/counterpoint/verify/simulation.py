@@ -7,7 +7,7 @@ whether the bit is exposed, and for the noisy bit once a pair of messages differ
 
 >>> from counterpoint import Ask, SeededCoins
 >>> from counterpoint.mechanisms.examples import OpenDoor
->>> from counterpoint.verify.decomposition import decompose
+>>> from counterpoint.verify.decomposing import decompose
 >>> simulator, coins = decompose(OpenDoor("1/7"), 0, "1/7", rounds=2).simulator, SeededCoins(1)
 >>> state, answer = simulator.step(simulator.start(coins), Ask(0, 1), coins)
 >>> answer in ("open", "closed")
