@@ -29,6 +29,7 @@ UNORDERED = "transcript"
 """The one column whose values are names, not numbers."""
 _MOST_VALUES = 200_000
 _SPELLED = 12
+_DOUBT = 0.02
 _NAMES = 2**48  # answers that are no numbers have names, which are mostly larger
 
 
@@ -118,7 +119,8 @@ def _options(view: str, bit: int, ordering: Pair, judge: Judge) -> Iterator[Lear
         yield Learned(Event(view, kind, ends[best : best + 1]), bit, score)
     ranked = values[np.argsort((other + 0.5) / (mine + 0.5), kind="stable")]
     best, score = judge.best(view, bit, ranked)
-    yield Learned(Event(view, "among", np.sort(ranked[: best + 1])), bit, score)
+    # the best of many sets flatters itself: one is taken only where it is clearly better than an end of the line
+    yield Learned(Event(view, "among", np.sort(ranked[: best + 1])), bit, score - _DOUBT * abs(score))
 
 
 def _counted(mine: Column, other: Column) -> tuple[Column, NDArray[np.int64]]:
