@@ -66,11 +66,6 @@ class Context:
         self.answered = False
 
     @property
-    def children(self) -> tuple[Placed, ...]:
-        """The sub-mechanisms as they are now."""
-        return tuple(self._children.values())
-
-    @property
     def sent(self) -> tuple[Sent, ...]:
         """What has been done so far, in order."""
         return tuple(self._sent)
@@ -143,3 +138,12 @@ class Context:
         after, answer = self._coins.call(child.mechanism.step, before, accepted)
         self._children[name, at] = Placed(name, at, child.mechanism, after)
         return answer
+
+
+def placed(context: Context) -> tuple[Placed, ...]:
+    """The sub-mechanisms as they are now, for the state of a composite; no face of `Context` shows them to its program.
+
+    Their noise stands in their states in the open: to answer with the threshold of a sparse vector would be a leak that
+    comparing two worlds on equal sub-answers does not find.
+    """
+    return tuple(context._children.values())
