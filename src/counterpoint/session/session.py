@@ -168,7 +168,7 @@ class Session:
         )
         with self._turn:
             path = self._engine.launch(
-                self._path, fitted, source.relation, cursor=source.pin(), name=name, request=_checked(id)
+                self._path, fitted, source.relation, cursor=source.pin(), name=name, request=self._request(id)
             )
             return self._handles.setdefault(path, Handle(self, source, path, fitted))
 
@@ -178,7 +178,7 @@ class Session:
         self._must_be_concurrent()
         composition = Concurrent(Filter(loss), self._source.relation)
         path = self._engine.launch(
-            self._path, composition, self._source.relation, cursor=self._source.pin(), request=_checked(id)
+            self._path, composition, self._source.relation, cursor=self._source.pin(), request=self._request(id)
         )
         inner = self._inside(path)
         self._given.setdefault(path, inner)
@@ -240,6 +240,10 @@ class Session:
         """What was delegated or partitioned here, in order: reserved, whether it is used or not."""
         return tuple(self._given.values())
 
+    def _request(self, id: str | None) -> str | None:
+        """The name of a request in the ledger: ids are this session's own, and never those of parts or of others."""
+        return None if _checked(id) is None else f"{self._path!r} {id}"
+
     def _must_be_concurrent(self) -> None:
         if self._sequential:
             raise NotAllowed(
@@ -292,7 +296,8 @@ class Handle:
     def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
         """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
 
-        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer.
+        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer;
+        it means so in this session, whatever ids others use.
         """
         self._session._must_be_open()
         prepared = None if request is None else self._source.prepare(request)
@@ -300,7 +305,8 @@ class Handle:
         with self._session._turn:
             self._must_be_current()
             try:
-                answer = self._session._engine.ask(self._path, self._source, prepared, public, request=_checked(id))
+                name = self._session._request(id)
+                answer = self._session._engine.ask(self._path, self._source, prepared, public, request=name)
             except InvalidRequest as error:
                 raise InvalidRequest(explained(self.mechanism, public, prepared) or str(error)) from None
         return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
