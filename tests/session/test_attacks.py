@@ -44,6 +44,16 @@ def test_nobodys_id_stands_in_anothers_way():
             here.launch(cp.Laplace("0.03"), id="monday")
 
 
+def test_a_certificate_accounts_for_what_was_given_away():
+    """Else a session that delegated everything would be charged, and say by no theorem for what."""
+    session = cp.Session(people(), within=cp.ApproxDP(1, 1e-6))
+    session.delegate(cp.PureDP("0.25"))
+    session.partition("age", k=2, within=cp.PureDP("0.125"))
+    said = str(session.certificate())
+    assert "PureDP(0.25) whatever is launched" in said
+    assert "at most 2 of any number of mechanisms within PureDP(0.125)" in said
+
+
 class Slow(Numbers):
     """Data that is as slow as somebody wants it to be."""
 

@@ -218,11 +218,13 @@ class Session:
         return parts
 
     def certificate(self) -> Certificate:
-        """Why what has been lost is what it is: the rule's derivation, on what was launched."""
+        """Why what has been lost is what it is: the rule's derivation, on what was launched and what was given away."""
         composition, node = self._engine.node(self._path)
         root = composition.rule.certificate(node.account)
-        launched = tuple(handle.mechanism.claim.certificate for handle in self.handles)
-        return Certificate(root.statement, root.theorem, (*root.premises, *launched))
+        launched = [handle.mechanism for handle in self.handles]
+        launched += [self._engine.node(inner._path)[0] for inner in self.given]
+        premises = (mechanism.claim.certificate for mechanism in launched)
+        return Certificate(root.statement, root.theorem, (*root.premises, *premises))
 
     @property
     def history(self) -> tuple[Fact, ...]:
