@@ -76,7 +76,10 @@ def told(lines):
 
 def on_record(place):
     """The ids that the database has an answer for, read behind the ledger's back."""
-    return {name for (name,) in place.sql("SELECT request FROM counterpoint_request WHERE answer IS NOT NULL")}
+    return {
+        name.removeprefix("() ")
+        for (name,) in place.sql("SELECT request FROM counterpoint_request WHERE answer IS NOT NULL")
+    }
 
 
 def judge(place, first, second=0, **options):

@@ -101,7 +101,7 @@ TAMPERED = {
     "a truncated chain": "DELETE FROM counterpoint_entry WHERE number > 4",
     "a head": "UPDATE counterpoint_book SET number = number - 1",
     "a state": "UPDATE counterpoint_row SET sealed = "
-    "(SELECT answer FROM counterpoint_request WHERE request = 'a') WHERE path = '[0]'",
+    "(SELECT answer FROM counterpoint_request WHERE request = '() a') WHERE path = '[0]'",
     "a version": "UPDATE counterpoint_row SET version = version - 1 WHERE path = '[0]'",
     "a halt": "UPDATE counterpoint_row SET sealed = NULL WHERE path = '[0]'",
     "a missing row": "DELETE FROM counterpoint_row WHERE path = '[0]'",
@@ -122,11 +122,11 @@ REPLAYED = {
         "account",
     ),
     "a stored answer": (
-        "UPDATE counterpoint_request SET answer = (SELECT answer FROM counterpoint_request WHERE request = 'a') "
-        "WHERE request = 'b'",
-        "'b'",
+        "UPDATE counterpoint_request SET answer = (SELECT answer FROM counterpoint_request WHERE request = '() a') "
+        "WHERE request = '() b'",
+        " b'",
     ),
-    "a forgotten request": ("DELETE FROM counterpoint_request WHERE request = 'a'", "missing"),
+    "a forgotten request": ("DELETE FROM counterpoint_request WHERE request = '() a'", "missing"),
 }
 
 

@@ -90,7 +90,7 @@ def test_a_step_that_raises_is_finished_first_by_whoever_comes_next_on_the_same_
         (left,) = s._engine.ledger.opened()
         with pytest.raises(LedgerError, match="first"):
             noisy.ask("beans", id="second")
-        assert [intent.request for intent in s._engine.ledger.opened()] == ["first"], "one open intent per handle"
+        assert [intent.request for intent in s._engine.ledger.opened()] == ["() first"], "one open intent per handle"
         source.broken = False
         noisy.ask("beans", id="second")
         assert not s._engine.ledger.opened()

@@ -154,7 +154,7 @@ def fresh_noise(monkeypatch):
 
 def forgotten_ids(monkeypatch):
     """A request that is tried again is a new request."""
-    monkeypatch.setattr(engine, "_request", lambda given: os.urandom(16).hex())
+    monkeypatch.setattr(engine, "_request", lambda given, session: os.urandom(16).hex())
 
 
 def release_before_commit(monkeypatch):

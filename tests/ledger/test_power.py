@@ -45,7 +45,10 @@ def lost(log, survive, home):
         store.close()
         return set(released)
     try:
-        held = {name for (name,) in store._run("SELECT request FROM counterpoint_request WHERE answer IS NOT NULL")}
+        held = {
+            name.removeprefix("() ")
+            for (name,) in store._run("SELECT request FROM counterpoint_request WHERE answer IS NOT NULL")
+        }
         there = set(released) & held
         same = {name for name in there - {"L"} if s.at((0,)).ask("apples", id=name) == released[name]}
         s._engine.ledger.verify()

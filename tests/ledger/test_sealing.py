@@ -195,7 +195,7 @@ def test_no_secret_lies_in_the_open_anywhere(lasting, caplog, capfd):
             texts += [str(caught.value), repr(caught.value)]
         (left,) = s._engine.ledger.opened()
         texts += [repr(left), repr(s), repr(noisy), repr(s.history), str(s.certificate()), s._repr_html_()]
-        texts += [repr(s._engine.ledger.intent("q", s_body(s), Fact("ask", (0,), ""), None))]
+        texts += [repr(s._engine.ledger.intent("() q", s_body(s), Fact("ask", (0,), ""), None))]
     texts.append(caplog.text)
     stored = dumped(lasting)
     s.close()

@@ -80,7 +80,7 @@ class Engine:
         kind = "delegation" if isinstance(mechanism, Concurrent) else "launch"
         body = encode((kind, parent, name, mechanism, data, by, of))
         fact = Fact(kind, parent, f"{mechanism!r} at {mechanism.claim.loss!r}")
-        request = _request(request)
+        request = _request(request, parent) if name is None else f"part {parent!r} {name}"
         while True:
             intent = self.ledger.intent(request, body, fact, plan)
             if isinstance(intent, Done):
@@ -115,7 +115,7 @@ class Engine:
 
         body = encode(("ask", path, prepared, public))
         fact = Fact("ask", path, repr(prepared and prepared.request))
-        request = _request(request)
+        request = _request(request, path[:-1])
         with self._locks[hash(path) % _STRIPES]:
             while True:
                 intent = self.ledger.intent(request, body, fact, plan)
@@ -250,10 +250,14 @@ def _coins(intent: Intent) -> SecureCoins:
     return SecureCoins(hashlib.sha256(intent.seed + bound).digest())
 
 
-def _request(given: object) -> str:
+def _request(given: object, session: Path) -> str:
+    """The name of a request in the ledger: a new one, or the id that was given, which is that session's own.
+
+    Ids of one session are no concern of another's, and none is the name of a part.
+    """
     if given is None:
         return uuid.uuid4().hex
     if not isinstance(given, str) or not 0 < len(given) <= _LONGEST_ID or "\0" in given:
         what = f"not the {type(given).__name__} {given!r:.40}"
         raise InvalidParameter(f"a request id is a text of 1 to {_LONGEST_ID} characters, such as 'monday', {what}")
-    return given
+    return f"{session!r} {given}"

@@ -60,7 +60,6 @@ class Partition:
             source.relation,
             cursor=source.pin(),
             name=name,
-            request=f"part {self._path!r} {name}",
         )
         return self._session._inside(path, source)
 

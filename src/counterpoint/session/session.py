@@ -208,11 +208,13 @@ class Session:
         return Partition(self, path, by, within)
 
     def certificate(self) -> Certificate:
-        """Why what has been lost is what it is: the rule's derivation, on what was launched."""
+        """Why what has been lost is what it is: the rule's derivation, on what was launched and what was given away."""
         composition, node = self._engine.node(self._path)
         root = composition.rule.certificate(node.account)
-        launched = tuple(handle.mechanism.claim.certificate for handle in self.handles)
-        return Certificate(root.statement, root.theorem, (*root.premises, *launched))
+        launched = [handle.mechanism for handle in self.handles]
+        launched += [self._engine.node(inner._path)[0] for inner in self.given]
+        premises = (mechanism.claim.certificate for mechanism in launched)
+        return Certificate(root.statement, root.theorem, (*root.premises, *premises))
 
     @property
     def history(self) -> tuple[Fact, ...]:
@@ -314,7 +316,8 @@ class Handle:
     def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
         """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
 
-        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer.
+        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer;
+        it means so in this session, whatever ids others use.
         """
         self._session._must_be_open()
         prepared = None if request is None else self._source.prepare(request)

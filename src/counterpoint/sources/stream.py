@@ -21,6 +21,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Self
 
+from msgspec.structs import force_setattr
+
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.privacy.messages import Update
@@ -39,6 +41,10 @@ class RunningTotal(Tagged, Value, frozen=True):
 
     of: Of = None
 
+    def __post_init__(self) -> None:
+        """Check the names."""
+        force_setattr(self, "of", named(self.of))
+
 
 def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
     """The sum of all items that have arrived, for one-shot mechanisms; of records, the sum of a field, or how many.
@@ -48,7 +54,7 @@ def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
     >>> total("clicks"), total(["clicks", "minutes"])
     (RunningTotal(of='clicks'), RunningTotal(of=('clicks', 'minutes')))
     """
-    return RunningTotal(named(of))
+    return RunningTotal(of)  # type: ignore[arg-type]  # any sequence of names is read as a tuple
 
 
 class Stream(Source):
@@ -232,7 +238,7 @@ class Stream(Source):
         )
 
     def _requested(self, request: object) -> Reading:
-        if not isinstance(request, RunningTotal):
+        if type(request) is not RunningTotal:
             raise InvalidRequest(
                 f"a stream answers total(), not {told(request)}; launch a Counter to follow it, or put data that "
                 "stands still into a Table"
