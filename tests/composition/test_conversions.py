@@ -21,4 +21,4 @@ def test_the_largest_rho_within_epsilon_and_delta_fits_and_a_billionth_more_does
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**12), Fraction(10**6)])
 def test_so_it_is_for_budgets_far_out(epsilon):
     rho = rho_below(epsilon, Fraction(1, 10**6))
-    assert 0 < rho and zCDP(rho).implies(ApproxDP(epsilon, "1e-6"))
+    assert rho > 0 and zCDP(rho).implies(ApproxDP(epsilon, "1e-6"))

@@ -35,9 +35,10 @@ from counterpoint.mechanisms.histogram_noise import best_totals, counting_error,
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.monotone_queries import MonotoneQuery, max_of
 from counterpoint.mechanisms.sparse_vector import AboveThreshold
+from counterpoint.mechanisms.tails import may_fail
 from counterpoint.mechanisms.vector_counters import VectorCounter
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import exact, positive, probability, whole
+from counterpoint.numbers.exact import positive, probability, whole
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, Message, Update
@@ -117,7 +118,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         force_setattr(self, "delta", probability(self.delta, "delta"))
         if self.delta == 1:
             raise InvalidParameter("delta must be below 1: at 1 nothing is promised")
-        force_setattr(self, "beta", _chance(self.beta, "beta"))
+        force_setattr(self, "beta", may_fail(1 - probability(self.beta, "beta")))
         force_setattr(self, "scale", positive(self.scale, "the scale"))
         for name, said in (("diameter", "the diameter"), ("per_unit", "per unit")):
             if getattr(self, name) is not None:
@@ -268,13 +269,6 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         """
         if whole(t, 0, "t") == 0:
             return 0
-        fails, j = _chance(1 - exact(probability, "the probability"), "1 - the probability"), whole(hits, 0, "hits") + 1
+        fails, j = may_fail(probability), whole(hits, 0, "hits") + 1
         comparing, counting, _ = self._noises(fails, t, j)
         return self.gamma(t, j) + 2 * comparing + 3 * counting
-
-
-def _chance(value: Number, name: str) -> Fraction:
-    chance = probability(value, name)
-    if not 0 < chance <= 1:
-        raise InvalidParameter(f"{name} must be above 0: noise has no largest value")
-    return chance
