@@ -149,14 +149,16 @@ def lengths(bars: int, activity: float, delta: Fraction = Fraction(0)) -> dict[i
 def draw(panels: dict[str, dict[int, dict[str, float]]]) -> None:
     """One panel for each stream: errors against length."""
     mpl.rcParams["svg.hashsalt"] = "counterpoint"
-    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), 3.4), sharey=True)
-    for axis, (title, rows) in zip(axes, panels.items(), strict=True):
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), sharex=True, sharey=True)
+    for axis, (title, rows) in zip(axes.flat, panels.items(), strict=True):
         for name, colour in LINES.items():
             axis.loglog(list(rows), [row[name] for row in rows.values()], color=colour, marker=".", label=name)
-        axis.set(title=title, xlabel="steps of the stream")
+        axis.set_title(title, fontsize=10)
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("largest error of the largest bar")
-    axes[0].legend(fontsize=7)
+    for below, left in zip(axes[1], axes[:, 0], strict=True):
+        below.set_xlabel("steps of the stream")
+        left.set_ylabel("largest error of the largest bar")
+    axes[0, 0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(HERE / "figures" / "histogram.svg", metadata={"Date": None})
 
