@@ -13,6 +13,7 @@ from tests.verify.machines import random_mechanism, two_rounds
 from counterpoint import (
     Ask,
     Concurrent,
+    Counter,
     Filter,
     InvalidParameter,
     Laplace,
@@ -144,6 +145,30 @@ def test_a_symbolic_draw_is_an_integer_that_compares_and_shifts():
         reference = dict(EnumeratedCoins("1e-12").law(experiment))
         assert abs(p - reference[outcome]) < Fraction(1, 10**11)
     assert len(SymbolicCoins().law(experiment)) == len(reference)
+
+
+def test_a_symbolic_vector_has_the_law_of_an_enumerated_one():
+    def experiment(coins):
+        return tuple((coins.discrete_laplace(2, size=2) >= 1).tolist())
+
+    ours, theirs = dict(SymbolicCoins().law(experiment)), dict(EnumeratedCoins("1e-9").law(experiment))
+    assert ours.keys() == theirs.keys() and sum(ours.values()) > 1 - Fraction(1, 10**50)
+    assert all(abs(ours[outcome] - theirs[outcome]) < Fraction(1, 10**8) for outcome in ours)
+
+
+@pytest.mark.parametrize("escape", [lambda z: z.sum(), lambda z: z.astype(int).tolist(), lambda z: int(z[1]) + 1])
+def test_a_vector_of_which_more_is_made_is_enumerated(escape):
+    def experiment(coins):
+        return repr(escape(coins.discrete_laplace(1, size=2)))
+
+    ours, theirs = SymbolicCoins("1e-3").law(experiment), EnumeratedCoins("1e-3").law(experiment)
+    assert dict(ours) == dict(theirs)
+
+
+@pytest.mark.parametrize("wide", [Counter(rho="0.5"), Counter("1e-9"), Laplace("1e-9")], ids=repr)
+def test_noise_that_is_too_wide_to_enumerate_is_refused(wide):
+    with pytest.raises(InvalidParameter, match="too many outcomes"):
+        exact(wide)
 
 
 @pytest.mark.parametrize("escape", [lambda z: z, lambda z: z * 2, abs, lambda z: z == 1, lambda z: f"{z}"])
