@@ -25,7 +25,6 @@ from counterpoint import (
     Slots,
     SparseVector,
     To,
-    compose,
     relations,
     verify,
 )
@@ -35,7 +34,6 @@ from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.finite import FiniteMechanism, Outcome, asked, side_by_side
 from counterpoint.verify.growing import grow
-from counterpoint.verify.recursion import best, renyi
 from counterpoint.verify.symbolic import SymbolicCoins
 
 
@@ -56,16 +54,6 @@ def brute_force(node, growth, bit):
         return sum(max((q - growth * p) if bit else (p - growth * q), 0) for p, q in play)
 
     return max(stick(play) for play in strategies(node))
-
-
-@pytest.mark.parametrize("rounds, many", [(1, 150), (2, 150), (3, 4)])
-def test_lower_recursion_is_the_best_of_all_deterministic_adversaries(rounds, many):
-    for seed in range(many):
-        mechanism = random_mechanism(seed, states=1 + seed % 2)
-        growth = Fraction(2 + seed % 7, 2)
-        full = grow(mechanism, asked(2), rounds, full=True)
-        found = exact(mechanism, messages=asked(2), rounds=rounds).bounds_at_growth(growth)
-        assert found.lower == found.upper == max(brute_force(full.root, growth, bit) for bit in (0, 1))
 
 
 @settings(max_examples=25)
@@ -206,30 +194,6 @@ def test_the_trade_off_curve_is_that_of_the_pair_of_worlds():
     for alpha in ("0", "0.1", "0.3", "0.5", "0.9"):
         assert abs(ours(alpha) - theirs(alpha)) < 1e-9
     assert exact(OpenDoor("1/8"), rounds=2).trade_off().vertices[0] == (0, Fraction(7, 8))
-
-
-def test_renyi_divergences_of_concurrent_mechanisms_add_up():
-    """S0 Thm 2, and more: the supremum is exactly additive (ERRATA S0-E7)."""
-    for seed in range(3):
-        children = [two_rounds(2 * seed), two_rounds(2 * seed + 1)]
-        both = exact(side_by_side(*children), messages=asked(4), rounds=4)
-        apart = [exact(child, messages=asked(2), rounds=2) for child in children]
-        for alpha, bit in product((1.5, 2.0, 8.0), (0, 1)):
-            logs = [math.log(best(loss.worlds, renyi(alpha, bit), floats=True).value) for loss in (both, *apart)]
-            assert abs(logs[0] - logs[1] - logs[2]) / (alpha - 1) < 1e-12
-            assert both.renyi_at(Fraction(alpha)) > logs[0] / (alpha - 1)
-
-
-def test_concurrent_composition_is_within_the_optimal_bound():
-    """S1 Cor 4, S0 Thm 1: whatever the interleaving, at every (epsilon, delta) that the parts have."""
-    for seed in range(4):
-        children = [two_rounds(2 * seed + 100), two_rounds(2 * seed + 101)]
-        both = exact(side_by_side(*children), messages=asked(4), rounds=4)
-        for delta in ("0", "0.05", "0.2"):
-            losses = [exact(child, messages=asked(2), rounds=2).trade_off().as_approx(delta) for child in children]
-            bound = compose.optimal(losses)
-            for epsilon in (0, "0.3", 1):
-                assert both.bounds(epsilon).lower <= bound.delta_at(epsilon)
 
 
 def test_concurrent_randomized_responses_meet_the_optimal_bound():
