@@ -97,7 +97,7 @@ def called(value: object) -> str:
 
     >>> from counterpoint import Filter, PureDP, SparseVector
     >>> called(SparseVector(1, "2.5", hits=3)), called(Filter(PureDP(1)))
-    ('SparseVector(1, 2.5, 3)', 'Filter(PureDP(1))')
+    ('SparseVector(1, threshold=2.5, hits=3)', 'Filter(PureDP(1))')
     """
     if isinstance(value, Fraction):
         return spell(value)
@@ -105,12 +105,10 @@ def called(value: object) -> str:
         return repr(value)
     if isinstance(value, tuple):
         return f"({', '.join(map(called, value))}{',' if len(value) == 1 else ''})"
-    said: list[str] = []
-    by_name = False
-    for part in msgspec.structs.fields(value):
-        given = getattr(value, part.name)
-        if given == part.default:
-            by_name = True
-        else:
-            said.append(f"{part.name}={called(given)}" if by_name else called(given))
+    first, *_ = parts = msgspec.structs.fields(value) or (None,)
+    said = [
+        called(getattr(value, part.name)) if part is first else f"{part.name}={called(getattr(value, part.name))}"
+        for part in parts
+        if part is not None and getattr(value, part.name) != part.default
+    ]
     return f"{type(value).__name__}({', '.join(said)})"

@@ -78,7 +78,7 @@ class SymbolicRun(Run):
         self._drawn += 1
         if self._drawn in self._eager:
             _enumerable(positive(scale, "scale"))
-            return super().discrete_laplace(scale, size)  # type: ignore[call-overload]
+            return super().discrete_laplace(scale, size)
         read = positive(scale, "scale")
         if size is None:
             return Noise(Draw(self, self._drawn, read))
@@ -88,7 +88,7 @@ class SymbolicRun(Run):
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> Any:
         """Enumerated, where that can be done."""
         _enumerable(Fraction(isqrt(ceil(positive(sigma2, "sigma2")))))
-        return super().discrete_gaussian(sigma2, size)  # type: ignore[call-overload]
+        return super().discrete_gaussian(sigma2, size)
 
 
 def _enumerable(scale: Fraction) -> None:
