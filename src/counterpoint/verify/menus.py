@@ -169,9 +169,9 @@ def _(mechanism: LinearGuessAndCheck) -> Menu:
 
 @menu.register
 def _(mechanism: NoisyMax) -> Menu:
-    step = 1 if mechanism.monotone else -1
+    rival = 0 if mechanism.monotone else -1  # what the others do while one rises
     far = 4 * ceil(mechanism.scale())
-    moved = [((0, 0), (1, min(step, 0))), ((-far, 0), (1 - far, min(step, 0))), ((0, 0), (-1, max(-step, 0)))]
+    moved = [((0, 0), (1, rival)), ((-far, 0), (1 - far, rival)), ((0, 0), (-1, -rival))]
 
     def ask(scores: tuple[int, ...]) -> Ask:
         return Ask(private=scores, sensitivity=2, each=1, one_way=mechanism.monotone)
