@@ -44,6 +44,7 @@ bench: $(BENCH)/.ready ## side by side with the peers, as ratios
 
 docs: $(BENCH)/.ready ## regenerate the computed pages and figures
 	$(BENCH)/bin/python docs/make_tightness.py
+	$(BENCH)/bin/python docs/make_mechanisms.py
 	$(BENCH)/bin/python docs/make_selection.py
 	$(BENCH)/bin/python -m docs.make_local
 	$(BENCH)/bin/python docs/make_counters.py

@@ -1,12 +1,15 @@
 """Draws docs/figures/histogram.svg: where the monotone histogram beats plain counters, and where nothing does.
 
 The mechanism itself takes a step at a time; here blocks of steps are compared at once with numpy, on the same noises,
-thresholds and totals (its own `gamma`, interpolated inside a block, `xi` and `IntervalTotals`). Streams are fixed: bar
-i has grown to floor(rate_i t) at time t. Run in an environment with matplotlib; the same picture every time.
+thresholds and totals (its own `gamma`, interpolated inside a block, `xi` and `totals`). Plain counters are those of
+`VectorCounter`; under zCDP, where every read changes their noise, it is drawn by its deviation after so many reads,
+anew for each time that is looked at. Streams are fixed: bar i has grown to floor(rate_i t) at time t. Run in an
+environment with matplotlib; the same picture every time.
 """
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,14 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import counterpoint as cp
-from counterpoint.mechanisms.interval_totals import IntervalTotals, Totals
+from counterpoint.composition.conversions import rho_below
+from counterpoint.mechanisms.packed import Packed
+from counterpoint.mechanisms.vector_counters import VectorCounting
 
 HERE = Path(__file__).parent
 Numbers = NDArray[np.int64]
 FIRST, LAST = 1 << 8, 1 << 14
 """The lengths of blocks of time: they double from one hit to the next."""
 
-SEEDS = range(3)
+EPSILON, SEEDS = Fraction(1), range(3)
 LINES = {"plain counters": "C0", "histogram, scale 1/4": "C1", "histogram, scale 1/20": "C2", "always 0": "0.5"}
 
 
@@ -46,34 +51,52 @@ def looked_at(length: int) -> Numbers:
     return np.unique(np.linspace(1, length, min(length, 400)).astype(np.int64))
 
 
-def read(totals: IntervalTotals, state: Totals, items: int, sums: Numbers, coins: cp.Coins) -> tuple[Totals, Numbers]:
+def read(
+    counter: cp.VectorCounter, state: VectorCounting, items: int, sums: Numbers, coins: cp.Coins
+) -> tuple[VectorCounting, Numbers]:
     """The noisy totals after so many items; updates draw nothing, so that their sum may come at once."""
-    now = Totals(items, cp.Secret(tuple(sums.tolist())), state.past, state.asked, state.noises)
-    after, answer = totals.step(now, cp.Ask(), coins)
-    assert isinstance(after, Totals)
+    after, answer = counter.step(VectorCounting(items, Packed(sums), state.noise), cp.Ask(), coins)
+    assert isinstance(after, VectorCounting)
     return after, np.array(answer)
 
 
-def plain(stream: Rising, length: int, epsilon: Fraction, seed: int) -> float:
+def begun(counter: cp.VectorCounter, coins: cp.Coins) -> VectorCounting:
+    """The first state."""
+    state = counter.start(coins)
+    assert isinstance(state, VectorCounting)
+    return state
+
+
+def plain(stream: Rising, length: int, delta: Fraction, seed: int) -> float:
     """The largest error of the largest of d counters that are read all the time."""
-    bars = len(stream.rates)
-    totals, coins = IntervalTotals(cp.PureDP(epsilon), bars, bars, bars), cp.SeededCoins(seed)
-    state = totals.start(coins)
-    assert isinstance(state, Totals)
-    errors = []
+    bars, coins, errors = len(stream.rates), cp.SeededCoins(seed), []
+    if delta:
+        for time, deviation in deviations(bars, delta, length):
+            exactly = stream.sums(np.array([time]))[0]
+            noisy = exactly + coins.discrete_gaussian(Fraction(round(deviation**2)), bars)
+            errors.append(abs(int(noisy.max()) - int(exactly.max())))
+        return float(max(errors))
+    counter = cp.VectorCounter(bars, EPSILON, bound=bars)
+    state = begun(counter, coins)
     for time in looked_at(length):
         exactly = stream.sums(np.array([time]))[0]
-        state, noisy = read(totals, state, int(time), exactly, coins)
+        state, noisy = read(counter, state, int(time), exactly, coins)
         errors.append(abs(int(noisy.max()) - int(exactly.max())))
     return float(max(errors))
+
+
+@lru_cache
+def deviations(bars: int, delta: Fraction, length: int) -> list[tuple[int, float]]:
+    """The times that are looked at, and the deviation of counters under zCDP that were read at every step before."""
+    counter = cp.VectorCounter(bars, rho=rho_below(EPSILON, delta), squared=bars)
+    return [(int(time), counter.deviation(int(time))) for time in looked_at(length)]
 
 
 def hits(stream: Rising, length: int, histogram: cp.MonotoneHistogram, seed: int) -> Iterator[tuple[int, int]]:
     """S4 Alg 4 by blocks of time: (time, what is answered from then on)."""
     coins, totals = cp.SeededCoins(seed), histogram.totals
     third, bars = histogram.epsilon / 3, len(stream.rates)
-    state = totals.start(coins)
-    assert isinstance(state, Totals)
+    state = begun(totals, coins)
     noisy, since, time, hit, base = np.zeros(bars, np.int64), np.zeros(bars, np.int64), 0, 0, 0
     once, each = cp.AboveThreshold(third, 0).scales
     tau = coins.discrete_laplace(once)
@@ -98,9 +121,9 @@ def hits(stream: Rising, length: int, histogram: cp.MonotoneHistogram, seed: int
         yield time, int(noisy.max())
 
 
-def watched(stream: Rising, length: int, epsilon: Fraction, scale: str, seed: int) -> float:
+def watched(stream: Rising, length: int, delta: Fraction, scale: str, seed: int) -> float:
     """The largest error of the histogram."""
-    histogram = cp.MonotoneHistogram(epsilon, cp.max_of, len(stream.rates), scale=scale)
+    histogram = cp.MonotoneHistogram(EPSILON, cp.max_of, len(stream.rates), delta=delta, scale=scale)
     times = looked_at(length)
     said = np.zeros(len(times), np.int64)
     for time, answer in hits(stream, length, histogram, seed):
@@ -108,32 +131,34 @@ def watched(stream: Rising, length: int, epsilon: Fraction, scale: str, seed: in
     return float(np.abs(said - stream.largest(times)).max())
 
 
-def study(stream: Rising, length: int, epsilon: Fraction) -> dict[str, float]:
+def study(stream: Rising, length: int, delta: Fraction) -> dict[str, float]:
     """The median over seeds of the largest error, for each way."""
     return {
-        "plain counters": float(np.median([plain(stream, length, epsilon, seed) for seed in SEEDS])),
-        "histogram, scale 1/4": float(np.median([watched(stream, length, epsilon, "1/4", seed) for seed in SEEDS])),
-        "histogram, scale 1/20": float(np.median([watched(stream, length, epsilon, "1/20", seed) for seed in SEEDS])),
+        "plain counters": float(np.median([plain(stream, length, delta, seed) for seed in SEEDS])),
+        "histogram, scale 1/4": float(np.median([watched(stream, length, delta, "1/4", seed) for seed in SEEDS])),
+        "histogram, scale 1/20": float(np.median([watched(stream, length, delta, "1/20", seed) for seed in SEEDS])),
         "always 0": float(stream.largest(np.array([length]))[0]),
     }
 
 
-def lengths(bars: int, activity: float) -> dict[int, dict[str, float]]:
+def lengths(bars: int, activity: float, delta: Fraction = Fraction(0)) -> dict[int, dict[str, float]]:
     """Streams of 2^10 to 2^20 steps."""
-    return {1 << n: study(Rising(bars, activity), 1 << n, Fraction(1)) for n in range(10, 21, 2)}
+    return {1 << n: study(Rising(bars, activity), 1 << n, delta) for n in range(10, 21, 2)}
 
 
 def draw(panels: dict[str, dict[int, dict[str, float]]]) -> None:
     """One panel for each stream: errors against length."""
     mpl.rcParams["svg.hashsalt"] = "counterpoint"
-    figure, axes = plt.subplots(1, len(panels), figsize=(4.2 * len(panels), 3.4), sharey=True)
-    for axis, (title, rows) in zip(axes, panels.items(), strict=True):
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), sharex=True, sharey=True)
+    for axis, (title, rows) in zip(axes.flat, panels.items(), strict=True):
         for name, colour in LINES.items():
             axis.loglog(list(rows), [row[name] for row in rows.values()], color=colour, marker=".", label=name)
-        axis.set(title=title, xlabel="steps of the stream")
+        axis.set_title(title, fontsize=10)
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("largest error of the largest bar")
-    axes[0].legend(fontsize=7)
+    for below, left in zip(axes[1], axes[:, 0], strict=True):
+        below.set_xlabel("steps of the stream")
+        left.set_ylabel("largest error of the largest bar")
+    axes[0, 0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(HERE / "figures" / "histogram.svg", metadata={"Date": None})
 
@@ -144,6 +169,7 @@ def main() -> None:
         "2 bars, busy": lengths(2, 1.0),
         "50 bars, busy": lengths(50, 1.0),
         "50 bars, 1 % as busy": lengths(50, 0.01),
+        "50 bars, busy, delta = 1e-6": lengths(50, 1.0, Fraction(1, 10**6)),
     }
     for title, rows in panels.items():
         print(f"\n| {title}: steps | " + " | ".join(LINES) + " |\n|---" + "|---" * len(LINES) + "|")

@@ -39,6 +39,7 @@ _ROOMS = {
         "SecretLeak",
         "TapeMismatch",
     ),
+    "ledger.places": ("Durable",),
     "local.cores": ("Cores", "core_decomposition", "core_protocol"),
     "local.frequencies": ("Frequencies", "heavy_hitters", "histogram_of_users"),
     "local.graph": ("Graph",),
@@ -89,7 +90,7 @@ _ROOMS = {
     "randomness.seeded": ("SeededCoins",),
     "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
     "session.partition": ("Partition",),
-    "session.session": ("Handle", "Quote", "Session"),
+    "session.session": ("Handle", "Quote", "Session", "open"),
     "sources.choices": ("keys", "quantile", "quantile_from"),
     "sources.columns": ("boolean", "category", "number", "text"),
     "sources.dates": ("date",),
@@ -149,6 +150,7 @@ if TYPE_CHECKING:
     from counterpoint.errors import RelationMismatch as RelationMismatch
     from counterpoint.errors import SecretLeak as SecretLeak
     from counterpoint.errors import TapeMismatch as TapeMismatch
+    from counterpoint.ledger.places import Durable as Durable
     from counterpoint.local.cores import Cores as Cores
     from counterpoint.local.cores import core_decomposition as core_decomposition
     from counterpoint.local.cores import core_protocol as core_protocol
@@ -235,6 +237,7 @@ if TYPE_CHECKING:
     from counterpoint.session.session import Handle as Handle
     from counterpoint.session.session import Quote as Quote
     from counterpoint.session.session import Session as Session
+    from counterpoint.session.session import open as open
     from counterpoint.sources.choices import keys as keys
     from counterpoint.sources.choices import quantile as quantile
     from counterpoint.sources.choices import quantile_from as quantile_from

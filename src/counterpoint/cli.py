@@ -5,12 +5,14 @@
 True
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from counterpoint import __version__
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import CounterpointError, InvalidParameter
 
 app = typer.Typer(
     name="counterpoint",
@@ -58,6 +60,59 @@ def verify(
         raise typer.BadParameter(str(error)) from None
     if not holds:
         raise typer.Exit(1)
+
+
+ledger = typer.Typer(name="ledger", help="Look after a durable ledger: keys and verification.", no_args_is_help=True)
+app.add_typer(ledger)
+
+
+@ledger.command()
+def key(file: str = typer.Argument(help="The file to make; it must not exist.")) -> None:
+    """Make a new master key in a file that only you may read."""
+    from counterpoint.ledger.sealing import MasterKey  # noqa: PLC0415 - as above
+
+    with _explained():
+        typer.echo(f"made key {MasterKey.create(file).name} in {file}; keep it apart from the ledger and its backups")
+
+
+@ledger.command("verify")
+def verify_ledger(
+    place: str = typer.Argument(help="A path or a postgresql:// URL."),
+    witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
+) -> None:
+    """Check the chain, replay every charge, compare accounts, requests and witness. Needs no key."""
+    from counterpoint.ledger.opening import sessions_at  # noqa: PLC0415
+    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+
+    with _explained():
+        for found in sessions_at(Durable(place, witness=witness)):
+            typer.echo(found)
+
+
+@ledger.command()
+def rotate(
+    place: str = typer.Argument(help="A path or a postgresql:// URL; nobody else may have it open."),
+    new_key_file: str = typer.Argument(help="The file with the new master key."),
+    key_file: str | None = typer.Option(None, help="The file with the present one, if it is not found by default."),
+    witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
+) -> None:
+    """Change the master key of every session; what is sealed from now on gets a new data key, too."""
+    from counterpoint.ledger.opening import rotate as rotated  # noqa: PLC0415
+    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+
+    with _explained():
+        for name in rotated(Durable(place, key_file=key_file, witness=witness), new_key_file):
+            typer.echo(f"{name}: sealed with the new key from now on")
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What goes wrong is one line for people, and an exit status for scripts."""
+    try:
+        yield
+    except CounterpointError as error:
+        typer.echo(f"{type(error).__name__}: {error}", err=True)
+        raise typer.Exit(1) from None
 
 
 def main() -> None:

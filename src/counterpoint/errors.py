@@ -11,6 +11,14 @@ CounterpointError
 ├── TapeMismatch         two runs that should have tossed the same coins did not
 ├── NotAllowed           the caller may not do this
 └── LedgerError          the durable record cannot be read, written or trusted
+    ├── RequestConflict      this request id was used before, for another request
+    ├── LedgerBusy           another process has this ledger open
+    ├── LedgerFailed         a write or a commit failed: what was not answered may be asked again after reopening
+    ├── LedgerTampered       the chain of entries does not hold, or does not match what is stored
+    ├── LedgerRolledBack     the witness has seen a later state of this ledger, or another one
+    ├── Unsealable           a state, seed or answer cannot be opened with the key at hand
+    ├── DataChanged          the data is not what this ledger was made for
+    └── UnknownSchema        the ledger was written by a newer version, or is no ledger
 
 Each says what was asked, what the limit is and what would work; none carries a value derived from data.
 
@@ -73,3 +81,35 @@ class NotAllowed(CounterpointError):
 
 class LedgerError(CounterpointError):
     """The durable record cannot be read, written or trusted."""
+
+
+class RequestConflict(LedgerError):
+    """A request id that was used before, for another request."""
+
+
+class LedgerBusy(LedgerError):
+    """Another process has this ledger open; an SQLite ledger has one process at a time."""
+
+
+class LedgerFailed(LedgerError):
+    """A write or a commit failed. What was released is safe; open the ledger again, then repeat requests by id."""
+
+
+class LedgerTampered(LedgerError):
+    """The chain of entries does not hold, or does not match what is stored beside it."""
+
+
+class LedgerRolledBack(LedgerError):
+    """The witness has seen a later state of this ledger, or another one: an old copy was put back, or it was forked."""
+
+
+class Unsealable(LedgerError):
+    """A state, a seed or an answer cannot be opened with the key at hand; charges are not affected."""
+
+
+class DataChanged(LedgerError):
+    """The data is not what this ledger was made for, or cannot be recognised after a restart."""
+
+
+class UnknownSchema(LedgerError):
+    """The ledger was written by a newer version of this package, or is no ledger."""

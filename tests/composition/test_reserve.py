@@ -178,3 +178,12 @@ def test_a_zcdp_claim_ends_the_reserve_and_the_basic_sum():
     account = rule.start() + PureDP("0.01") + zCDP("0.001")
     assert account.left is None and account.basic is None
     assert rule.loss(account).epsilon > 0.2, "only the Renyi part is left, and its tail bound is worth something"
+
+
+@pytest.mark.parametrize("epsilon", [10**13, 10**100, 10**308, 10**398, Fraction(1, 10**390)], ids="abcde")
+@pytest.mark.parametrize("delta", ["1e-300", "0.5", 1])
+def test_absurd_budgets_are_budgets(epsilon, delta):
+    rule = Filter(ApproxDP(epsilon, delta))
+    account = rule.admit(rule.start(), claim(PureDP(Fraction(epsilon, 50)), every_step(), "a test"))
+    rest = rule.remaining(account).epsilon
+    assert rest > 0 and rule.fits(account, PureDP(rest)) and not rule.fits(account, PureDP(rest * 9))

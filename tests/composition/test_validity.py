@@ -9,6 +9,8 @@ so the test can fail.
 import math
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
+from statistics import NormalDist
 
 import pytest
 
@@ -17,7 +19,7 @@ from counterpoint.composition.odometers import Odometer
 from counterpoint.composition.reserve import GRAIN, reserve_for
 from counterpoint.errors import BudgetExceeded
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, PureDP, RenyiDP, zCDP
+from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.relations import every_step
 
 Menu = tuple[tuple[int, Fraction], ...]
@@ -103,6 +105,67 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_no_adaptive_analyst_gets_beyond_the_budget(rule, menu):
     assert worst(rule, menu, BUDGET.epsilon) <= float(BUDGET.delta) * (1 + 1e-9)
+
+
+EXTREME = [
+    pytest.param(epsilon, delta, marks=[] if epsilon in ("0", "3") else [pytest.mark.long])
+    for epsilon in ("0", "0.001", "0.3", "3", "10")
+    for delta in ("1e-9", "0.4", "0.999999")
+]
+
+
+@pytest.mark.parametrize("settings", [{}, {"by": "gaussian"}, {"alpha": Fraction(3, 2)}], ids=str)
+@pytest.mark.parametrize(("epsilon", "delta"), EXTREME)
+def test_nor_for_tiny_and_huge_budgets_with_launches_of_the_size_of_the_reserve(epsilon, delta, settings):
+    """Large steps of it: there each launch is at the edge of what is covered, and the last one is often special."""
+    budget = ApproxDP(epsilon, delta)
+    rule = Filter(budget, **settings)
+    deviation = math.sqrt(reserve_for(budget.epsilon, rule.slack) * GRAIN)
+    step = Fraction(f"{deviation / 4:.6g}")
+    for menu in (((1, 0), (3, 0)), ((1, 0), (2, budget.delta / 10), (4, 0)), ((2, 0), (3, 0), (0, budget.delta / 7))):
+        offered = tuple((size, Fraction(chance)) for size, chance in menu)
+        found = worst_delta(rule.start(), launched_by(rule, offered, step), offered, step, budget.epsilon)
+        assert found <= float(budget.delta) * (1 + 1e-9)
+
+
+def cells(mu: float) -> list[tuple[float, float]]:
+    """The two worlds' chances of each of some cells of a Gaussian mechanism's answer: still GaussianDP(mu)."""
+    normal = NormalDist()
+    edges = [-math.inf, *(mu / 2 + shift for shift in (-2, -1, 0, 1, 2)), math.inf]
+    return [
+        (normal.cdf(high - mu) - normal.cdf(low - mu), normal.cdf(high) - normal.cdf(low))
+        for low, high in pairwise(edges)
+    ]
+
+
+def responses(epsilon: float) -> list[tuple[float, float]]:
+    truth = 1 / (1 + math.exp(-epsilon))
+    return [(truth, 1 - truth), (1 - truth, truth)]
+
+
+@pytest.mark.parametrize("settings", [{}, {"by": "gaussian"}], ids=str)
+@pytest.mark.parametrize("budget", [ApproxDP("0.5", "0.1"), ApproxDP("0.05", "0.3"), ApproxDP(2, "0.01")], ids=repr)
+def test_no_adaptive_analyst_gets_beyond_the_budget_with_gaussians_and_responses_mixed(budget, settings):
+    rule = Filter(budget, **settings)
+    size = Fraction(f"{math.sqrt(reserve_for(budget.epsilon, rule.slack) * GRAIN) / 2:.6g}")
+    menu = [
+        (claim(GaussianDP(size), every_step(), "a test", interaction="one-shot"), cells(float(size))),
+        (claim(PureDP(size / 2), every_step(), "a test"), responses(float(size / 2))),
+        (claim(PureDP(size * Fraction(3, 2)), every_step(), "a test"), responses(float(size * Fraction(3, 2)))),
+    ]
+
+    def value(account, zero: float, one: float, depth: int) -> float:
+        best = max(zero - math.exp(budget.epsilon) * one, 0.0)
+        for launch, outcomes in menu if depth else ():
+            try:
+                after = rule.admit(account, launch)
+            except BudgetExceeded:
+                continue
+            best = max(best, sum(value(after, zero * p, one * q, depth - 1) for p, q in outcomes))
+        return best
+
+    found = value(rule.start(), 1.0, 1.0, 4)
+    assert 0.1 * float(budget.delta) < found <= float(budget.delta) * (1 + 1e-9)
 
 
 def test_filters_let_a_good_part_of_the_budget_be_used():

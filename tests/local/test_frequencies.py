@@ -52,6 +52,40 @@ def test_heavy_hitters_are_found_among_very_many_values():
     assert found.rows[0].value == 0xABCDE and found.rounds == 5 and found.loss == PureDP(4)
 
 
+@pytest.mark.statistical
+def test_heavy_hitters_are_right_up_to_their_deviation_even_where_there_is_hardly_any_noise():
+    # Half of 20,000 users have the value; 10,000 random ones are asked at its level. Ten deviations are 353 of them,
+    # which is exceeded with chance at most 2 exp(-2 * 353^2 / 10000) < 4e-11 (Hoeffding, without replacement).
+    found = heavy_hitters([9] * 10000 + [2] * 10000, 200, 4, coins=SeededCoins(1), server_coins=SeededCoins(2))
+    for row in found.rows:
+        assert 0 < abs(row.count - 10000) <= 10 * row.deviation and 70 < row.deviation < 71.5
+    assert heavy_hitters([9] * 5000, 200, 4, coins=SeededCoins(1))[9].deviation < 1e-3, "all have it, whoever is asked"
+
+
+def test_next_to_no_epsilon_gives_a_huge_deviation_and_no_error():
+    (row,) = histogram_of_users([1] * 9, "1e-20", [1], coins=SeededCoins(1)).rows
+    assert row.deviation > 1e19
+
+
+@pytest.mark.parametrize("wide", [2**62, 2**63, 2**64, 2**200, -(2**200)])
+def test_a_value_too_wide_for_an_array_is_brought_to_the_nearest_like_any_other(wide):
+    """Were it refused, that one user's value would show."""
+    nearest = min(max(wide, 0), 15)
+    found = [
+        heavy_hitters([value, *[5] * 99, -1], 200, 4, coins=SeededCoins(1), server_coins=SeededCoins(2))
+        for value in (wide, nearest)
+    ]
+    assert found[0].rows == found[1].rows
+    with pytest.raises(InvalidParameter):
+        heavy_hitters([wide, 0.5], 1, 4)
+
+
+@pytest.mark.parametrize("bad", [[True, False], [1.0, 2.0], [[1], [1, 2]], [[1, 2]], ["1"], [None]])
+def test_values_that_are_no_integers_are_refused(bad):
+    with pytest.raises(InvalidParameter):
+        heavy_hitters(bad, 1, 4)
+
+
 def test_heavy_hitters_end_early_where_nothing_is_frequent():
     found = heavy_hitters(np.arange(64), "0.1", bits=6, threshold=50, coins=SeededCoins(1))
     assert found.rows == () and found.rounds == 1

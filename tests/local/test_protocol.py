@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from counterpoint.encoding import Value
 from counterpoint.errors import (
     BudgetExceeded,
     Halted,
@@ -16,16 +17,20 @@ from counterpoint.errors import (
 )
 from counterpoint.local.dealing import Dealer
 from counterpoint.local.membership import Among, Members, Membership
-from counterpoint.local.neighbourhood import Fewer, Neighbourhood
+from counterpoint.local.neighbourhood import Fewer, Knows, Neighbourhood
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Guarded
 from counterpoint.local.protocol import Done, Protocol, Round, Server
 from counterpoint.local.users import Individuals
 from counterpoint.mechanisms.concurrent import Launch, Refused
+from counterpoint.mechanisms.mechanism import Left, Mechanism
+from counterpoint.mechanisms.noisy_max import Chosen, NoisyMax
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
 from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step, first_pair_consistent, k_sparse
+from counterpoint.privacy.secret import Secret
+from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.seeded import SeededCoins
 
 STATIC = first_pair_consistent(1, FirstMessage())
@@ -97,6 +102,55 @@ def test_queries_that_the_property_does_not_allow_are_refused_before_anybody_tos
 def test_a_malformed_round_is_refused_in_both_forms(users, bad):
     with pytest.raises(InvalidRequest):
         Protocol(Script(), users, STATIC, AtMost(1)).open([1, 0, 1], SeededCoins(1)).ask(bad)
+
+
+class Fickle:
+    """A round that says something else whenever it is read: first what is allowed, then one bit a hundred times."""
+
+    def __init__(self, readings):
+        self.to, self.readings = (0,), iter(readings)
+
+    @property
+    def query(self):
+        return next(self.readings)
+
+
+@pytest.mark.parametrize("users", [Individuals([Membership(1, bits=1)]), Members(1, bits=1)])
+@pytest.mark.parametrize("harmless", [1, 2, 3])
+def test_what_was_checked_is_what_is_answered_even_if_the_round_changes_its_mind(users, harmless):
+    said = Fickle([BOTH] * harmless + [Among(1, (1,) * 100)] * 9)
+    running = Protocol(Script(), users, STATIC, AtMost(1)).open([1], SeededCoins(1))
+    assert len(running.ask(said)[0]) == 2
+    present = users.meet([1], SeededCoins(1))
+    assert len(present.answer(Fickle([BOTH] * harmless + [Among(1, (1,) * 100)] * 9), SeededCoins(1))[0]) == 2
+
+
+def test_dealt_coins_toss_everything_that_coins_toss():
+    coins = Dealer(SeededCoins(1), 2).to(1)
+    assert isinstance(coins, Coins)
+    assert coins.choose([800, 0]) == 1 and coins.geometric(5, size=3).min() >= 0 and coins.geometric("0.001") == 0
+    users = Individuals([Selector()] * 3).meet([(9000, 0), (0, 9000), (0, 9000)], SeededCoins(1))
+    assert users.answer(Round((0, 1, 2)), SeededCoins(2)) == (Chosen(0), Chosen(1), Chosen(1))
+
+
+class Selector(Mechanism, Value, frozen=True):
+    """A user who tells the larger of two numbers, by permute-and-flip."""
+
+    @property
+    def claim(self):
+        return NoisyMax(1).claim
+
+    def accepts(self, message):
+        return True
+
+    def start(self, coins):
+        return Knows(Secret((0, 0)), Left(1))
+
+    def step(self, state, message, coins):
+        if isinstance(message.public, Data):
+            return Knows(message.private, state.inner), None
+        inner, answer = NoisyMax(1).step(state.inner, Ask(private=state.neighbours), coins)
+        return (None if inner is None else Knows(state.neighbours, inner)), answer
 
 
 def test_both_forms_keep_the_property_and_answer_alike():

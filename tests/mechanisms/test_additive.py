@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.additive import Gaussian, Laplace
@@ -96,3 +97,47 @@ def test_bad_parameters_are_refused(make, bad):
         make(1, asks=0)
     with pytest.raises(InvalidParameter):
         make(1, asks=1.5)
+
+
+# ------------------------------------------------------------------------------------------------ accuracy
+
+
+def beyond(options, m):
+    """The chance that noise goes beyond m, up to what was cut off."""
+    return sum((p for z, p in options.outcomes if abs(z) > m), Fraction(0))
+
+
+@pytest.mark.parametrize("probability", ["0.5", "0.9", "0.999"])
+@pytest.mark.parametrize(("asks", "sensitivity"), [(1, 1), (3, 1), (2, 5)])
+def test_the_stated_error_of_laplace_is_the_least_that_holds_by_computation(probability, asks, sensitivity):
+    mechanism, fails = Laplace("0.5", asks=asks), 1 - Fraction(probability)
+    stated = mechanism.error(probability, sensitivity)
+    options = laplace_options(Fraction(asks * sensitivity) / mechanism.epsilon, Fraction(1, 10**12))
+    assert beyond(options, stated) <= fails < beyond(options, stated - 1)
+
+
+@pytest.mark.parametrize("probability", ["0.5", "0.9", "0.999"])
+@pytest.mark.parametrize(("rho", "asks", "squared"), [("0.5", 1, 1), ("0.01", 1, 1), ("0.3", 4, 9)])
+def test_the_stated_error_of_gaussian_holds_by_computation_and_is_not_a_half_too_large(probability, rho, asks, squared):
+    mechanism, fails = Gaussian(rho, asks=asks), 1 - Fraction(probability)
+    stated = mechanism.error(probability, squared)
+    options = gaussian_options(Fraction(asks * squared) / (2 * mechanism.rho), Fraction(1, 10**12))
+    assert beyond(options, stated) <= fails < beyond(options, stated * 2 // 5 - 1)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", [Laplace("0.2"), Gaussian("0.02")])
+def test_all_numbers_of_a_vector_are_within_the_stated_error_at_once(mechanism):
+    runs, width, coins = 2000, 20, SeededCoins(5)
+    stated, ask = mechanism.error("0.9", width=width), Ask(private=(0,) * width, sensitivity=1)
+    failed = [max(map(abs, mechanism.step(mechanism.start(coins), ask, coins)[1])) > stated for _ in range(runs)]
+    # Each fails with probability at most 1/10, independently: more failures than this have one below 1e-9.
+    assert binom.sf(300, runs, 0.1) < 1e-9
+    assert sum(failed) <= 300
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(1), Gaussian(1)])
+@pytest.mark.parametrize("bad", [(1,), (2,), (-1,), ("0.5", 0), ("0.5", 1, 0), ("0.5", True)])
+def test_an_accuracy_that_cannot_be_stated_is_refused(mechanism, bad):
+    with pytest.raises(InvalidParameter):
+        mechanism.error(*bad)

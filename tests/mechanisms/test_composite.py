@@ -357,6 +357,24 @@ def test_the_line_that_did_it_is_the_last_of_the_program_in_the_traceback():
     assert "if doubled > 7:" in lines[-1]
 
 
+def test_a_program_sees_no_state_of_its_sub_mechanisms():
+    """There the noise on a threshold stands in the open, and on equal sub-answers it is the same in two worlds."""
+    shown = []
+
+    def looking(context, own, message):
+        context.ask("once", message.private)
+        faces = (getattr(context, name) for name in dir(context) if not name.startswith("_"))
+        shown.extend(face for face in faces if not callable(face))
+        return own, None
+
+    REACTIONS["looking"] = looking
+    run("looking", Ask(private=2))
+    assert shown and "tau" not in repr([encode(face, sealed=True) for face in shown])
+    REACTIONS["telling the threshold"] = lambda c, own, m: (own, c.children[0].state.tau)
+    with pytest.raises(AttributeError):
+        run("telling the threshold", Ask(private=2))
+
+
 @reaction("remembering")
 def _(context, own, message):
     total = own.secret + message.private

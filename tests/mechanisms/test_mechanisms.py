@@ -1,6 +1,7 @@
 """What holds for every mechanism: plain states, redacted, total acceptance, untouched by what it refuses."""
 
 import pickle
+from inspect import Parameter, signature
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from tests.mechanisms.catalogue import CATALOGUE
 
 from counterpoint.encoding import Plain, decode, encode
-from counterpoint.errors import Halted, InvalidRequest, SecretLeak
+from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, SecretLeak
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism, State, step
 from counterpoint.privacy.messages import Ask, To, Update
@@ -117,3 +118,22 @@ def test_a_laplace_mechanism_wants_an_ask_of_its_own_with_a_value(message):
 def test_a_halted_mechanism_says_so_before_it_looks_at_the_message():
     with pytest.raises(Halted):
         step(Laplace(1), None, Ask(private=1), NoCoins())
+
+
+ONLY_PARTS = {"Concurrent", "Postprocessed", "Dice", "OpenDoor", "LoudNumber", "FiniteMechanism", "SessionGame"}
+"""Compositions and wrappers, whose parts state their errors; dice, which know no truth; and what theorems are tried on."""
+OF_GRAPHS = {"Membership", "Guarded", "Neighbourhood", "MultiSparseVector"}
+"""One user's part of a local protocol: the error is stated by the protocol."""
+
+
+@everything
+def test_it_says_how_far_off_it_is_with_a_probability_and_never_for_certain(mechanism, messages):
+    if type(mechanism).__name__ in ONLY_PARTS | OF_GRAPHS:
+        assert not hasattr(mechanism, "error"), "then it belongs into neither list"
+        return
+    needed = list(signature(mechanism.error).parameters.values())[1:]
+    rest = {parameter.name: 1 for parameter in needed if parameter.default is Parameter.empty}
+    likely, surely = mechanism.error("0.5", **rest), mechanism.error("0.999999", **rest)
+    assert encode(likely) and likely <= surely
+    with pytest.raises(InvalidParameter):
+        mechanism.error(1, **rest)

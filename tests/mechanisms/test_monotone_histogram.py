@@ -19,7 +19,7 @@ from counterpoint.mechanisms.monotone_histogram import (
     max_of,
 )
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, Threshold
-from counterpoint.privacy.losses import ApproxDP, PureDP, RenyiDP
+from counterpoint.privacy.losses import ApproxDP, PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps
 from counterpoint.privacy.secret import Secret, reveal
@@ -317,12 +317,14 @@ def test_only_vectors_of_the_declared_width_and_bare_asks_are_accepted(message):
 def test_a_stream_says_what_was_left_open():
     clicks, one_hot = Stream(bound=1, dimensions=4), Stream(bound=1, dimensions=4, l1=2)
     open_ = MonotoneHistogram(1, max_of)
-    assert open_.fitted(clicks.relation, 4) == MonotoneHistogram(1, max_of, 4, 4)
-    assert open_.fitted(one_hot.relation, 4) == MonotoneHistogram(1, max_of, 4, 2)
-    said = MonotoneHistogram(1, max_of, 4, 3)
+    several = Stream(bound=1, dimensions=4, l1=2, unit="user", per_unit=9)
+    assert open_.fitted(clicks.relation, 4) == MonotoneHistogram(1, max_of, 4, 4, per_unit=1)
+    assert open_.fitted(one_hot.relation, 4) == MonotoneHistogram(1, max_of, 4, 2, per_unit=1)
+    assert open_.fitted(several.relation, 4) == MonotoneHistogram(1, max_of, 4, 2, per_unit=9)
+    said = MonotoneHistogram(1, max_of, 4, 3, per_unit=2)
     assert said.fitted(one_hot.relation, 4) == said, "what was given stays"
     assert MonotoneHistogram(1, max_of, 7).fitted(clicks.relation, 4).dimensions == 7
-    for stream in (clicks, one_hot):
+    for stream in (clicks, one_hot, several):
         assert stream.relation.within(open_.fitted(stream.relation, 4).claim.relation)
 
 
@@ -339,6 +341,48 @@ def test_one_that_does_not_know_its_dimensions_says_so_and_accepts_no_items():
     assert not unfitted.accepts(Update(1)) and not unfitted.accepts(Update((1, 0)))
 
 
+# ------------------------------------------------------------------------------- several items of a unit
+
+
+@settings(max_examples=25)
+@given(st.fractions("1/100", 10), st.integers(2, 40), st.sampled_from([0, "1e-9", "1e-6", "0.1"]))
+def test_several_items_of_a_unit_have_the_claim_together_that_one_has_by_group_privacy(epsilon, places, delta):
+    mechanism = MonotoneHistogram(epsilon, max_of, 3, 2, delta, per_unit=places)
+    one = MonotoneHistogram(epsilon / places, max_of, 3, 2, mechanism._each_delta)
+    claimed = mechanism.claim
+    assert claimed.loss == (ApproxDP(epsilon, delta) if delta else PureDP(epsilon))
+    assert claimed.relation == Steps(updates=places, bound=2)
+    assert one.claim.loss.group(places).implies(claimed.loss)
+    assert (mechanism.structure, mechanism.totals) == (one.structure, one.totals)
+    if delta:
+        more = ApproxDP(epsilon / places, mechanism._each_delta * Fraction("1.001"))
+        assert not more.group(places).implies(claimed.loss), "nothing is left unused"
+    mechanism.start(SeededCoins(1))  # what is launched fits into the parts
+
+
+def test_two_items_of_a_unit_in_one_interval_are_no_neighbours_of_a_part_so_that_its_noise_must_grow():
+    mechanism = MonotoneHistogram(60, max_of, 3, per_unit=2)
+    left = [Update((1, 0, 0))] * 20
+    right = [Update((0, 0, 0))] * 2 + left[2:]
+    with pytest.raises(RelationMismatch):
+        two_worlds(mechanism, left, right)
+    chain = [left, [right[0], *left[1:]], right]
+    for one, other in pairwise(chain):
+        assert all(reached <= 1 for reached in two_worlds(mechanism, one, other).reached.values())
+    assert mechanism.error("0.95", 1000, 3) > 1.9 * MonotoneHistogram(60, max_of, 3).error("0.95", 1000, 3)
+
+
+def test_a_stream_with_several_items_of_a_unit_is_followed_in_a_session():
+    clicks = Stream(bound=1, dimensions=3, unit="user", per_unit=5)
+    with pytest.raises(RelationMismatch):
+        Session(clicks, within=PureDP(60)).launch(MonotoneHistogram(60, max_of, 3, per_unit=1))
+    session = Session(clicks, within=PureDP(300))
+    busiest = session.launch(MonotoneHistogram(300, max_of))
+    for at in range(200):
+        clicks.append([1, 0, 1], unit=f"user {at // 5}")
+    assert abs(busiest.ask() - 200) < 100 and session.loss == PureDP(300)
+
+
 # ------------------------------------------------------------------------------------------------ with a delta
 
 
@@ -351,16 +395,18 @@ def test_with_a_delta_the_claim_is_epsilon_and_delta(epsilon, dimensions, delta)
 
 
 def test_the_totals_are_gaussian_where_a_change_reaches_many_coordinates_and_laplace_where_few():
-    many, few = (MonotoneHistogram(1, max_of, 1000, reach, delta="1e-6") for reach in (1000, 2))
-    assert isinstance(many.totals.loss, RenyiDP) and many.totals.loss.implies(many.structure[2].loss)
-    assert isinstance(few.totals.loss, PureDP)
+    many, few = (MonotoneHistogram(1, max_of, 1000, *shape) for shape in ((1000, "1e-6"), (1, "1e-12")))
+    counted = many.totals.claim.loss
+    assert isinstance(counted, zCDP) and counted.implies(many.structure[2].loss)
+    assert not zCDP(counted.rho * Fraction("1.001")).implies(many.structure[2].loss), "nothing is left unused"
+    assert few.totals.claim.loss == PureDP(Fraction(1, 3))
     pure = MonotoneHistogram(1, max_of, 1000)
     assert many.error("0.95", 1000, 9) < pure.error("0.95", 1000, 9) / 4
 
 
 def test_with_a_delta_answers_are_as_accurate_as_stated_and_follow_an_adaptive_stream():
     mechanism, coins = MonotoneHistogram(60, MonotoneQuery("top", 5), 40, delta="1e-6"), SeededCoins(3)
-    assert isinstance(mechanism.totals.loss, RenyiDP)
+    assert isinstance(mechanism.totals.claim.loss, zCDP)
     state, true, said = mechanism.start(coins), [0] * 40, 0
     for t in range(1, 300):
         vector = [int((at + said) % 3 == 0) for at in range(40)]

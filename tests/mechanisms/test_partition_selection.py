@@ -187,3 +187,26 @@ def test_nothing_in_the_package_opens_a_tally_but_selection_and_the_distance_of_
     package = pathlib.Path(counterpoint.__file__).parent
     opening = {path.name for path in package.rglob("*.py") if re.search(r"\bcounted\(", path.read_text())}
     assert opening == {"secret.py", "messages.py", "partition_selection.py"}
+
+
+@settings(max_examples=30)
+@given(
+    st.fractions("1/10", 5),
+    st.sampled_from(["0.1", "0.001", "1e-9"]),
+    st.integers(1, 4),
+    st.fractions("1/100", "99/100"),
+)
+def test_from_the_stated_number_of_units_on_a_key_is_released_so_often_and_not_from_one_fewer(epsilon, delta, r, sure):
+    mechanism = PartitionSelection(epsilon, delta)
+    units = mechanism.error(sure, sensitivity=r)
+
+    def chance(n):
+        return law(mechanism, Tally((("a", n),)), r, r).get(("a",), Fraction(0))
+
+    assert chance(units - 1) < sure <= chance(units) <= chance(units + 1)
+
+
+@pytest.mark.parametrize("bad", [(1,), (-1,), ("0.5", 0), ("0.5", 10**9), (1 - Fraction(1, 2**200),)])
+def test_an_accuracy_that_cannot_be_stated_is_refused(bad):
+    with pytest.raises(InvalidParameter):
+        PartitionSelection(1, "1e-6").error(*bad)

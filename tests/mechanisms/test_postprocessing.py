@@ -8,6 +8,7 @@ from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, Secret
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.postprocessing import Chain, Failed, Postprocessed, Postprocessor, postprocess
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.tape import RecordingCoins
@@ -181,6 +182,27 @@ def test_it_never_sees_a_private_value_or_a_state():
     _own, _request, ask = seen[0]
     with pytest.raises(SecretLeak):
         encode(ask._message)
+
+
+def test_no_face_of_what_it_asks_with_shows_a_state_or_lets_it_deny_that_it_asked():
+    shown = []
+
+    def looking(own, request, ask):
+        ask(request)
+        shown.extend(name for name in dir(ask) if not name.startswith("_"))
+        return own, None
+
+    def denying(own, request, ask):
+        answer = ask(request)
+        ask.asked = False
+        raise ValueError(answer)
+
+    REACTIONS.update(looking=looking, denying=denying)
+    sparse, coins = postprocess(Post("looking"), SparseVector(1, 0)), SeededCoins(1)
+    sparse.step(sparse.start(coins), Ask(private=0), coins)
+    assert shown == ["halted"]
+    denier = postprocess(Post("denying"), Laplace(1))
+    assert denier.step(denier.start(coins), Ask(private=0), coins) == (None, Failed("AttributeError"))
 
 
 def test_updates_pass_by_a_postprocessor_only_to_mechanisms_that_take_them():

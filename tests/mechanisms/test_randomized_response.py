@@ -72,3 +72,17 @@ def test_bad_parameters_are_refused(make):
     for bad in [(-1, 0), (1, -1), (1, 2), (float("nan"), 0), (1, float("nan")), (True, 0)]:
         with pytest.raises(InvalidParameter):
             make(*bad)
+
+
+@pytest.mark.parametrize("make", [RandomizedResponse, InteractiveRandomizedResponse])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 0), ("0.5", "0.25"), (3, "0.1")])
+def test_the_stated_error_is_0_exactly_where_the_told_bit_is_true_so_often_by_computation(make, epsilon, delta):
+    true = sum(p for (_, bit), p in one_step(epsilon, delta, 1) if bit == 1)
+    near = Fraction(1, 10**20)
+    assert make(epsilon, delta).error(true - near) == 0 and make(epsilon, delta).error(true + near) == 1
+
+
+def test_what_is_always_exposed_is_never_wrong_and_certainty_is_not_stated():
+    assert RandomizedResponse(0, 1).error("0.999999") == 0 and RandomizedResponse(0).error("0.5") == 0
+    with pytest.raises(InvalidParameter):
+        RandomizedResponse(1).error(1)

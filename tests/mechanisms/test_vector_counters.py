@@ -1,14 +1,19 @@
 """Vector counters: in law a counter for each coordinate, with noise for the distance that the stream declares."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.stats import binom
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.mechanisms.counters import Counter, PastHorizon
 from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.tree_noise import FIRST_EPOCH
 from counterpoint.mechanisms.vector_counters import VectorCounter
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
@@ -177,3 +182,94 @@ def test_messages_of_another_width_are_not_accepted():
         False,
         False,
     ]
+
+
+# ---------------------------------------------------------------------- what a change costs, by the noises really used
+
+
+class Marks:
+    """Coins that fall each on a power of their own, so that an answer shows which draws are in it and with what sign.
+
+    Base 4 with digits -1, 0, 1: a number below 4^n has one such writing at most.
+    """
+
+    def __init__(self):
+        self.scales = []
+
+    def discrete_laplace(self, scale, size):
+        marks = [4 ** (len(self.scales) + at) for at in range(size)]
+        self.scales += [float(scale)] * size
+        return np.array(marks, dtype=object)
+
+
+def signs(number, width):
+    found = np.zeros(width)
+    for at in range(width):
+        digit = (number + 1) % 4 - 1
+        assert digit in (-1, 0, 1)
+        found[at], number = digit, (number - digit) // 4
+    assert number == 0
+    return found
+
+
+def cheapest(counter, times, item):
+    """The least loss of noises shifted so that every answer after the item moves by 1 and none before it does."""
+    coins, state, said = Marks(), counter.start(None), []
+    for time in range(1, max(times) + 1):
+        state, _ = counter.step(state, Update((0,)), None)
+        if time in times:
+            state, (answer,) = counter.step(state, Ask(), coins)
+            said.append(answer)
+    scales = np.array(coins.scales)
+    signed = np.array([signs(answer, len(scales)) for answer in said])
+    after = np.array([float(time >= item) for time in times])
+    program = linprog(np.tile(1 / scales, 2), A_eq=np.hstack([signed, -signed]), b_eq=after, bounds=(0, None))
+    assert program.status == 0
+    return program.fun
+
+
+TIMES = [
+    list(range(1, 60)),
+    [3, 4, 10, 17, 18, 24, 25, 171, 172, 300, 301, FIRST_EPOCH - 1, FIRST_EPOCH, FIRST_EPOCH + 1, 700, 701],
+]
+
+
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("item", [1, 4, 5, 17, 25, 49, 300, FIRST_EPOCH, FIRST_EPOCH + 1, 700])
+def test_a_change_of_one_item_is_made_good_by_noises_that_cost_no_more_than_the_loss(times, item):
+    assert cheapest(VectorCounter(1, epsilon=1), times, item) <= 1 + 1e-9
+
+
+def test_half_of_the_noise_would_not_do():
+    assert cheapest(VectorCounter(1, epsilon=2), TIMES[0], 5) > 1
+
+
+# -------------------------------------------------------------------------------------------------------- accuracy
+
+
+@pytest.mark.parametrize("counter", [VectorCounter(3, epsilon=1), VectorCounter(3, rho="0.1", horizon=2**10)])
+def test_the_worst_error_is_that_of_the_worst_time_and_never_falls(counter):
+    assert counter.worst_error("0.95", 60) == max(counter.error("0.95", t) for t in range(61))
+    far = [counter.worst_error("0.95", t) for t in (1, FIRST_EPOCH - 1, FIRST_EPOCH, 5000)]
+    assert far == sorted(far)
+    assert far[-1] >= max(counter.error("0.95", t) for t in range(FIRST_EPOCH, 5000, 97))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("counter", [VectorCounter(4, epsilon=1), VectorCounter(4, rho="0.5")], ids=["pure", "zcdp"])
+def test_all_coordinates_at_once_are_as_accurate_as_stated(counter):
+    runs, sure, times = 300, Fraction(9, 10), (3, 24, 40)
+    failures = half = 0
+    for seed in range(runs):
+        coins, state = SeededCoins(seed), counter.start(None)
+        time = times[seed % 3]
+        for _ in range(time):
+            state, _ = counter.step(state, Update((time, 0, 1, -7)), coins)
+            state, said = counter.step(state, Ask(), coins)
+        worst = max(abs(a - time * b) for a, b in zip(said, (time, 0, 1, -7), strict=True))
+        stated = counter.error(sure, time)
+        failures, half = failures + (worst > stated), half + (worst > stated / 2)
+    # Each run fails with probability at most 1/10, independently: more failures than this have one below 1e-9.
+    assert binom.sf(65, runs, 0.1) < 1e-9
+    assert failures <= 65
+    assert half > 0, "and the bound is not twice too large"

@@ -4,6 +4,7 @@ import copy
 import math
 import pathlib
 import pickle
+import traceback
 
 import pytest
 from hypothesis import given
@@ -99,3 +100,11 @@ def test_only_mechanisms_and_the_relations_of_the_game_open_secrets():
     assert openers <= {"mechanisms", "privacy", "local", "verify"}, "local/ has mechanisms and relations of its own"
     inside_privacy = {p.name for p in (package / "privacy").glob("*.py") if "reveal(" in p.read_text()}
     assert inside_privacy == {"secret.py", "messages.py", "relations.py"}
+
+
+@pytest.mark.parametrize("partial", [lambda raw: {0: 1}[raw], lambda raw: 1 // (raw - 41), lambda raw: f"it is {raw}"])
+def test_a_function_that_fails_on_a_secret_does_not_quote_it(partial):
+    with pytest.raises(InvalidParameter) as caught:
+        Secret(41).map(partial)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "must be total" in shown and "KeyError" not in shown and "ZeroDivision" not in shown

@@ -68,6 +68,56 @@ def test_parts_delegation_nesting(session):
         parts["NY"].launch(cp.Laplace(0.2))
 
 
+FACE = {
+    "Five minutes": """
+import counterpoint as cp
+
+people = cp.Table("adult.parquet", unit="person_id")          # path, Arrow, Polars, pandas or Ibis table
+session = cp.Session(people, within=cp.ApproxDP(1.0, 1e-6))   # a privacy filter
+
+svt = session.launch(cp.SparseVector(epsilon=0.3, threshold=1000, hits=3))
+noisy = session.launch(cp.Laplace(epsilon=0.05, asks=4))      # four adaptive asks, paid once
+
+for state in ["CA", "NY", "WY"]:                              # interleave freely
+    if svt.ask(cp.count(where=f"state = '{state}'")):
+        print(state, noisy.ask(cp.count(where=f"state = '{state}'")))
+
+session.loss            # what has been lost: the privacy_loss query; changes nothing
+session.remaining       # what a further launch may still cost
+print(session.certificate())
+""",
+    "Data that changes": """
+visits = cp.Stream(bound=1)                                    # event level; unit=..., per_unit=... for user level
+live = cp.Session(visits, within=cp.PureDP(1.0))
+counter = live.launch(cp.Counter(epsilon=0.5))
+visits.append(1); visits.append(0)
+counter.ask()                                                  # the noisy running count, now
+
+clicks = cp.Stream(bound=1, dimensions=4)
+busiest = cp.Session(clicks, within=cp.PureDP(1.0)).launch(cp.MonotoneHistogram(epsilon=1.0, query=cp.max_of))
+clicks.append([1, 0, 0, 1]); busiest.ask()
+""",
+    "Parts, delegation, nesting": """
+parts = session.partition("state", k=1, within=cp.ApproxDP(0.2, 1e-7))   # charges k times `within`, once
+parts["CA"].launch(...); session.launch(...); parts["NY"].launch(...)   # any order, any interleaving
+colleague = session.delegate(cp.ApproxDP(0.1, 1e-8))           # a session inside the session; charged at once
+""",
+}
+
+
+def test_the_lines_of_the_face_run_as_they_stand(tmp_path, monkeypatch, capsys):
+    """Word for word, one after the other; only where they say `launch(...)` is a mechanism put in."""
+    shutil.copy(PEOPLE, tmp_path / "adult.parquet")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for lines in FACE.values():
+        exec(lines.replace("launch(...)", "launch(cp.Laplace(0.1))"), names)
+    said = capsys.readouterr().out
+    assert said.startswith("CA ") and "\nNY " in said and "S4 Thm 12.4" in said
+    assert names["live"].loss == cp.PureDP(0.5) and names["busiest"].ask() >= 0
+    assert names["session"].loss == cp.ApproxDP(0.75, 1e-6) and names["colleague"].loss.epsilon == 0
+
+
 def test_sums_histograms_and_ranks_in_the_users_units():
     people = cp.Table(
         str(PEOPLE),

@@ -83,6 +83,29 @@ def pure_below(alpha: Fraction, renyi: Fraction) -> Fraction:
     return crossing(lambda epsilon: renyi_of(epsilon, alpha) - renyi, low, high)
 
 
+@lru_cache(maxsize=256)
+def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho, cut to 12 digits, whose epsilon at this delta (between 0 and 1) is at most this.
+
+    It lies above what the older conversion allows, rho + 2 sqrt(rho log(1/delta)) = epsilon; what is returned has been
+    checked.
+
+    >>> rho = rho_below(Fraction(1), Fraction(1, 10**6))
+    >>> float(rho), zCDP(rho).implies(ApproxDP(1, 1e-6)), zCDP(rho * Fraction("1.000001")).implies(ApproxDP(1, 1e-6))
+    (0.0243..., True, False)
+    """
+
+    def excess(rho: Fraction) -> Fraction:
+        return zCDP(rho).as_approx(delta).epsilon - epsilon
+
+    odds = -precision(DIGITS)(delta).log()
+    root = epsilon / ((odds + epsilon).sqrt() + odds.sqrt())
+    low = high = short(Fraction((root * root).lower))
+    while excess(high) <= 0:
+        low, high = high, short(high * Fraction(11, 10))
+    return crossing(excess, low, high)
+
+
 def crossing(rising: Callable[[Fraction], Fraction], low: Fraction, high: Fraction) -> Fraction:
     """The last point, to 12 digits, where a rising function is not above 0; it is so at `low` and not at `high`.
 

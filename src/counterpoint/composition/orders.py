@@ -12,6 +12,9 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+_HUGE = Fraction(10**12)
+"""An epsilon beyond which no float is needed to say that the order is small."""
+
 
 def order_for(epsilon: Fraction, slack: Fraction) -> Fraction:
     """The Renyi order for a budget of epsilon with slack d.
@@ -19,11 +22,11 @@ def order_for(epsilon: Fraction, slack: Fraction) -> Fraction:
     >>> order_for(Fraction(0), Fraction(1, 10)) > 1
     True
     """
-    goal = _log_inverse(slack)
+    goal, near = _log_inverse(slack), float(min(epsilon, _HUGE))
 
     def excess(log_order: float) -> float:
         order = 1 + math.exp(log_order)
-        rho = (float(epsilon) - math.log1p(-1 / order)) / (2 * order - 1)
+        rho = (near - math.log1p(-1 / order)) / (2 * order - 1)
         return (order - 1) ** 2 * rho + math.log(order) - goal
 
     order = 1 + math.exp(root(excess, -20.0, 40.0))

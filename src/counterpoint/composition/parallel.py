@@ -149,7 +149,10 @@ class Parallel(Rule, Value, frozen=True):
 
     def _check(self, relation: Relation) -> None:
         if not isinstance(relation, Sparse) or relation.k > self.k:
-            raise RelationMismatch(f"Parallel(k={self.k}) needs a relation that is {self.k}-sparse, not {relation!r}")
+            raise RelationMismatch(
+                f"Parallel(k={self.k}) needs a relation that is {self.k}-sparse, not {relation!r}; what is launched in "
+                "a session sees all of its data: session.partition(by, k=..., within=...) makes parts that are sparse"
+            )
         if self.first_pair and not relation.first_pair:
             raise RelationMismatch("first_pair=True needs a first-pair consistent relation")
         if self.symmetric and self.counts_every_delta and not relation.symmetric:

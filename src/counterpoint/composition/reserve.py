@@ -34,12 +34,17 @@ from counterpoint.privacy.losses import GaussianDP
 
 UNIT = 2**320
 GRAIN = 2.0**-320
+_HUGE = Fraction(10**12)
 
 
 @lru_cache(maxsize=4096)
 def reserve_for(epsilon: Fraction, slack: Fraction) -> int:
-    """The largest variance v with G(sqrt v) within (epsilon, slack), in units of 2^-320."""
-    mu = GaussianDP.for_budget(epsilon, slack).mu
+    """The largest variance v with G(sqrt v) within (epsilon, slack), in units of 2^-320; that of 10^12 for more.
+
+    >>> reserve_for(Fraction(10**400), Fraction(1, 10)) == reserve_for(Fraction(10**12), Fraction(1, 10))
+    True
+    """
+    mu = GaussianDP.for_budget(min(epsilon, _HUGE), slack).mu
     return int(mu * mu * UNIT)
 
 

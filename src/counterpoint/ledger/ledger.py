@@ -1,9 +1,10 @@
 """The ledger: one row per mechanism, addressed by path; every change is an intent first and then settled.
 
-The protocol is small so that a durable ledger can take the place of the one in memory without touching the engine
-(SECURITY, "The ledger protocol"): `intent` checks and charges in one step and records a seed before anything is drawn;
-`settle` stores the state and the answer together. A request id that was answered gets the stored answer, for ever; with
-another body it is a conflict. An intent that was never settled is finished from its own seed, never admitted again.
+The protocol is small, so that the engine does not know which ledger it runs on (SECURITY, "The ledger protocol"):
+`intent` checks and charges in one step and records a seed before anything is drawn; `settle` stores the state and the
+answer together, and only then is the answer released. A request id that was answered gets the stored answer, for ever;
+with another body it is a conflict. At each path at most one intent is open; whoever comes next is given that one to
+finish, from its own seed, before it may make another: it is never admitted, charged or drawn for again.
 
 >>> ledger = MemoryLedger()
 >>> ledger.read(("nobody",)) is None
@@ -15,25 +16,53 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable
 
+import msgspec
+
+from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import LedgerError
+from counterpoint.errors import LedgerError, RequestConflict
 from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.randomness.secure import SAMPLER_VERSION
 
 Path = tuple[int | str, ...]
-"""Where a mechanism lives: the root is (), its children (0,), (1,), ..., a part ("CA",) below its partition."""
+"""Where a mechanism lives: the root is (), its children (0,), (1,), ..., a part ("str:CA",) below its partition."""
+
+
+class Node(State, Value, frozen=True):
+    """The state of a composition whose children have rows of their own: its account, and how many there are.
+
+    It is public: nothing in it was computed from data, so it is stored in the open and can be read without a key.
+    """
+
+    account: Account
+    launched: int = 0
+    sequential: bool = False
+
+
+class Sealed(State, Value, frozen=True):
+    """Stands for a state that cannot be unsealed: whoever only looks may see that there is one; nobody can step it."""
 
 
 class Row(Tagged, Value, frozen=True):
-    """A launched mechanism: its state (None: halted), how often it has stepped, how much of a stream it has read."""
+    """A launched mechanism: its state (None: halted), how often it has stepped, how much of a stream it has read.
+
+    `by` is the column that a partition cuts the data by; its children are the parts. `of` is what a mechanism follows
+    of a stream's records: a field, several of them, or the records as such.
+    """
 
     mechanism: Mechanism
     state: State | None
     version: int = 0
     cursor: int | str = 0
+    by: str | None = None
+    of: str | tuple[str, ...] | None = None
 
 
-class Intent(Tagged, Value, frozen=True):
-    """What is about to be done: by which request, where, on which version of row and data, with which coins."""
+class Intent(msgspec.Struct, frozen=True):
+    """What is about to be done: by which request, where, on which version of row and data, with which coins.
+
+    `row` is the row as the intent found it (None: it is about to be made). A seed is never shown.
+    """
 
     request: str
     body: bytes
@@ -41,13 +70,21 @@ class Intent(Tagged, Value, frozen=True):
     version: int
     pin: int | str
     seed: bytes
+    sampler: int = SAMPLER_VERSION
+    row: Row | None = None
+
+    def __repr__(self) -> str:
+        return f"Intent({self.request!r}, {self.path!r}, version={self.version})"
 
 
-class Done(Tagged, Value, frozen=True):
+class Done(msgspec.Struct, frozen=True):
     """A request that has been answered before, and what was said."""
 
     body: bytes
     answer: Plain
+
+    def __repr__(self) -> str:
+        return "Done(...)"
 
 
 class Fact(Tagged, Value, frozen=True):
@@ -58,7 +95,7 @@ class Fact(Tagged, Value, frozen=True):
     what: str
 
 
-class Plan(Tagged, Value, frozen=True):
+class Plan(msgspec.Struct, frozen=True):
     """What an intent changes at once (rows that are charged) and where its answer will be settled."""
 
     path: Path
@@ -67,27 +104,49 @@ class Plan(Tagged, Value, frozen=True):
     charged: tuple[tuple[Path, Row], ...] = ()
 
 
+Read = Callable[[Path], Row | None]
+"""Reads rows, as they are inside the step that is being made."""
+
+
 class Ledger:
     """What the engine needs of a record."""
 
     @abstractmethod
-    def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[], Plan]) -> Intent | Done:
+    def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Look the request up; if it is new, run `plan` (which checks, and may refuse by raising) and record it.
 
-        All of it is one step: nobody else charges in between, and a refusal leaves nothing behind.
+        All of it is one step: nobody else charges in between, and a refusal changes nothing. If another request is
+        open at `fact.path`, that one's intent comes back: finish it, then ask again.
         """
 
     @abstractmethod
-    def settle(self, intent: Intent, row: Row, answer: Plain) -> None:
-        """Store the row and the answer together, if the row still has the version that the intent was made for."""
+    def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
+        """Store the row and the answer together, if the row still has the version that the intent was made for.
+
+        Gives what is on record: if somebody else has finished this intent meanwhile, what they stored.
+        """
 
     @abstractmethod
     def read(self, path: Path) -> Row | None:
         """The row at a path."""
 
     @abstractmethod
+    def opened(self) -> tuple[Intent, ...]:
+        """The intents that have not been settled, in the order in which they were made."""
+
+    @abstractmethod
     def history(self) -> tuple[Fact, ...]:
         """What has been done, in order; public facts only."""
+
+    @abstractmethod
+    def verify(self) -> None:
+        """Check that the record holds together: `LedgerTampered` if not."""
+
+    def bind(self, fingerprint: str | None) -> None:
+        """Note which data this record is about, or refuse other data; what dies with its process need not care."""
+
+    def close(self) -> None:
+        """Let go of what is held open."""
 
 
 class MemoryLedger(Ledger):
@@ -97,41 +156,67 @@ class MemoryLedger(Ledger):
         self._seeds = seeds
         self._lock = threading.RLock()
         self._rows: dict[Path, Row] = {}
-        self._open: dict[str, Intent] = {}
+        self._requests: dict[str, Intent] = {}
+        self._at: dict[Path, Intent] = {}
         self._done: dict[str, Done] = {}
         self._facts: list[Fact] = []
 
-    def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[], Plan]) -> Intent | Done:
+    def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Check, charge and record, under one lock."""
         with self._lock:
-            known = self._done.get(request) or self._open.get(request)
+            known = self._done.get(request) or self._requests.get(request)
             if known is not None:
                 if known.body != body:
-                    raise LedgerError(f"request {request} was made before with another body; choose another id")
+                    raise conflict(request)
                 return known
-            planned = plan()
-            intent = Intent(request, body, planned.path, planned.version, planned.pin, self._seeds())
+            if fact.path in self._at:
+                return self._at[fact.path]
+            planned = plan(self.read)
             self._rows.update(planned.charged)
-            self._open[request] = intent
+            row = self._rows.get(planned.path)
+            intent = Intent(request, body, planned.path, planned.version, planned.pin, self._seeds(), row=row)
+            self._requests[request] = self._at[intent.path] = intent
             self._facts.append(fact)
             return intent
 
-    def settle(self, intent: Intent, row: Row, answer: Plain) -> None:
+    def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
         """Store both, once."""
         with self._lock:
+            done = self._done.get(intent.request)
+            if done is not None:
+                return done.answer
             before = self._rows.get(intent.path)
             if before is not None and before.version != intent.version:
-                raise LedgerError("the mechanism has moved on since this request was made")
+                raise moved_on()
             self._rows[intent.path] = row
             self._done[intent.request] = Done(intent.body, answer)
-            del self._open[intent.request]
+            del self._requests[intent.request], self._at[intent.path]
+            return answer
 
     def read(self, path: Path) -> Row | None:
         """The row at a path."""
         with self._lock:
             return self._rows.get(path)
 
+    def opened(self) -> tuple[Intent, ...]:
+        """What was begun and not finished."""
+        with self._lock:
+            return tuple(self._requests.values())
+
     def history(self) -> tuple[Fact, ...]:
         """What has been done, in order."""
         with self._lock:
             return tuple(self._facts)
+
+    def verify(self) -> None:
+        """There is nothing that could have been changed behind our back."""
+
+
+def conflict(request: str) -> RequestConflict:
+    """The error for an id that was used before."""
+    return RequestConflict(f"request {request[:80]!r} was made before with another body; choose another id")
+
+
+def moved_on() -> LedgerError:
+    """The error for a step that came too late; the protocol keeps this from happening."""
+    return LedgerError("the mechanism has moved on since this request was made; nothing was stored")

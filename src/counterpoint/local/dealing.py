@@ -10,7 +10,7 @@ the same order, so that the two forms can be compared answer by answer.
 True
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, overload
 
@@ -78,6 +78,18 @@ class DealtCoins:
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
         """Its part of the vector."""
         return self._deal("gaussian", positive(sigma2, "sigma2"), size)
+
+    @overload
+    def geometric(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def geometric(self, scale: Number, size: int) -> Integers: ...
+    def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Tossed."""
+        return self._dealer.coins.geometric(scale, size)
+
+    def choose(self, lags: Sequence[Number]) -> int:
+        """Tossed."""
+        return self._dealer.coins.choose(lags)
 
     def call(self, experiment: Callable[..., R], *args: object) -> R:
         """The sub-experiment tosses the same coins."""

@@ -15,7 +15,7 @@ Cor 8.8 with k = 1, and the property `AtMost(1)`).
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from math import ceil, sqrt
+from math import ceil, hypot, sqrt, tanh
 from typing import Any
 
 import numpy as np
@@ -82,15 +82,15 @@ class Frequencies:
 def estimates(user: Membership, answers: Answers) -> tuple[NDArray[np.float64], float]:
     """Unbiased counts of the users who have each candidate, and their standard deviation, by the law of the noise.
 
-    A bit is told true with probability p: E[ones] = count p + (asked - count)(1 - p).
+    A bit is told true with probability p: E[ones] = count p + (asked - count)(1 - p), and 2p - 1 = tanh(epsilon/4).
 
     >>> estimates(Membership(100, bits=1), [(1, 0), (1, 0), (0, 1)])[0].round()
     array([2., 1.])
     """
     told = np.asarray(answers, dtype=np.float64)
-    p, asked = user.truth, len(told)
-    counts: NDArray[np.float64] = (told.sum(axis=0) - asked * (1 - p)) / (2 * p - 1)
-    return counts, sqrt(asked * p * (1 - p)) / (2 * p - 1)
+    p, asked, more = user.truth, len(told), tanh(float(user.epsilon) / 4)
+    counts: NDArray[np.float64] = (told.sum(axis=0) - asked * (1 - p)) / more
+    return counts, sqrt(asked * p * (1 - p)) / more
 
 
 class AskAll(Server):
@@ -119,7 +119,7 @@ class Grown:
 
 
 class Growing(Server):
-    """Grows frequent prefixes by `step` bits a round; its result is pairs of a value and its estimated count.
+    """Grows frequent prefixes by `step` bits a round; its result is values with their counts and deviations.
 
     A prefix is kept if its estimate is at least `threshold` deviations (scaled up from its group to all users), and at
     most `most` of them are, the largest ones.
@@ -157,13 +157,23 @@ class Growing(Server):
         return [np.sort(group) for group in np.array_split(order, len(self.lengths))]
 
     def _frequent(self, asked: tuple[int, ...], answers: Answers) -> list[tuple[int, float, float]]:
+        """What is kept, with its count among all users and the deviation of that: by the noise, and by who was asked.
+
+        Of a value that nobody has, only the noise can be seen, so that is what the threshold is a multiple of.
+        """
         counts, deviation = estimates(self.user, np.asarray(answers).reshape(-1, len(asked)))
         share = self.users / max(1, len(answers))
-        found = [
-            (prefix, count * share, deviation * share) for prefix, count in zip(asked, counts.tolist(), strict=True)
+        found = [(prefix, count * share) for prefix, count in zip(asked, counts.tolist(), strict=True)]
+        frequent = [row for row in found if row[1] >= self.threshold * deviation * share and row[1] > 0]
+        return [
+            (prefix, count, hypot(deviation * share, self._by_grouping(count, len(answers))))
+            for prefix, count in sorted(frequent, key=lambda row: -row[1])[: self.most]
         ]
-        frequent = [row for row in found if row[1] >= self.threshold * row[2] and row[1] > 0]
-        return sorted(frequent, key=lambda row: -row[1])[: self.most]
+
+    def _by_grouping(self, count: float, asked: int) -> float:
+        """How far the count of a random group, scaled up, is from that of all: hypergeometric, at the estimate."""
+        have = min(count, self.users)
+        return sqrt(have * (self.users - have) * (self.users - asked) / (asked * max(1, self.users - 1)))
 
 
 def histogram_of_users(
@@ -208,9 +218,8 @@ def heavy_hitters(
     Values are integers (a word is one: `int.from_bytes`). The other arguments are those of `Growing`.
     """
     crowd = Members(epsilon, bits)
-    data = np.asarray(values, dtype=None if len(values) else np.int64)
-    server = Growing(crowd.user, len(data), step, most, threshold)
-    outcome = _run(server, crowd, data, coins, server_coins)
+    server = Growing(crowd.user, len(values), step, most, threshold)
+    outcome = _run(server, crowd, values, coins, server_coins)
     return Frequencies(tuple(Frequency(*row) for row in outcome.result), outcome.claim, outcome.rounds)
 
 

@@ -141,12 +141,21 @@ class Members(Crowd):
 
     def meet(self, data: Any, coins: Coins) -> "MembersPresent":
         """The values, as integers."""
+        return MembersPresent(self._user, np.clip(_integers(data), 0, 2**self._user.bits - 1).astype(np.int64))
+
+
+def _integers(data: Any) -> NDArray[Any]:
+    """One integer for each user, however wide: that one user's is too wide for an array must not show."""
+    try:
         values = np.asarray(data)
-        if values.size == 0:
-            values = values.reshape(0).astype(np.int64)
-        if values.ndim != 1 or values.dtype.kind not in "iu":
-            raise InvalidParameter("the values are one integer for each user")
-        return MembersPresent(self._user, np.clip(values, 0, 2**self._user.bits - 1).astype(np.int64))
+        wide = values if values.dtype.kind in "iu" or not values.size else np.asarray(data, dtype=object)
+    except (TypeError, ValueError):
+        raise InvalidParameter("the values are one integer for each user") from None
+    if not wide.size:
+        return np.zeros(0, dtype=np.int64)
+    if wide.ndim != 1 or (wide.dtype.kind == "O" and not all(is_whole(v) or isinstance(v, np.integer) for v in wide)):
+        raise InvalidParameter("the values are one integer for each user")
+    return wide
 
 
 class MembersPresent(Meeting):

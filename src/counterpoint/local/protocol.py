@@ -234,14 +234,15 @@ class Running:
 
     def ask(self, said: Query) -> Answers:
         """Ask the users one round; the answers become part of the view."""
-        to = indices(said.to, self._users.size)
-        self._users.check(to, said)
+        heard = self._users.heard(said)
+        to = indices(heard.to, self._users.size)
+        self._users.check(to, heard)
         if not isinstance(self.protocol.allowed, Anything):
-            self._tally.note(to, said.query)
-        answers = self._users.reply(to, said, self._coins)
+            self._tally.note(to, heard.query)
+        answers = self._users.reply(to, heard, self._coins)
         self.rounds, self.asks = self.rounds + 1, self.asks + len(to)
         if self._seen is not None:
-            self._seen.append((said, answers))
+            self._seen.append((heard, answers))
         return answers
 
     def finish(self) -> Outcome:

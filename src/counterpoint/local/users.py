@@ -65,6 +65,15 @@ class Meeting:
     def size(self) -> int:
         """How many users have ever been here."""
 
+    def heard(self, said: Query) -> Query:
+        """The round, read once: what is checked and noted is then what is answered, whatever it says when read again.
+
+        >>> from counterpoint.local.peeling import Peel
+        >>> Present().heard(Peel(np.arange(2), than=1))
+        Round(to=array([0, 1]), query=Fewer(among=(0, 1), than=1))
+        """
+        return said if type(said) is Round else Round(said.to, said.query)
+
     @abstractmethod
     def check(self, to: NDArray[np.int64], said: Query) -> None:
         """Raise where a user would refuse this round; nothing is drawn or changed."""
@@ -75,9 +84,10 @@ class Meeting:
 
     def answer(self, said: Query, coins: Coins) -> Answers:
         """The answers to a round, in its order."""
-        to = indices(said.to, self.size)
-        self.check(to, said)
-        return self.reply(to, said, coins)
+        heard = self.heard(said)
+        to = indices(heard.to, self.size)
+        self.check(to, heard)
+        return self.reply(to, heard, coins)
 
     def join(self, mechanism: Mechanism, data: Raw | Secret, coins: Coins, sensitivity: int = 1) -> int:
         """A new user; its number. Who joins is public."""

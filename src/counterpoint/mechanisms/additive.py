@@ -19,6 +19,7 @@ from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
+from counterpoint.mechanisms.tails import gaussian_within, laplace_beyond, may_fail
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import positive, whole
 from counterpoint.privacy.claims import Claim, claim
@@ -89,7 +90,22 @@ class Laplace(Additive, Value, frozen=True):
 
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
         """Discrete Laplace draws, scaled by the L1 sensitivity."""
-        return _listed(coins.discrete_laplace(self.asks * ask.sensitivity / self.epsilon, size))
+        return _listed(coins.discrete_laplace(self._scale(ask.sensitivity), size))
+
+    def error(self, probability: Number, sensitivity: int = 1, width: int = 1) -> int:
+        """How far all of `width` numbers of an answer are off at most, with this probability; on their grid.
+
+        For an ask of this L1 sensitivity. It is the least such distance for one number (P[|z| > m] = 2 q^(m+1)/(1+q),
+        q = e^(-1/scale)), and for several each has a part of what may fail.
+
+        >>> Laplace(epsilon=0.1).error(0.95), Laplace(epsilon=0.1, asks=10).error(0.95, width=3)
+        (30, 409)
+        """
+        each = may_fail(probability) / whole(width, 1, "width")
+        return laplace_beyond(self._scale(whole(sensitivity, 1, "the sensitivity")), each / 2)
+
+    def _scale(self, sensitivity: int) -> Fraction:
+        return self.asks * sensitivity / self.epsilon
 
 
 class Gaussian(Additive, Value, frozen=True):
@@ -123,7 +139,21 @@ class Gaussian(Additive, Value, frozen=True):
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
         """Discrete Gaussian draws, scaled by the L2 sensitivity."""
         assert ask.squared is not None  # every Ask has it
-        return _listed(coins.discrete_gaussian(self.asks * ask.squared / (2 * self.rho), size))
+        return _listed(coins.discrete_gaussian(self._sigma2(ask.squared), size))
+
+    def error(self, probability: Number, squared: int = 1, width: int = 1) -> int:
+        """How far all of `width` numbers of an answer are off at most, with this probability; on their grid.
+
+        For an ask of this squared L2 sensitivity. By the sub-Gaussian tail, for each number a part of what may fail.
+
+        >>> Gaussian(rho=0.5).error(0.95), Gaussian(rho=0.5).error(0.95, width=1000)
+        (2, 4)
+        """
+        each = may_fail(probability) / whole(width, 1, "width")
+        return gaussian_within(self._sigma2(whole(squared, 1, "the squared sensitivity")), each)
+
+    def _sigma2(self, squared: int) -> Fraction:
+        return self.asks * squared / (2 * self.rho)
 
 
 def _listed(draws: Integers) -> list[int]:

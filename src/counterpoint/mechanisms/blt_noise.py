@@ -111,6 +111,10 @@ class BltNoise(NamedTuple):
         most = (2 * self._variance(t) * odds).sqrt() + self._rounding(t) + Fraction(1, 2)
         return floor(Fraction(most.upper))
 
+    def worst_bound(self, probability: Fraction, t: int) -> int:
+        """The largest `bound` at any time from 0 to t: the last, as both variance and rounding only grow."""
+        return self.bound(probability, t)
+
     def _variance(self, t: int) -> Interval:
         if t > LIFETIME:
             raise InvalidParameter(f"t must not be past the lifetime of {LIFETIME}, but {t} was given")

@@ -19,7 +19,8 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.numbers import Number, precision
+from counterpoint.mechanisms.tails import laplace_beyond, may_fail
+from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, whole
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.secret import reveal
@@ -141,22 +142,3 @@ class Comparing(Mechanism):
         once, each = self.scales
         first = fails * once / (once + each)
         return laplace_beyond(once, first / 2) + laplace_beyond(each, (fails - first) / sides)
-
-
-def may_fail(probability: Number) -> Fraction:
-    """What is left of a probability, below 1, with which a statement about noise is to hold.
-
-    >>> may_fail("0.95")
-    Fraction(1, 20)
-    """
-    fails = 1 - exact(probability, "the probability")
-    if not 0 < fails <= 1:
-        raise InvalidParameter("the probability must be at least 0 and below 1: noise has no largest value")
-    return fails
-
-
-def laplace_beyond(scale: Fraction, chance: Fraction) -> int:
-    """The least m such that discrete Laplace noise z > m has at most this chance: q^(m+1)/(1+q), q = e^(-1/scale)."""
-    p = precision(40)
-    tail = -(((-p(1 / scale)).exp() + 1) * chance).log() * scale
-    return max(0, ceil(tail.upper) - 1)

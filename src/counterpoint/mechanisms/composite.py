@@ -34,7 +34,7 @@ import msgspec
 
 from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import InvalidParameter, SecretLeak
-from counterpoint.mechanisms.context import Context, Placed, Sent
+from counterpoint.mechanisms.context import Context, Placed, Sent, placed
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.postprocessing import Failed
 from counterpoint.mechanisms.structure import Part, by_name, composed
@@ -131,7 +131,7 @@ class Composite(Mechanism):
         """The start, with all that was sent."""
         context = Context(self.structure, (), coins)
         own = _remembered(self.begin(context))
-        return Ran(CompositeState(own, context.children), None, context.sent)
+        return Ran(CompositeState(own, placed(context)), None, context.sent)
 
     def ran(self, state: State, message: Message, coins: Coins) -> Ran:
         """One step, with all that was sent."""
@@ -156,7 +156,7 @@ class Composite(Mechanism):
         encode(answer)  # raises where the answer is not plain, holds a float or holds a secret
         if isinstance(message, Update) and (after is None or answer is not None):
             raise InvalidParameter("an update has no answer and cannot halt")
-        state = None if after is None else CompositeState(_remembered(after), context.children)
+        state = None if after is None else CompositeState(_remembered(after), placed(context))
         return Ran(state, answer, context.sent)
 
 

@@ -17,13 +17,14 @@ mechanism like any other, so it can be launched in itself.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidRequest, RelationMismatch
+from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidRequest, NotCovered, RelationMismatch
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
@@ -76,6 +77,11 @@ class Concurrent(Mechanism, Value, frozen=True):
 
     rule: Rule
     relation: Relation
+
+    def __post_init__(self) -> None:
+        """Refuse a rule whose bound does not hold on such data: it would keep count, and count too little."""
+        with suppress(NotCovered):  # an odometer promises nothing beforehand, and that is allowed
+            self.rule.promise(self.relation)
 
     @property
     def claim(self) -> Claim:

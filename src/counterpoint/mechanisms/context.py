@@ -56,19 +56,19 @@ class Context:
     and sensitivities must be public: a `Secret` there is a leak.
     """
 
-    __slots__ = ("_children", "_coins", "_parts", "_sent", "answered")
+    __slots__ = ("_answered", "_children", "_coins", "_parts", "_sent")
 
     def __init__(self, structure: Iterable[Part], children: tuple[Placed, ...], coins: Coins) -> None:
         self._parts = by_name(structure)
         self._children: dict[Place, Placed] = {(child.part, child.at): child for child in children}
         self._coins = coins
         self._sent: list[Sent] = []
-        self.answered = False
+        self._answered = False
 
     @property
-    def children(self) -> tuple[Placed, ...]:
-        """The sub-mechanisms as they are now."""
-        return tuple(self._children.values())
+    def answered(self) -> bool:
+        """Whether a sub-mechanism has answered in this step, so that it cannot be made again."""
+        return self._answered
 
     @property
     def sent(self) -> tuple[Sent, ...]:
@@ -139,7 +139,16 @@ class Context:
         child = self._child(name, at)
         before, accepted = ready(child.mechanism, child.state, message)
         self._sent.append(Sent(name, at, accepted))
-        self.answered = self.answered or isinstance(accepted, Ask)
+        self._answered = self._answered or isinstance(accepted, Ask)
         after, answer = self._coins.call(child.mechanism.step, before, accepted)
         self._children[name, at] = Placed(name, at, child.mechanism, after)
         return answer
+
+
+def placed(context: Context) -> tuple[Placed, ...]:
+    """The sub-mechanisms as they are now, for the state of a composite; no face of `Context` shows them to its program.
+
+    Their noise stands in their states in the open: to answer with the threshold of a sparse vector would be a leak that
+    comparing two worlds on equal sub-answers does not find.
+    """
+    return tuple(context._children.values())

@@ -26,9 +26,10 @@ from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.blt_noise import LIFETIME, BltNoise, blt_noise
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.mechanisms.tails import may_fail
 from counterpoint.mechanisms.tree_noise import SHARE, TreeNoise
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import positive, probability, whole
+from counterpoint.numbers.exact import positive, whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP, zCDP
@@ -285,10 +286,7 @@ def below_one(value: Number) -> Fraction:
     >>> below_one(0.5)
     Fraction(1, 2)
     """
-    chance = probability(value, "the probability")
-    if chance == 1:
-        raise InvalidParameter("the probability must be below 1: noise has no largest value")
-    return chance
+    return 1 - may_fail(value)
 
 
 def _number(secret: Secret) -> int:

@@ -25,7 +25,8 @@ from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.composite import Composite, Context, Own, Part
 from counterpoint.mechanisms.mechanism import Answer
-from counterpoint.mechanisms.sparse_vector import SparseVector, Threshold, laplace_beyond
+from counterpoint.mechanisms.sparse_vector import SparseVector, Threshold
+from counterpoint.mechanisms.tails import laplace_beyond, may_fail
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, positive, whole
 from counterpoint.privacy.losses import PureDP
@@ -182,8 +183,6 @@ class GuessAndCheck(Composite, Value, frozen=True):
         >>> GuessAndCheck(epsilon=1, margin=20, wrong=3).error(0.95, asks=100)
         GuessError(verdict=28, answer=14)
         """
-        fails = 1 - exact(probability, "the probability")
-        if not 0 < fails <= 1:
-            raise InvalidParameter("the probability must be at least 0 and below 1: noise has no largest value")
+        fails = may_fail(probability)
         scale = self.wrong * self.sensitivity / self.epsilon
         return GuessError(self._check.error(1 - fails / 2, asks), laplace_beyond(scale, fails / (4 * self.wrong)))

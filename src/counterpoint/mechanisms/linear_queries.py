@@ -20,8 +20,9 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.composite import Composite, Context, Own, Part
-from counterpoint.mechanisms.guess_and_check import GuessAndCheck
+from counterpoint.mechanisms.guess_and_check import GuessAndCheck, GuessError
 from counterpoint.mechanisms.mechanism import Answer
+from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Relation, every_step
@@ -106,3 +107,11 @@ class LinearGuessAndCheck(Composite, Value, frozen=True):
             value = value.map(lambda cells: sum(w * cell for w, cell in zip(weights, cells, strict=True) if w))
         answer = context.ask("checks", value, message.public.guess, self._sensitivity(message))
         return (None if context.halted("checks") else own), answer
+
+    def error(self, probability: Number, asks: int) -> GuessError:
+        """How far off verdicts and weighted sums are at most, with this probability: as those of the checks.
+
+        >>> LinearGuessAndCheck(GuessAndCheck(epsilon=1, margin=20, wrong=3), universe=2).error(0.95, asks=100)
+        GuessError(verdict=28, answer=14)
+        """
+        return self.checks.error(probability, asks)

@@ -21,7 +21,6 @@ Thresh = base + gamma(t, j): then a hit that is confirmed makes Thresh the new b
 """
 
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -31,12 +30,16 @@ from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.composite import Composite, Context, Own, Part
-from counterpoint.mechanisms.interval_totals import IntervalTotals, renyi_within
+from counterpoint.mechanisms.counters import declared
+from counterpoint.mechanisms.histogram_noise import best_totals, counting_error, doubled, each_delta, log_odds
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.monotone_queries import MonotoneQuery, max_of
 from counterpoint.mechanisms.sparse_vector import AboveThreshold
-from counterpoint.numbers import Number, precision
-from counterpoint.numbers.exact import exact, positive, probability, whole
+from counterpoint.mechanisms.tails import may_fail
+from counterpoint.mechanisms.vector_counters import VectorCounter
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import positive, probability, whole
+from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import Relation, Steps, every_step
@@ -62,19 +65,25 @@ class MonotoneHistogram(Composite, Value, frozen=True):
     `diameter` coordinates: all of them unless declared otherwise, 2 for a stream of one-hot vectors. Each of three
     parts has a third of epsilon: the sparse vectors, and the Laplace checks, of which the changed step reaches one
     (k = 1, S4 Cor 5.5; the function moves by at most 1 from there to the end of the interval, and then the sums start
-    again); and the totals (S4's d-counter), which it reaches in one item. With a delta, which is all theirs (S4 sec.
-    7.2), the totals may have Gaussian noise, by the L2 norm: they get it where that is less.
+    again); and the totals, a `VectorCounter` (S4's d-counter), which it reaches in one item. With a delta, which is all
+    theirs (S4 sec. 7.2), the totals may have Gaussian noise, by the L2 norm: they get it where that is less.
 
-    `dimensions` and `diameter` may be left to the stream that it is launched on. Privacy does not depend on gamma and
-    xi, so `scale` may tune them: at 1 they are those of the proof of accuracy, with failure probability `beta`; smaller
-    ones read the counters more often. Where the function stays below the error, an answer of 0 is better than this; and
-    with few coordinates a `Counter` for each may be.
+    Where `per_unit` steps of one unit differ, two of them may fall into one interval, whose function then moves by 2:
+    that is no neighbour of any part. But all the steps together are a chain of neighbours that differ in one each, so
+    that group privacy holds, also for an adversary who reads answers on the way: so each has 1/per_unit of epsilon.
+
+    `dimensions`, `diameter` and `per_unit` may be left to the stream that it is launched on. Privacy does not depend on
+    gamma and xi, so `scale` may tune them: at 1 they are those of the proof of accuracy, with failure probability
+    `beta`; smaller ones read the counters more often. Where the function stays below the error, an answer of 0 is
+    better than this; and with few coordinates a `Counter` for each may be.
 
     >>> histogram = MonotoneHistogram(epsilon=1, query=max_of, dimensions=1000, diameter=2)
     >>> [(part.name, part.loss, part.sparse) for part in histogram.structure]
     [('above', PureDP(1/3), 1), ('check', PureDP(1/3), 1), ('totals', PureDP(1/3), None)]
     >>> MonotoneHistogram(epsilon=1, query=max_of, dimensions=1000, delta=1e-6).claim.loss
     ApproxDP(1, 1e-6)
+    >>> MonotoneHistogram(epsilon=1, query=max_of, dimensions=1000, per_unit=5).claim.relation
+    Steps(updates=5, bound=1000)
     """
 
     epsilon: Fraction
@@ -84,6 +93,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
     delta: Fraction = Fraction(0)
     beta: Fraction = Fraction(1, 20)
     scale: Fraction = Fraction(1, 4)
+    per_unit: int | None = None
 
     if TYPE_CHECKING:
 
@@ -97,6 +107,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
             *,
             beta: Number = Fraction(1, 20),
             scale: Number = Fraction(1, 4),
+            per_unit: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -107,17 +118,18 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         force_setattr(self, "delta", probability(self.delta, "delta"))
         if self.delta == 1:
             raise InvalidParameter("delta must be below 1: at 1 nothing is promised")
-        force_setattr(self, "beta", _chance(self.beta, "beta"))
+        force_setattr(self, "beta", may_fail(1 - probability(self.beta, "beta")))
         force_setattr(self, "scale", positive(self.scale, "the scale"))
-        if self.diameter is not None:
-            force_setattr(self, "diameter", whole(self.diameter, 1, "the diameter"))
+        for name, said in (("diameter", "the diameter"), ("per_unit", "per unit")):
+            if getattr(self, name) is not None:
+                force_setattr(self, name, whole(getattr(self, name), 1, said))
         if self.dimensions is not None:
             width = whole(self.dimensions, 1, "dimensions")
             force_setattr(self, "dimensions", width)
             force_setattr(self, "diameter", width if self.diameter is None else min(width, self.diameter))
 
     def fitted(self, relation: Relation, dimensions: int | None) -> "MonotoneHistogram":
-        """With the dimensions and the diameter of a stream, where they were not given.
+        """With the dimensions and the diameter of a stream, and how many items of a unit there are, where not given.
 
         >>> from counterpoint import Stream
         >>> clicks = Stream(bound=1, dimensions=4, l1=2)
@@ -130,11 +142,10 @@ class MonotoneHistogram(Composite, Value, frozen=True):
             raise InvalidParameter(
                 "a histogram has coordinates: say dimensions=..., or use a stream that declares them"
             )
-        reach = self.diameter
-        if reach is None and isinstance(relation, Steps):
-            # Coordinates are 0 or 1, so a change of L1 norm r, or squared L2 norm r, is one of r coordinates.
-            reach = min((limit for limit in (relation.bound, relation.squared) if limit is not None), default=None)
-        return replace(self, dimensions=width, diameter=reach)
+        places, bound, squared = declared(relation)
+        # Coordinates are 0 or 1, so a change of L1 norm r, or squared L2 norm r, is one of r coordinates.
+        reach = min((limit for limit in (bound, squared) if limit is not None), default=None)
+        return replace(self, dimensions=width, diameter=self.diameter or reach, per_unit=self.per_unit or places)
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -147,20 +158,28 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         return self.dimensions, self.diameter
 
     @property
-    def _third(self) -> Fraction:
-        return self.epsilon / 3
+    def _places(self) -> int:
+        return self.per_unit or 1
 
     @property
-    def totals(self) -> IntervalTotals:
+    def _third(self) -> Fraction:
+        return self.epsilon / (3 * self._places)
+
+    @property
+    def _each_delta(self) -> Fraction:
+        return each_delta(self.epsilon, self.delta, self._places)
+
+    @property
+    def totals(self) -> VectorCounter:
         """What is launched in the part of that name: with a delta, the one of two that errs less after 64 hits."""
         dimensions, reach = self._shape
-        return _totals(self._third, self.delta, dimensions, reach)
+        return best_totals(self._third, self._each_delta, dimensions, reach)
 
     @property
     def structure(self) -> tuple[Part, ...]:
-        """Sparse vectors, checks and totals."""
+        """Sparse vectors, checks and totals, for one step that differs."""
         _, reach = self._shape
-        counted = ApproxDP(self._third, self.delta) if self.delta else PureDP(self._third)
+        counted = ApproxDP(self._third, self._each_delta) if self.delta else PureDP(self._third)
         return (
             Part("above", PureDP(self._third), every_step(), sparse=1),
             Part("check", PureDP(self._third), every_step(), sparse=1),
@@ -172,6 +191,17 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         """One update may differ, by at most the diameter."""
         _, reach = self._shape
         return Steps(updates=1, bound=reach)
+
+    @property
+    def claim(self) -> Claim:
+        """What the parts cost together for one step that differs, and by group privacy for `per_unit` of them."""
+        one = super().claim
+        if self._places == 1:
+            return one
+        loss = ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+        assert one.loss.group(self._places).implies(loss)
+        by = f"group privacy: {self._places} steps that differ are a chain of neighbours that differ in one (THEORY 3)"
+        return claim(loss, Steps(updates=self._places, bound=self._shape[1]), by, one.certificate)
 
     def accepts(self, message: object) -> bool:
         """An update with a vector of the declared width, or an ask that carries nothing."""
@@ -225,8 +255,8 @@ class MonotoneHistogram(Composite, Value, frozen=True):
     def _noises(self, beta: Fraction, t: int, j: int) -> tuple[int, int, int]:
         """A(t, j), C(j), M(j): what the noises of comparisons, totals and checks never exceed, but for beta."""
         once, each = AboveThreshold(self._third, 0).scales
-        comparing = ceil(once * _log(beta, j)) + ceil(each * _log(beta, t))
-        return comparing, _counting(self.totals, beta, _doubled(j)), ceil(_log(beta, j) / self._third)
+        comparing = ceil(once * log_odds(beta, j)) + ceil(each * log_odds(beta, t))
+        return comparing, counting_error(self.totals, beta, doubled(j)), ceil(log_odds(beta, j) / self._third)
 
     def error(self, probability: Number, t: int, hits: int) -> int:
         """How far answers are off at most, all until time t at once, with this probability, given the hits so far.
@@ -239,48 +269,6 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         """
         if whole(t, 0, "t") == 0:
             return 0
-        fails, j = _chance(1 - exact(probability, "the probability"), "1 - the probability"), whole(hits, 0, "hits") + 1
+        fails, j = may_fail(probability), whole(hits, 0, "hits") + 1
         comparing, counting, _ = self._noises(fails, t, j)
         return self.gamma(t, j) + 2 * comparing + 3 * counting
-
-
-_ABOVE = Fraction("6.5797363")
-"""Just above 4 pi^2 / 6: so the sum over i of beta / (_ABOVE i^2) is below beta/4, for each of four kinds of noise."""
-
-
-@lru_cache(maxsize=4096)
-def _log(beta: Fraction, i: int) -> Fraction:
-    """ln(4 pi^2 i^2 / (6 beta)), rounded up.
-
-    Discrete Laplace noise of this scale goes beyond m = ceil(scale * this) with probability 2 q^(m+1)/(1+q) <= q^m,
-    q = e^(-1/scale): at most 6 beta / (4 pi^2 i^2).
-    """
-    return Fraction(precision(25)(_ABOVE * i * i / beta).log().upper)
-
-
-@lru_cache(maxsize=1024)
-def _counting(totals: IntervalTotals, beta: Fraction, most: int) -> int:
-    """What no total is off by after 1 to `most` updates, each time but for beta / (_ABOVE most^2)."""
-    return totals.worst_error(1 - beta / (_ABOVE * most * most), most)
-
-
-@lru_cache(maxsize=64)
-def _totals(epsilon: Fraction, delta: Fraction, dimensions: int, reach: int) -> IntervalTotals:
-    pure = IntervalTotals(PureDP(epsilon), dimensions, reach, reach)
-    if not delta:
-        return pure
-    gaussian = IntervalTotals(renyi_within(epsilon, delta), dimensions, reach, reach)
-    return min(pure, gaussian, key=lambda totals: totals.worst_error(Fraction(95, 100), 64))
-
-
-def _doubled(j: int) -> int:
-    """The next power of two: a bound that holds until there rises in few steps and is seldom computed."""
-    power: int = 1 << (j - 1).bit_length()
-    return power
-
-
-def _chance(value: Number, name: str) -> Fraction:
-    chance = probability(value, name)
-    if not 0 < chance <= 1:
-        raise InvalidParameter(f"{name} must be above 0: noise has no largest value")
-    return chance

@@ -38,8 +38,9 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
+from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Interval, Number, Precision, certify, precision
-from counterpoint.numbers.exact import exact, positive, whole
+from counterpoint.numbers.exact import positive, whole
 from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Message
@@ -174,9 +175,7 @@ class NoisyMax(Mechanism, Value, frozen=True):
         >>> NoisyMax(epsilon=1).error(0.95, 100), NoisyMax(epsilon=1, by="exponential").error(0.95, 100)
         (13, 15)
         """
-        fails, d = 1 - exact(probability, "the probability"), whole(candidates, 1, "candidates")
-        if not 0 < fails <= 1:
-            raise InvalidParameter("the probability must be at least 0 and below 1: noise has no largest value")
+        fails, d = may_fail(probability), whole(candidates, 1, "candidates")
         scale = self.scale(each)
         if d == 1 or fails == 1:
             return 0

@@ -13,6 +13,7 @@ nobody has is never released, as it never is in the tally; that a first unit bri
 (None, ('Paris', 'Rome'))
 """
 
+from bisect import bisect_left
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, isqrt
@@ -23,8 +24,9 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
+from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number, certify, precision
-from counterpoint.numbers.exact import positive, probability, spell
+from counterpoint.numbers.exact import positive, probability, spell, whole
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.messages import Ask, Message
@@ -120,6 +122,27 @@ class PartitionSelection(Mechanism, Value, frozen=True):
         return None, tuple(
             key for key, units in tally.pairs if coins.bernoulli(Fraction(table[min(units, last)], GRID))
         )
+
+    def error(self, probability: Number, sensitivity: int = 1, squared: int | None = None) -> int:
+        """The least number of units with which a key is released with at least this probability; exact.
+
+        For an ask of this sensitivity; `squared` is the same unless given, as where a unit counts once at each of its
+        keys. With fewer units a key may be missing from the answer; one that nobody has is never in it (Desfontaines
+        et al. 2022, Thm 1).
+
+        >>> PartitionSelection(1, 1e-6).error(0.95), PartitionSelection(1, 1e-6).error(0.95, sensitivity=4)
+        (16, 63)
+        """
+        least = 1 - may_fail(probability)
+        places = whole(sensitivity, 1, "the sensitivity")
+        most = places if squared is None else min(whole(squared, 1, "the squared sensitivity"), places * places)
+        each = _per_key(self.epsilon, self.delta, places, most)
+        if not computable(*each):
+            raise InvalidParameter(f"a sensitivity of {places} spreads epsilon and delta too thin over the keys")
+        table = chances(*each)
+        if least * GRID > table[-1]:
+            raise InvalidParameter("no key is released with more certainty than 1 - 2^-127")
+        return bisect_left(table, least * GRID)
 
 
 def computable(epsilon: Fraction, delta: Fraction) -> bool:

@@ -87,27 +87,27 @@ class Both(State, Value, frozen=True):
 
 
 class _Relay(Asker):
-    """Asks a mechanism on behalf of one message, keeping its state."""
+    """Asks a mechanism on behalf of one message, keeping its state, which the postprocessor must not see."""
 
-    __slots__ = ("_coins", "_mechanism", "_message", "asked", "state")
+    __slots__ = ("_asked", "_coins", "_mechanism", "_message", "_state")
 
     def __init__(self, mechanism: Mechanism, state: State | None, message: Ask, coins: Coins) -> None:
         self._mechanism = mechanism
         self._message = message
         self._coins = coins
-        self.state = state
-        self.asked = False
+        self._state = state
+        self._asked = False
 
     @property
     def halted(self) -> bool:
-        return self.state is None
+        return self._state is None
 
     def __call__(self, public: Plain = None) -> Answer:
-        if self.state is None:
+        if self._state is None:
             raise Halted(f"{type(self._mechanism).__name__} has given its last answer")
         message = accepted(self._mechanism, replace(self._message, public=public))
-        self.asked = True
-        self.state, answer = self._coins.call(self._mechanism.step, self.state, message)
+        self._asked = True
+        self._state, answer = self._coins.call(self._mechanism.step, self._state, message)
         return answer
 
 
@@ -156,9 +156,9 @@ class Postprocessed(Mechanism, Value, frozen=True):
         relay = _Relay(self.mechanism, state.inner, message, coins)
         try:
             own, answer = self.postprocessor.react(state.own, message.public, relay)
-            return Both(_plain(own), relay.state), _plain(answer)
+            return Both(_plain(own), relay._state), _plain(answer)
         except Exception as error:
-            if not relay.asked:
+            if not relay._asked:
                 raise
             return None, Failed(type(error).__name__)
 

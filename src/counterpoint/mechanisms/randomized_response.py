@@ -17,7 +17,8 @@ from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
-from counterpoint.numbers import Number
+from counterpoint.mechanisms.tails import may_fail
+from counterpoint.numbers import Number, certify
 from counterpoint.numbers.exact import at_least, probability
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP, PureDP
@@ -42,6 +43,17 @@ class Response(Value, frozen=True):
     def loss(self) -> PureDP | ApproxDP:
         """(epsilon, delta), or plain epsilon where nothing is ever exposed."""
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+
+    def error(self, probability: Number) -> int:
+        """How far the bit that is told is off at most, with this probability: 0 where it is true so often, else 1.
+
+        It is wrong with probability (1 - delta)/(1 + e^epsilon), exactly (S4 Def 2.3).
+
+        >>> RandomizedResponse(2).error(0.88), RandomizedResponse(2).error(0.89)  # 1/(1 + e^2) is 0.119
+        (0, 1)
+        """
+        lies = certify(lambda p: (1 - self.delta) / (1 + p(self.epsilon).exp())).upper
+        return 0 if Fraction(lies) <= may_fail(probability) else 1
 
 
 class RandomizedResponse(Mechanism, Response, frozen=True):

@@ -31,9 +31,10 @@ from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.comparing import Comparing, Threshold, Watching, laplace_beyond, may_fail
+from counterpoint.mechanisms.comparing import Comparing, Threshold, Watching
 from counterpoint.mechanisms.comparison_noise import shares_of_concentrated, shares_of_pure
 from counterpoint.mechanisms.mechanism import Answer
+from counterpoint.mechanisms.tails import laplace_beyond, may_fail
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, positive, whole
 from counterpoint.privacy.claims import Claim, claim

@@ -120,7 +120,9 @@ class TreeNoise(NamedTuple):
         if self.horizon is not None and t > self.horizon:
             raise InvalidParameter(f"t must not be past the horizon of {self.horizon}, but {t} was given")
         here = self.epoch(t)
-        nodes = here.tree.nodes(t - here.start)
+        return self._parts(here, here.tree.nodes(t - here.start))
+
+    def _parts(self, here: Epoch, nodes: int) -> list[Part]:
         return [(self.node_scale(here.tree), nodes), (self._total_scale, here.number)]
 
     def deviation(self, t: int) -> float:
@@ -130,6 +132,15 @@ class TreeNoise(NamedTuple):
     def bound(self, probability: Fraction, t: int) -> int:
         """What no coordinate exceeds in absolute value after t items, all at once, with this probability."""
         return bound_of_sum(self.parts(t), 1 - (1 - probability) / self.width)
+
+    def worst_bound(self, probability: Fraction, t: int) -> int:
+        """The largest `bound` at any time from 0 to t: of each epoch, where its tree names the most nodes."""
+        worst, time, each = 0, t, 1 - (1 - probability) / self.width
+        while time >= 0:
+            here = self.epoch(time)
+            worst = max(worst, bound_of_sum(self._parts(here, here.tree.most_nodes(time - here.start)), each))
+            time = here.start - 1
+        return worst
 
     def _draws(self, scale: Fraction, count: int, coins: Coins) -> Integers:
         """So many vectors of noise, as rows."""

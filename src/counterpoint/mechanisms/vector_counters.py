@@ -192,6 +192,15 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         """
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
 
+    def worst_error(self, probability: Number, t: int) -> int:
+        """The largest `error` at any time from 0 to t.
+
+        >>> counter = VectorCounter(3, epsilon=1)
+        >>> counter.worst_error(0.95, t=40) == max(counter.error(0.95, t) for t in range(41))
+        True
+        """
+        return self.noise.worst_bound(below_one(probability), whole(t, 0, "t"))
+
 
 def _array(update: Update) -> Integers:
     value = reveal(update.private)

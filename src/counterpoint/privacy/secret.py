@@ -64,10 +64,16 @@ class Secret:
     def map(self, function: Callable[..., Raw], *others: "Secret | Raw") -> "Secret":
         """Apply a public, total function of integers; the result is as secret as its arguments.
 
+        Where it is not total after all, its error, which may quote the values, goes no further.
+
         >>> Secret((3, 9)).map(max)
         Secret(...)
         """
-        return Secret(function(reveal(self), *(reveal(other) for other in others)))
+        raw = [reveal(value) for value in (self, *others)]
+        try:
+            return Secret(function(*raw))
+        except Exception:
+            raise InvalidParameter("a function of a secret failed on its value: it must be total") from None
 
     def clamp(self, low: int, high: int) -> "Secret":
         """Bring every integer into [low, high].

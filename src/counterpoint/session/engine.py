@@ -5,32 +5,32 @@ same however many there are. Each launch and each ask has a seed of its own; coi
 the version and the body of the request, so a step can be finished or replayed and never draws twice.
 
 The way of a question (DESIGN): the mechanism accepts it, by public facts; the intent is recorded; the source
-evaluates it; the mechanism steps; state and answer are settled together; the answer is released.
+evaluates it; the mechanism steps; state and answer are settled together; the answer is released. Whatever goes wrong
+between intent and answer, a crash or an error, leaves the intent open, and whoever comes next finishes it first.
+
+>>> part_key(part_name("CA")), part_key(part_name(7))
+('CA', 7)
 """
 
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable
 
 from counterpoint.composition.rule import Account
-from counterpoint.encoding import Plain, Value, digest, encode
-from counterpoint.errors import NotAllowed
-from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Path, Plan, Row
+from counterpoint.encoding import Plain, decode, digest, encode
+from counterpoint.errors import CounterpointError, Halted, InvalidParameter, LedgerError, NotAllowed
+from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State, ready
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
-from counterpoint.randomness.secure import SecureCoins
+from counterpoint.randomness.secure import SAMPLER_VERSION, SecureCoins
+from counterpoint.sources.shape import Of, named
 from counterpoint.sources.source import Prepared, Source
 
-
-class Node(State, Value, frozen=True):
-    """The state of a composition whose children have rows of their own: its account, and how many there are."""
-
-    account: Account
-    launched: int = 0
+_STRIPES = 1024
+_LONGEST_ID = 256
 
 
 class Engine:
@@ -38,31 +38,21 @@ class Engine:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self._guard = threading.Lock()
-        self._locks: dict[Path, threading.Lock] = {}
+        # Asks on one path take turns. Two paths that share a lock only wait for each other now and then.
+        self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
 
-    def open_root(self, composition: Concurrent) -> None:
+    def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
         """Make the row of the whole session, if it is not there yet."""
-        root = Row(composition, Node(composition.rule.start()))
-
-        def plan() -> Plan:
-            return Plan((), 0, charged=(((), root),))
-
-        intent = self.ledger.intent("root", encode(composition), Fact("open", (), repr(composition.rule)), plan)
+        root = Row(composition, Node(composition.rule.start(), sequential=sequential))
+        body = encode(("open", composition, sequential))
+        fact = Fact("open", (), repr(composition.rule))
+        intent = self.ledger.intent("root", body, fact, lambda read: Plan((), 0, charged=(((), root),)))
         if isinstance(intent, Intent):
             self.ledger.settle(intent, root, None)
 
     def node(self, path: Path) -> tuple[Concurrent, Node]:
         """The composition at a path, and its account."""
-        row = self._row(path)
-        assert isinstance(row.mechanism, Concurrent) and isinstance(row.state, Node)
-        return row.mechanism, row.state
-
-    def _row(self, path: Path) -> Row:
-        row = self.ledger.read(path)
-        if row is None:
-            raise NotAllowed(f"there is nothing at {path!r}")
-        return row
+        return _node(self.ledger.read, path)
 
     def launch(
         self,
@@ -72,29 +62,32 @@ class Engine:
         *,
         cursor: int | str = 0,
         name: str | None = None,
+        by: str | None = None,
+        of: Of = None,
         request: str | None = None,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
 
-        def plan() -> Plan:
-            row = self._row(parent)
-            composition, node = self.node(parent)
+        def plan(read: Read) -> Plan:
+            row = _row(read, parent)
+            composition, node = _node(read, parent)
             account = composition.admit(node.account, mechanism, data)
             path = (*parent, node.launched if name is None else name)
-            charged = Row(composition, Node(account, node.launched + 1), row.version + 1)
+            after = Node(account, node.launched + 1, node.sequential)
+            charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
             return Plan(path, 0, cursor, ((parent, charged),))
 
-        body = encode(("launch", parent, name, mechanism))
-        fact = Fact("launch", parent, f"{mechanism!r} at {mechanism.claim.loss!r}")
-        intent = self.ledger.intent(request or _fresh(), body, fact, plan)
-        if isinstance(intent, Done):
-            assert isinstance(intent.answer, tuple)
-            return tuple(step for step in intent.answer if isinstance(step, int | str))
-        state: State = (
-            Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(_coins(intent))
-        )
-        self.ledger.settle(intent, Row(mechanism, state, 0, intent.pin), intent.path)
-        return intent.path
+        kind = "delegation" if isinstance(mechanism, Concurrent) else "launch"
+        body = encode((kind, parent, name, mechanism, data, by, of))
+        fact = Fact(kind, parent, f"{mechanism!r} at {mechanism.claim.loss!r}")
+        request = _request(request, parent) if name is None else f"part {parent!r} {name}"
+        while True:
+            intent = self.ledger.intent(request, body, fact, plan)
+            if isinstance(intent, Done):
+                return as_path(intent.answer)
+            if intent.request == request:
+                return as_path(self._start(intent, mechanism, by, of))
+            self._finish(intent, None)
 
     def quote(self, parent: Path, mechanism: Mechanism, data: Relation) -> Account:
         """The account after such a launch, or the reason why not: the dry run, by the same code."""
@@ -108,28 +101,84 @@ class Engine:
         prepared: Prepared | None,
         public: Plain,
         *,
-        check: Callable[[], None] = lambda: None,
+        sequential: bool = False,
         request: str | None = None,
     ) -> Plain:
         """One ask: checked in public, recorded, evaluated, stepped, settled; the mechanism's own answer."""
-        name = request or _fresh()
+
+        def plan(read: Read) -> Plan:
+            row = _row(read, path)
+            if sequential and path[-1] != _node(read, path[:-1])[1].launched - 1:
+                raise Halted("this session is sequential, and another mechanism has been launched since")
+            ready(row.mechanism, row.state, _message(public, prepared, None if prepared is None else prepared.blank()))
+            return Plan(path, row.version, source.pin())
+
         body = encode(("ask", path, prepared, public))
-        with self._lock(path):
-            check()
+        fact = Fact("ask", path, repr(prepared and prepared.request))
+        request = _request(request, path[:-1])
+        with self._locks[hash(path) % _STRIPES]:
+            while True:
+                intent = self.ledger.intent(request, body, fact, plan)
+                if isinstance(intent, Done):
+                    return intent.answer
+                if intent.request == request:
+                    return self._answer(intent, source, prepared, public)
+                self._finish_first(intent, source)
 
-            def plan() -> Plan:
-                row = self._row(path)
-                blank = None if prepared is None else prepared.blank()
-                ready(row.mechanism, row.state, _message(public, prepared, blank))
-                return Plan(path, row.version, source.pin())
+    def recover(self, source: Source) -> int:
+        """Finish what a crash left open, as far as that can be done now; how many intents are left open."""
+        left = 0
+        for intent in self.ledger.opened():
+            try:
+                self._finish(intent, self.source_at(source, intent.path))
+            except CounterpointError:  # it speaks up when its handle is asked, and whoever asks tries again
+                left += 1
+        return left
 
-            intent = self.ledger.intent(name, body, Fact("ask", path, repr(prepared and prepared.request)), plan)
-            return intent.answer if isinstance(intent, Done) else self._answer(intent, source, prepared, public)
+    def source_at(self, source: Source, path: Path, start: int = 0) -> Source:
+        """The data that a path is about, from that of its first `start` steps on: a part, and what is read of it."""
+        for length in range(start, len(path)):
+            row = self.ledger.read(path[:length])
+            if row is not None and row.by is not None:
+                source = source.part(row.by, part_key(path[length]))
+        row = self.ledger.read(path)
+        return source if row is None or row.of is None else source.of(row.of)
+
+    def _finish_first(self, intent: Intent, source: Source) -> None:
+        try:
+            self._finish(intent, source)
+        except LedgerError:
+            raise
+        except CounterpointError as error:
+            raise LedgerError(
+                f"an earlier request on this handle, {intent.request[:80]!r}, was begun and cannot be finished now "
+                f"({type(error).__name__}: {error}); until it is, this handle answers nothing else"
+            ) from None
+
+    def _finish(self, intent: Intent, source: Source | None) -> Plain:
+        """Do what an intent says, by what it recorded alone."""
+        kind, *rest = _parts(intent.body)
+        if kind == "ask":
+            _, prepared, public = rest
+            assert source is not None and isinstance(prepared, Prepared | None)
+            return self._answer(intent, source, prepared, public)
+        if kind == "open":
+            assert intent.row is not None
+            return self.ledger.settle(intent, intent.row, None)
+        _, _, mechanism, _, by, of = rest
+        assert isinstance(mechanism, Mechanism) and isinstance(by, str | None)
+        return self._start(intent, mechanism, by, named(of))
+
+    def _start(self, intent: Intent, mechanism: Mechanism, by: str | None, of: Of) -> Plain:
+        state: State = (
+            Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(_coins(intent))
+        )
+        return self.ledger.settle(intent, Row(mechanism, state, 0, intent.pin, by, of), intent.path)
 
     def _answer(self, intent: Intent, source: Source, prepared: Prepared | None, public: Plain) -> Plain:
-        row = self._row(intent.path)
-        mechanism, state, coins = row.mechanism, row.state, _coins(intent)
-        assert state is not None
+        row, coins = intent.row, _coins(intent)
+        assert row is not None and row.state is not None
+        mechanism, state = row.mechanism, row.state
         for update in source.items(row.cursor, intent.pin):
             if mechanism.accepts(update):
                 after, _ = mechanism.step(state, update, coins)
@@ -137,13 +186,50 @@ class Engine:
                 state = after
         private = None if prepared is None else source.resolve(intent.pin, prepared)
         last, answer = mechanism.step(state, _message(public, prepared, private), coins)
-        self.ledger.settle(intent, Row(mechanism, last, row.version + 1, intent.pin), answer)
-        said: Plain = answer
-        return said
+        return self.ledger.settle(intent, Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer)
 
-    def _lock(self, path: Path) -> threading.Lock:
-        with self._guard:
-            return self._locks.setdefault(path, threading.Lock())
+
+def _row(read: Read, path: Path) -> Row:
+    row = read(path)
+    if row is None:
+        raise NotAllowed(f"there is nothing at {path!r}")
+    return row
+
+
+def _node(read: Read, path: Path) -> tuple[Concurrent, Node]:
+    row = _row(read, path)
+    if not isinstance(row.mechanism, Concurrent) or not isinstance(row.state, Node):
+        raise NotAllowed(f"what is at {path!r} is no session")
+    return row.mechanism, row.state
+
+
+def _parts(body: bytes) -> tuple[Plain, ...]:
+    parts: Plain = decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
+    assert isinstance(parts, tuple)
+    return parts
+
+
+def as_path(answer: Plain) -> Path:
+    """The path that a launch was answered with.
+
+    >>> as_path((0, "str:CA"))
+    (0, 'str:CA')
+    """
+    assert isinstance(answer, tuple)
+    return tuple(step for step in answer if isinstance(step, int | str))
+
+
+def part_name(key: object) -> str:
+    """The step of a path that leads to the part with this key."""
+    return f"{type(key).__name__}:{key}"
+
+
+def part_key(step: int | str) -> bool | int | str:
+    """The key that `part_name` made a name of."""
+    kind, _, key = str(step).partition(":")
+    if kind == "int":
+        return int(key)
+    return key == "True" if kind == "bool" else key
 
 
 def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -> Ask:
@@ -155,9 +241,23 @@ def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -
 
 def _coins(intent: Intent) -> SecureCoins:
     """Coins that belong to this step alone: seed, path, version and body all enter."""
+    if intent.sampler != SAMPLER_VERSION:
+        raise LedgerError(
+            f"this request was begun with version {intent.sampler} of the sampler, and this is version "
+            f"{SAMPLER_VERSION}: other noise would be drawn for it; finish it with the version that began it"
+        )
     bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest())
     return SecureCoins(hashlib.sha256(intent.seed + bound).digest())
 
 
-def _fresh() -> str:
-    return uuid.uuid4().hex
+def _request(given: object, session: Path) -> str:
+    """The name of a request in the ledger: a new one, or the id that was given, which is that session's own.
+
+    Ids of one session are no concern of another's, and none is the name of a part.
+    """
+    if given is None:
+        return uuid.uuid4().hex
+    if not isinstance(given, str) or not 0 < len(given) <= _LONGEST_ID or "\0" in given:
+        what = f"not the {type(given).__name__} {given!r:.40}"
+        raise InvalidParameter(f"a request id is a text of 1 to {_LONGEST_ID} characters, such as 'monday', {what}")
+    return f"{session!r} {given}"

@@ -11,13 +11,14 @@ about messages that differ in one public fact: no request, a request, a single n
 from counterpoint.encoding import Plain
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask
+from counterpoint.privacy.secret import Raw, Secret
+from counterpoint.privacy.tally import Tally
 from counterpoint.sources.source import Prepared
 
 
 def explained(mechanism: Mechanism, public: Plain, prepared: Prepared | None) -> str | None:
-    """What was wrong with this ask, and what would work; None if nothing was."""
-    given = _ask(public, prepared)
-    if mechanism.accepts(given):
+    """What was wrong with this ask, and what would work; None if nothing was, and something else must have been."""
+    if mechanism.accepts(Ask(public) if prepared is None else _ask(public, prepared, one_way=prepared.one_way)):
         return None
     name = type(mechanism).__name__
     return f"{name} {_reason(mechanism, public, prepared)}; nothing was charged or changed"
@@ -30,23 +31,48 @@ def _reason(mechanism: Mechanism, public: Plain, prepared: Prepared | None) -> s
         return "does not accept an ask without a request"
     if mechanism.accepts(Ask(public)):
         return "follows the data by itself: ask() it without a request"
-    if prepared.width is not None and mechanism.accepts(Ask(public, 0, prepared.sensitivity, prepared.squared)):
-        return f"takes requests for a single number, and this one is for {prepared.width} of them"
-    if mechanism.accepts(Ask(public, _zero(prepared.width), 1, 1)):
+    return _shape(mechanism, public, prepared) or _size(mechanism, public, prepared)
+
+
+def _shape(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str | None:
+    """Whether it takes other shapes than this one: a number, several of them, a tally of keys."""
+    blank = prepared.blank()
+
+    def takes(private: Secret | Raw | Tally) -> bool:
+        return mechanism.accepts(Ask(public, private, one_way=True))
+
+    if takes(blank):
+        return None
+    if blank.keyed:
+        return "takes numbers, and which keys there are is none: PartitionSelection alone selects keys"
+    if takes(Tally(())):
+        return "selects keys: ask it for some, as in ask(keys('city'))"
+    if blank.width is not None and takes(0):
+        return f"takes requests for a single number, and this one is for {blank.width} of them"
+    if blank.width is None and takes((0, 0)):
+        return "chooses among several numbers: ask it for a vector, such as a histogram"
+    return None
+
+
+def _size(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str:
+    """Whether it takes requests of this shape that move less far, or one way only."""
+    if not prepared.one_way and mechanism.accepts(_ask(public, prepared, one_way=True)):
+        return (
+            "was launched as monotone, for requests that all move the same way when a unit is added, as counts on a "
+            "table do: this one may move either way; launch one without monotone=True"
+        )
+    if mechanism.accepts(Ask(public, prepared.blank(), one_way=True)):
         most = getattr(mechanism, "sensitivity", None)
         limit = f"more than its sensitivity of {most}" if isinstance(most, int) else "more than it takes"
+        launch = f"; launch one with sensitivity={prepared.sensitivity}" if isinstance(most, int) else ""
         return (
             f"was launched for requests that move less: this one moves by up to {prepared.sensitivity} steps between "
-            f"neighbours, {limit}; launch one with sensitivity={prepared.sensitivity}"
+            f"neighbours, {limit}{launch}"
         )
     return f"does not accept a request such as {prepared.request!r}"
 
 
-def _ask(public: Plain, prepared: Prepared | None) -> Ask:
-    if prepared is None:
-        return Ask(public)
-    return Ask(public, _zero(prepared.width), prepared.sensitivity, prepared.squared)
-
-
-def _zero(width: int | None) -> int | tuple[int, ...]:
-    return 0 if width is None else (0,) * width
+def _ask(public: Plain, prepared: Prepared, *, one_way: bool) -> Ask:
+    """The ask as the engine would make it, but for what is private."""
+    each = prepared.each
+    return Ask(public, prepared.blank(), prepared.sensitivity, prepared.squared, each=each, one_way=one_way)

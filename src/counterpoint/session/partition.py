@@ -21,6 +21,7 @@ from counterpoint.errors import NotAllowed
 from counterpoint.ledger.ledger import Path
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.loss import Loss
+from counterpoint.session.engine import part_name
 from counterpoint.sources.source import Source
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Partition:
         cut = self._session._source
         source, stored = cut.part(self._by, key), cut.key(self._by, key)
         # by its stored value: if 1 and 1.0 made two parts, or two kinds of text, both would have been paid for once
-        name = f"{type(stored).__name__}:{stored}"
+        name = part_name(stored)
         with self._lock:  # one thread makes a part, the others find it
             known = self._sessions.get(name)
             if known is None or known._closed:
@@ -59,7 +60,6 @@ class Partition:
             source.relation,
             cursor=source.pin(),
             name=name,
-            request=f"part {self._path!r} {name}",
         )
         return self._session._inside(path, source)
 

@@ -16,26 +16,25 @@ True
 (PureDP(0.4), Remaining(epsilon=0.6, delta=0))
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from threading import RLock
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
 from counterpoint.composition.filters import Filter, Remaining
 from counterpoint.composition.parallel import Parallel
 from counterpoint.composition.rule import Rule
-from counterpoint.encoding import Plain, Value, encode
+from counterpoint.encoding import Plain, Value
 from counterpoint.errors import (
     CounterpointError,
-    Halted,
     InvalidParameter,
     InvalidRequest,
     NotAllowed,
     RelationMismatch,
 )
-from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path
+from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path, Sealed
+from counterpoint.ledger.opening import durable
+from counterpoint.ledger.places import Place
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
@@ -48,6 +47,7 @@ from counterpoint.session.engine import Engine
 from counterpoint.session.explaining import explained
 from counterpoint.session.fitting import launchable
 from counterpoint.session.partition import Partition
+from counterpoint.sources.shape import named
 from counterpoint.sources.source import Prepared, Source, in_units
 
 
@@ -69,6 +69,9 @@ class Session:
 
     Give a budget (`within=ApproxDP(1, 1e-6)`) or a rule (`rule=Odometer(zCDP)`). With `sequential=True` a handle
     retires as soon as the next mechanism is launched; no measure here needs that, so it is off unless asked for.
+
+    With `ledger="ledger.db"` (or a postgresql:// URL, or `Durable(...)`) the session outlives its process: made again
+    with the same data, rule and `name` it goes on where it was, and `counterpoint.open` opens it by its name alone.
     """
 
     def __init__(
@@ -77,7 +80,8 @@ class Session:
         within: Loss | None = None,
         *,
         rule: Rule | None = None,
-        ledger: Ledger | None = None,
+        ledger: Ledger | Place | None = None,
+        name: str = "session",
         sequential: bool = False,
     ) -> None:
         if not isinstance(source, Source):
@@ -97,25 +101,24 @@ class Session:
             )
         if chosen.halts:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
-        engine = Engine(MemoryLedger() if ledger is None else ledger)
-        engine.open_root(Concurrent(chosen, source.relation))
-        self._set_up(source, engine, (), sequential)
+        engine = Engine(_ledger(ledger, name))
+        with _closed_on_error(engine, ledger):
+            engine.ledger.bind(source.fingerprint())
+            engine.open_root(Concurrent(chosen, source.relation), sequential)
+            engine.recover(source)
+            self._set_up(source, engine, ())
 
-    def _set_up(self, source: Source, engine: Engine, path: Path, sequential: bool) -> None:
+    def _set_up(self, source: Source, engine: Engine, path: Path) -> None:
         self._source = source
         self._engine = engine
         self._path = path
-        self._sequential = sequential
+        self._sequential = engine.node(path)[1].sequential
         self._closed = False
-        self._handles: dict[Path, Handle] = {}
-        self._given: dict[Path, Session | Partition] = {}
-        # in turn where a launch retires the handle before it, so that none is asked in the middle of the next launch
-        self._turn: AbstractContextManager[object] = RLock() if sequential else nullcontext()
 
     @classmethod
     def _at(cls, source: Source, engine: Engine, path: Path) -> Self:
         session = cls.__new__(cls)
-        session._set_up(source, engine, path, sequential=False)
+        session._set_up(source, engine, path)
         return session
 
     def _inside(self, path: Path, source: Source | None = None) -> "Session":
@@ -160,17 +163,8 @@ class Session:
         self._must_be_open()
         source = self._source.of(of)
         fitted = launchable(mechanism, source)
-        # the path says what is read, so that an id that was launched on one field is a conflict on another
-        name = (
-            None
-            if of is None
-            else encode((_checked(id) or uuid4().hex, of if isinstance(of, str) else tuple(of))).decode()
-        )
-        with self._turn:
-            path = self._engine.launch(
-                self._path, fitted, source.relation, cursor=source.pin(), name=name, request=_checked(id)
-            )
-            return self._handles.setdefault(path, Handle(self, source, path, fitted))
+        path = self._engine.launch(self._path, fitted, source.relation, cursor=source.pin(), of=named(of), request=id)
+        return Handle(self, source, path, fitted)
 
     def delegate(self, loss: Loss, *, id: str | None = None) -> "Session":
         """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
@@ -178,11 +172,9 @@ class Session:
         self._must_be_concurrent()
         composition = Concurrent(Filter(loss), self._source.relation)
         path = self._engine.launch(
-            self._path, composition, self._source.relation, cursor=self._source.pin(), request=_checked(id)
+            self._path, composition, self._source.relation, cursor=self._source.pin(), request=id
         )
-        inner = self._inside(path)
-        self._given.setdefault(path, inner)
-        return inner
+        return self._inside(path)
 
     def partition(self, by: str, k: int = 1, *, within: Loss, delta_total: Number | None = None) -> "Partition":
         """Sub-sessions for the parts of the data, each with the budget `within`; charges k times that, once.
@@ -212,17 +204,17 @@ class Session:
         static = inner.within(Steps(updates=0))
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
         relation = Sparse(k, inner, first_pair=static)
-        path = self._engine.launch(self._path, Concurrent(rule, relation), relation, cursor=self._source.pin())
-        parts = Partition(self, path, by, within)
-        self._given[path] = parts
-        return parts
+        path = self._engine.launch(self._path, Concurrent(rule, relation), relation, cursor=self._source.pin(), by=by)
+        return Partition(self, path, by, within)
 
     def certificate(self) -> Certificate:
-        """Why what has been lost is what it is: the rule's derivation, on what was launched."""
+        """Why what has been lost is what it is: the rule's derivation, on what was launched and what was given away."""
         composition, node = self._engine.node(self._path)
         root = composition.rule.certificate(node.account)
-        launched = tuple(handle.mechanism.claim.certificate for handle in self.handles)
-        return Certificate(root.statement, root.theorem, (*root.premises, *launched))
+        launched = [handle.mechanism for handle in self.handles]
+        launched += [self._engine.node(inner._path)[0] for inner in self.given]
+        premises = (mechanism.claim.certificate for mechanism in launched)
+        return Certificate(root.statement, root.theorem, (*root.premises, *premises))
 
     @property
     def history(self) -> tuple[Fact, ...]:
@@ -232,13 +224,38 @@ class Session:
 
     @property
     def handles(self) -> "tuple[Handle, ...]":
-        """What was launched here, in order."""
-        return tuple(self._handles.values())
+        """What was launched here, in order, by whichever process; what was delegated or parted is in `given`."""
+        return tuple(child for child in self._children() if isinstance(child, Handle))
 
     @property
     def given(self) -> "tuple[Session | Partition, ...]":
         """What was delegated or partitioned here, in order: reserved, whether it is used or not."""
-        return tuple(self._given.values())
+        return tuple(child for child in self._children() if isinstance(child, Session | Partition))
+
+    def _children(self) -> "Iterator[Handle | Session | Partition | None]":
+        launched = self._engine.node(self._path)[1].launched
+        return (self.at((*self._path, number)) for number in range(launched))
+
+    def at(self, path: Path) -> "Handle | Session | Partition | None":
+        """What lives at a path (`handle.path`) at or below this session: how a handle is found again after a restart.
+
+        None if nothing does, or not yet: a launch that was charged and never finished is finished by its request id.
+        """
+        path = tuple(path)
+        row = self._engine.ledger.read(path)
+        if row is None or path[: len(self._path)] != self._path:
+            return None
+        source = self._engine.source_at(self._source, path, len(self._path))
+        if path == self._path:
+            return self
+        if isinstance(row.mechanism, Concurrent) and row.by is None:
+            return self._inside(path, source)
+        home = self if path[:-1] == self._path else self._inside(path[:-1], source)
+        if not isinstance(row.mechanism, Concurrent):
+            return Handle(home, source, path, row.mechanism)
+        rule = row.mechanism.rule
+        assert row.by is not None and isinstance(rule, Parallel)
+        return Partition(home, path, row.by, rule.each)
 
     def _must_be_concurrent(self) -> None:
         if self._sequential:
@@ -254,8 +271,10 @@ class Session:
             )
 
     def close(self) -> None:
-        """Launch and ask no more through this object."""
+        """Launch and ask no more through this object; the whole session lets go of its ledger, too."""
         self._closed = True
+        if not self._path:
+            self._engine.ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -271,7 +290,7 @@ class Session:
         return "delegated", f"{budget!r}, of which {self.loss!r} is used; the rest stays reserved"
 
     def __repr__(self) -> str:
-        return f"Session({self.rule!r}, {self.loss!r} lost, {len(self._handles)} launched)"
+        return f"Session({self.rule!r}, {self.loss!r} lost, {self._engine.node(self._path)[1].launched} launched)"
 
     def __rich__(self) -> object:
         return as_table(self)
@@ -289,20 +308,26 @@ class Handle:
         self._path = path
         self.mechanism = mechanism
 
+    @property
+    def path(self) -> Path:
+        """Where this handle is found again: `session.at(handle.path)`."""
+        return self._path
+
     def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
         """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
 
-        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer.
+        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer;
+        it means so in this session, whatever ids others use.
         """
         self._session._must_be_open()
         prepared = None if request is None else self._source.prepare(request)
         public = self._public(prepared, options)
-        with self._session._turn:
-            self._must_be_current()
-            try:
-                answer = self._session._engine.ask(self._path, self._source, prepared, public, request=_checked(id))
-            except InvalidRequest as error:
-                raise InvalidRequest(explained(self.mechanism, public, prepared) or str(error)) from None
+        try:
+            answer = self._session._engine.ask(
+                self._path, self._source, prepared, public, sequential=self._session._sequential, request=id
+            )
+        except InvalidRequest as error:
+            raise InvalidRequest(explained(self.mechanism, public, prepared) or str(error)) from None
         return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
 
     def _public(self, prepared: Prepared | None, options: dict[str, Any]) -> Plain:
@@ -314,25 +339,46 @@ class Handle:
             raise InvalidRequest(f"{type(self.mechanism).__name__} takes no {', '.join(options)}")
         return None
 
-    def _must_be_current(self) -> None:
-        if self._session._sequential and self._session.handles[-1] is not self:
-            raise Halted(
-                "this session is sequential, and another mechanism has been launched since; leave out sequential=True "
-                "to go back and forth"
-            )
-
     @property
     def halted(self) -> bool:
-        """Whether the mechanism has given its last answer."""
+        """Whether the mechanism has given its last answer, or its state cannot be unsealed with the key at hand."""
         row = self._session._engine.ledger.read(self._path)
-        return row is None or row.state is None
+        return row is None or row.state is None or isinstance(row.state, Sealed)
 
     def __repr__(self) -> str:
         return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
 
 
-def _checked(id: object) -> str | None:
-    """A request's id, if it has one, or `InvalidParameter`."""
-    if id is None or (isinstance(id, str) and id):
-        return id
-    raise InvalidParameter(f"id names a request, by a text such as 'monday', not by a {type(id).__name__}: {id!r:.40}")
+def open(ledger: Ledger | Place, name: str = "session", *, source: Source) -> Session:
+    """Resume a session after a restart: same paths, same states, same answers for the same request ids.
+
+    What a crash left unfinished is finished first, from the seeds on record. The data must be what it was.
+
+    >>> import counterpoint as cp
+    >>> cp.open("nowhere.db", source=cp.Stream(bound=1))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
+    """
+    engine = Engine(_ledger(ledger, name, existing=True))
+    with _closed_on_error(engine, ledger):
+        engine.ledger.bind(source.fingerprint())
+        engine.recover(source)
+        return Session._at(source, engine, ())
+
+
+@contextmanager
+def _closed_on_error(engine: Engine, given: object) -> Iterator[None]:
+    """A ledger that was opened here is let go of if the session cannot be had; one that was given is its owner's."""
+    try:
+        yield
+    except BaseException:
+        if not isinstance(given, Ledger):
+            engine.ledger.close()
+        raise
+
+
+def _ledger(given: Ledger | Place | None, name: str, existing: bool = False) -> Ledger:
+    if given is None:
+        return MemoryLedger()
+    return given if isinstance(given, Ledger) else durable(given, name, existing=existing)

@@ -30,7 +30,7 @@ from counterpoint.privacy.tally import Tally
 from counterpoint.sources.arguments import ascending, check_texts, listed
 from counterpoint.sources.columns import MOST_KEYS, Column, is_readable
 from counterpoint.sources.conditions import AllOf, Condition, Short
-from counterpoint.sources.dates import spelled
+from counterpoint.sources.dates import is_day, spelled
 from counterpoint.sources.declaration import Declaration
 from counterpoint.sources.plans import EITHER_WAY, ByFound, Plan, Rows, Units
 from counterpoint.sources.requests import Request, by_threshold
@@ -137,6 +137,8 @@ class Quantile(Request, Value, frozen=True):
         candidates, dates = ascending(self.candidates, "candidates", 1)
         force_setattr(self, "candidates", candidates)
         force_setattr(self, "dates", self.dates or dates)
+        if self.dates and not all(map(is_day, candidates)):  # or the one that is chosen could not be told
+            raise InvalidRequest("candidates that are dates are days of the years 1 to 9999")
 
     def plan(self, declared: Declaration) -> Plan:
         """Count rows below, at and between candidates."""

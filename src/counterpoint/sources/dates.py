@@ -13,6 +13,7 @@ are written the same way. They are compared, counted and ranked, not added up.
 import re
 from datetime import date as Day  # noqa: N812 - `date` is what a data person declares a column with
 from datetime import datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
@@ -100,6 +101,15 @@ def days(value: object) -> int | None:
         return Day.fromisoformat(value).toordinal() - _EPOCH
     except ValueError:
         return None
+
+
+def is_day(stored: Fraction) -> bool:
+    """Whether so many days after 1970-01-01 is a day that has a name.
+
+    >>> is_day(Fraction(-719162)), is_day(Fraction(-719163)), is_day(Fraction(1, 2))
+    (True, False, False)
+    """
+    return stored.denominator == 1 and 0 < stored + _EPOCH <= Day.max.toordinal()
 
 
 def spelled(stored: int) -> str:

@@ -11,7 +11,7 @@ unit: every row is its own unit
 rows per unit: at most 1
 neighbours: replace one unit by another
 age: a number from 0 to 120 in steps of 1
-state: a text (undeclared: for where and given keys only)
+state: a text (undeclared: for where and keys only)
 """
 
 from difflib import get_close_matches
@@ -89,7 +89,7 @@ class Declaration(Tagged, Value, frozen=True):
     def describe(self) -> str:
         """The declaration in words, line by line."""
         unit = "every row is its own unit" if self.unit is None else self.unit
-        note = " (undeclared: for where and given keys only)"
+        note = " (undeclared: for where and keys only)"
         lines = [f"{named.name}: {named.column.said()}{'' if named.declared else note}" for named in self.columns]
         head = (f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}")
         return "\n".join((*head, f"neighbours: {NEIGHBOURS[self.neighbours]}", *lines))

@@ -10,6 +10,7 @@ function of everything that has the right shape, so that neighbouring streams ar
 (6, 3)
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import isnan, isqrt
@@ -28,6 +29,19 @@ Record = tuple[Key | None, ...]
 
 Of = str | tuple[str, ...] | None
 """What is to be read of an item: a field, several as a vector, or None: the item itself, a record as 1."""
+
+
+def named(of: object) -> Of:
+    """A field, or several; from whatever sequence they are given in.
+
+    >>> named(["clicks", "minutes"])
+    ('clicks', 'minutes')
+    """
+    if of is None or isinstance(of, str):
+        return of
+    if isinstance(of, Sequence) and all(isinstance(name, str) for name in of):
+        return tuple(of)
+    raise InvalidRequest(f"a field is named by a text, and several by a list of them, not by a {type(of).__name__}")
 
 
 class Reading(Value, frozen=True):

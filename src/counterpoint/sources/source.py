@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 
-from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidRequest
 from counterpoint.mechanisms.noisy_max import Chosen
 from counterpoint.privacy.messages import Update
@@ -111,6 +111,10 @@ class Source:
     @abstractmethod
     def pin(self) -> int | str:
         """The present version of the data: a fingerprint of a table, the length of a stream. It is public."""
+
+    def fingerprint(self) -> str | None:
+        """What a durable ledger knows this data by after a restart, rows and declaration; None: it cannot be known."""
+        return digest(self.pin(), self.relation).hex()
 
     @abstractmethod
     def prepare(self, request: object) -> Prepared:

@@ -21,6 +21,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Self
 
+from msgspec.structs import force_setattr
+
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.privacy.messages import Update
@@ -30,7 +32,7 @@ from counterpoint.sources.columns import Column, Key
 from counterpoint.sources.declaration import NEIGHBOURS
 from counterpoint.sources.log import Log, Unit
 from counterpoint.sources.records import Fields
-from counterpoint.sources.shape import Of, Reading, Record, Shape
+from counterpoint.sources.shape import Of, Reading, Record, Shape, named
 from counterpoint.sources.source import Prepared, Source, told
 
 
@@ -38,6 +40,10 @@ class RunningTotal(Tagged, Value, frozen=True):
     """The request for the sum of all items so far, coordinate by coordinate; of records, of these fields."""
 
     of: Of = None
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        force_setattr(self, "of", named(self.of))
 
 
 def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
@@ -48,7 +54,7 @@ def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
     >>> total("clicks"), total(["clicks", "minutes"])
     (RunningTotal(of='clicks'), RunningTotal(of=('clicks', 'minutes')))
     """
-    return RunningTotal(_named(of))
+    return RunningTotal(of)  # type: ignore[arg-type]  # any sequence of names is read as a tuple
 
 
 class Stream(Source):
@@ -135,7 +141,7 @@ class Stream(Source):
         unit = "every item is its own unit" if self._log.unit is None else self._log.unit
         count = "" if self._log.most is None else f", of which the first {self._log.most} items count"
         columns = () if isinstance(self._kind, Shape) else self._kind.declared.columns
-        lines = [f"{named.name}: {named.column.said()}" for named in columns] or [repr(self._kind)]
+        lines = [f"{field.name}: {field.column.said()}" for field in columns] or [repr(self._kind)]
         return "\n".join((f"unit: {unit}{count}", f"neighbours: {NEIGHBOURS[self._neighbours]}", *lines))
 
     @property
@@ -164,12 +170,12 @@ class Stream(Source):
         >>> visits.of("clicks").relation, visits.of("page").dimensions, visits.of().relation
         (Steps(updates=1, bound=10), 2, Steps(updates=1, bound=1))
         """
-        named = _named(fields)
-        if named is None and (self._reading is not None or isinstance(self._kind, Shape)):
+        chosen = named(fields)
+        if chosen is None and (self._reading is not None or isinstance(self._kind, Shape)):
             return self
         if self._reading is not None:
-            raise InvalidRequest(f"of this stream something is read already: start from the whole to read {named!r}")
-        return self._looked_at(self._kind.reading(self._neighbours, named), self._where, f"of={named!r}")
+            raise InvalidRequest(f"of this stream something is read already: start from the whole to read {chosen!r}")
+        return self._looked_at(self._kind.reading(self._neighbours, chosen), self._where, f"of={chosen!r}")
 
     def append(self, value: object, unit: Unit | None = None) -> None:
         """One item arrives; at user level, `unit` says whose it is, or a record says it itself."""
@@ -200,6 +206,9 @@ class Stream(Source):
         """How many items have arrived."""
         return len(self._log.items)
 
+    def fingerprint(self) -> None:
+        """The log of a stream lives in this process: nobody can tell after a restart what was in it."""
+
     def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
         """The items that arrived between two pins, as updates."""
         first, last = self._place(start), self._place(end)
@@ -229,7 +238,7 @@ class Stream(Source):
         )
 
     def _requested(self, request: object) -> Reading:
-        if not isinstance(request, RunningTotal):
+        if type(request) is not RunningTotal:
             raise InvalidRequest(
                 f"a stream answers total(), not {told(request)}; launch a Counter to follow it, or put data that "
                 "stands still into a Table"
@@ -299,15 +308,6 @@ class Stream(Source):
                 "or vectors with a coordinate for each part (dimensions=...)"
             )
         return self._kind.declared.column(by)
-
-
-def _named(of: object) -> Of:
-    """A field, or several; from whatever sequence they are given in."""
-    if of is None or isinstance(of, str):
-        return of
-    if isinstance(of, Sequence) and all(isinstance(name, str) for name in of):
-        return tuple(of)
-    raise InvalidRequest(f"a field is named by a text, and several by a list of them, not by a {type(of).__name__}")
 
 
 def _plus(left: Raw, right: Raw) -> Raw:

@@ -61,6 +61,7 @@ class _Bound(NamedTuple):
     engine: Engine
     pin: str
     key: str
+    lasting: bool
 
 
 class Table(Source):
@@ -154,6 +155,12 @@ class Table(Source):
         """The version of the data and its declaration; a closed table has none."""
         self._must_be_open()
         return self._bound.pin
+
+    def fingerprint(self) -> str | None:
+        """The pin, and which of its rows are meant; None without a key, as the pin is then a new one every time."""
+        if not self._bound.lasting:
+            return None
+        return digest(self.pin(), self._rows, self._within, tuple(sorted(self._reach.items()))).hex()
 
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`; no data is touched."""
@@ -299,4 +306,4 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
         found = engine.run(loading.fingerprint(declared, "bound", seal.hex(), engine.dialect))[0]
         sums = tuple(None if half is None else int(half) for half in found)
         pin = hmac.digest(key, repr(sums).encode() + facts, sha256)
-    return _Bound(declared, engine, pin.hex(), order.hex())
+    return _Bound(declared, engine, pin.hex(), order.hex(), lasting=key is not None)

@@ -1,6 +1,7 @@
 """Proof by computation: what a mechanism really loses, against every adversary on small instances.
 
 `exact` enumerates the very code that runs; `session_game` is the worst case of a rule over all adaptive launches;
+`decompose` makes a mechanism out of one randomized response; `audit` plays many games with instances of any size;
 `FiniteMechanism` is for trying theorems out; `Game` is the definition of privacy itself (S4 Def 3.7).
 
 >>> import counterpoint as cp
@@ -18,6 +19,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from counterpoint.verify.adversary import Adversary as Adversary
+    from counterpoint.verify.audit_report import Audit as Audit
+    from counterpoint.verify.auditing import audit as audit
+    from counterpoint.verify.decomposing import DeltaTooSmall as DeltaTooSmall
+    from counterpoint.verify.decomposing import decompose as decompose
+    from counterpoint.verify.decomposition import Decomposition as Decomposition
     from counterpoint.verify.exact_loss import ExactLoss as ExactLoss
     from counterpoint.verify.exact_loss import exact as exact
     from counterpoint.verify.finite import FiniteMechanism as FiniteMechanism
@@ -27,14 +33,32 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Adversary": "adversary",
+    "Audit": "audit_report",
+    "Decomposition": "decomposition",
+    "DeltaTooSmall": "decomposing",
     "ExactLoss": "exact_loss",
     "FiniteMechanism": "finite",
     "Game": "game",
     "Outcome": "finite",
+    "audit": "auditing",
+    "decompose": "decomposing",
     "exact": "exact_loss",
     "session_game": "sessions",
 }
-__all__ = ["Adversary", "ExactLoss", "FiniteMechanism", "Game", "Outcome", "exact", "session_game"]
+__all__ = [
+    "Adversary",
+    "Audit",
+    "Decomposition",
+    "DeltaTooSmall",
+    "ExactLoss",
+    "FiniteMechanism",
+    "Game",
+    "Outcome",
+    "audit",
+    "decompose",
+    "exact",
+    "session_game",
+]
 
 
 def __getattr__(name: str) -> object:

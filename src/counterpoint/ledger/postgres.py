@@ -1,0 +1,167 @@
+"""PostgreSQL as a store: several processes serve the same sessions, each on one connection.
+
+A transaction locks its session's book row (`FOR UPDATE`), which also holds the head of the chain, so checking and
+charging is one step across processes. `synchronous_commit` is on: a commit is on disk when it returns. After a lost
+connection nobody knows whether the last commit happened: the ledger stops; open it and ask again by id.
+
+>>> PostgresStore("postgresql://nowhere.invalid/ledger")
+Traceback (most recent call last):
+...
+counterpoint.errors.LedgerError: the ledger's database could not be reached under this URL
+"""
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import finalize
+
+from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
+from counterpoint.ledger import schema
+from counterpoint.ledger.records import Head
+from counterpoint.ledger.store import Ahead, Unit
+from counterpoint.ledger.tables import Tables, as_request, as_row
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_MIGRATING = 0x43506F69
+"""The advisory lock under which one process at a time looks after the schema."""
+_SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "standard_conforming_strings": "on"}
+
+
+class PostgresStore(Tables):
+    """One connection to a database that keeps ledgers."""
+
+    def __init__(self, url: str, *, existing: bool = False, lock_timeout: float = 30.0) -> None:
+        try:
+            import psycopg  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise LedgerError("a ledger in PostgreSQL needs psycopg: pip install counterpoint[postgres]") from None
+        self._psycopg = psycopg
+        self.desk = threading.RLock()
+        try:
+            self._connection: Connection[Any] = psycopg.connect(url, autocommit=True, client_encoding="utf8")
+        except psycopg.Error:  # its words may quote the password
+            raise LedgerError("the ledger's database could not be reached under this URL") from None
+        finalize(self, self._connection.close)
+        try:
+            self._set_up(existing, lock_timeout)
+        except LedgerError:
+            self._connection.close()
+            raise
+
+    def _set_up(self, existing: bool, lock_timeout: float) -> None:
+        for setting, value in {**_SETTINGS, "lock_timeout": f"{int(lock_timeout * 1000)}ms"}.items():
+            self._run("SELECT pg_catalog.set_config(?, ?, false)", (setting, value))
+        if self._run("SHOW fsync") != [("on",)]:
+            raise LedgerError("this server has fsync off: it would lose charges and answers when the power fails")
+        self._run("BEGIN")
+        self._run("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_MIGRATING,))
+        found = self._version()
+        if found == 0 and existing:
+            raise LedgerError("there is no ledger in this database")
+        for statement in schema.statements(found, "BYTEA"):
+            self._run(statement)
+        if found == 0:
+            self._run("CREATE TABLE counterpoint_schema (version BIGINT NOT NULL)")
+            self._run("INSERT INTO counterpoint_schema (version) VALUES (?)", (schema.VERSION,))
+        elif found < schema.VERSION:
+            self._run("UPDATE counterpoint_schema SET version = ?", (schema.VERSION,))
+        self._run("COMMIT")
+
+    def _version(self) -> int:
+        if self._run("SELECT to_regclass('counterpoint_schema')") == [(None,)]:
+            return 0
+        return int(self._run("SELECT version FROM counterpoint_schema")[0][0])
+
+    def begin(self, name: str | None) -> Head | None:
+        """Begin a transaction, and wait for whoever else is writing to this book."""
+        if name is None:
+            self._run("BEGIN")
+            return None
+        _, found = self._run_all(("BEGIN", ()), (f"{self._HEAD} FOR UPDATE", (name,)))
+        return Head(found[0][0], bytes(found[0][1])) if found else None
+
+    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
+        """All records in one round trip."""
+        asked, opened, rows = self._run_all(
+            (f"{self._ASKED} AND request = ANY(?)", (name, requests)),
+            (f"{self._ASKED} AND path = ANY(?) AND seed IS NOT NULL", (name, paths)),
+            (f"{self._ROW} AND path = ANY(?)", (name, paths)),
+        )
+        waiting = map(as_request, opened)
+        return Ahead(
+            dict.fromkeys(requests) | {record.request: record for record in map(as_request, asked)},
+            dict.fromkeys(paths) | {record.path: record for record in waiting},
+            dict.fromkeys(paths) | {record.path: record for record in map(as_row, rows)},
+        )
+
+    def begin_reading(self) -> None:
+        """See one moment only."""
+        self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def commit(self) -> None:
+        """Return once it is on disk."""
+        self._run("COMMIT")
+
+    def rollback(self) -> None:
+        """Forget the transaction."""
+        if not self._connection.closed:
+            self._run("ROLLBACK")
+
+    def write(self, unit: Unit) -> None:
+        """Write all changes in one round trip."""
+        try:
+            with self._connection.pipeline():
+                super().write(unit)
+        except self._psycopg.Error as error:
+            self._refuse(error)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def abandon(self) -> None:
+        """Let go of the connection after a failure: the server rolls back what was not committed."""
+        self._connection.close()
+
+    def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            cursor = self._connection.execute(sql.replace("?", "%s").encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+        except self._psycopg.Error as error:
+            self._refuse(error)
+
+    def _run_all(self, *statements: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+        """Several statements in one round trip, each with its rows."""
+        try:
+            with self._connection.pipeline():
+                cursors = [
+                    self._connection.execute(sql.replace("?", "%s").encode(), given) for sql, given in statements
+                ]
+            return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+        except self._psycopg.Error as error:
+            self._refuse(error)
+
+    def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
+        if parameters:
+            try:
+                self._connection.cursor().executemany(sql.replace("?", "%s").encode(), parameters)
+            except self._psycopg.Error as error:
+                self._refuse(error)
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        """In our words: a server's message may quote what it was given."""
+        if isinstance(error, self._psycopg.errors.LockNotAvailable):
+            raise LedgerBusy("another process has held this session's account for too long; try again") from None
+        reasons = {
+            self._psycopg.errors.DiskFull: "the disk is full",
+            self._psycopg.errors.ReadOnlySqlTransaction: "it is read-only",
+            self._psycopg.errors.InsufficientPrivilege: "it may not be written",
+            self._psycopg.OperationalError: "the connection was lost",
+        }
+        why = next((reason for kind, reason in reasons.items() if isinstance(error, kind)), type(error).__name__)
+        raise LedgerFailed(
+            f"the ledger's database cannot be used: {why}. Nothing that was released is lost; mend that, open it "
+            "again, and repeat what was not answered by its id"
+        ) from None

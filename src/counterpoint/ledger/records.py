@@ -1,0 +1,120 @@
+"""What a durable ledger stores, as a database sees it: records of public text and sealed blobs, and the hash chain.
+
+Every entry's hash covers the one before it, so the last hash stands for the whole history; an entry holds public facts
+and the fingerprints of sealed blobs, never a secret and never the fingerprint of one (an answer is easily guessed).
+
+>>> first = Entry(1, "open", "root", (), "Filter", "")
+>>> first.hash(bytes(32)) == first.hash(bytes(32)) != Entry(2, "open", "root", (), "Filter", "").hash(bytes(32))
+True
+"""
+
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+from counterpoint.encoding import encode
+from counterpoint.ledger.ledger import Fact, Path
+
+KINDS = ("data", "open", "launch", "delegation", "ask", "answer", "refusal", "keys")
+INTENTS = ("open", "launch", "delegation", "ask")
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """One link of the chain.
+
+    `body` is what was asked, in full; of an answer or data it is the fingerprint. `version` and `state` are those of
+    the row after an answer; `at` is when, by the clock of whoever wrote it: for people, nothing is decided by it.
+    """
+
+    number: int
+    kind: str
+    request: str
+    path: tuple[int | str, ...]
+    what: str
+    body: str
+    version: int = 0
+    state: str = ""
+    at: int = 0
+
+    def encoded(self) -> bytes:
+        """The bytes that are stored and hashed."""
+        return _ENCODER.encode(self)
+
+    def hash(self, before: bytes) -> bytes:
+        """The head of the chain after this entry."""
+        return link(before, self.encoded())
+
+    @property
+    def fact(self) -> Fact:
+        """The line of the history."""
+        return Fact(self.kind, self.path, self.what)
+
+
+def link(before: bytes, entry: bytes) -> bytes:
+    """The head of the chain after an entry, from its bytes."""
+    return sha256(before + entry).digest()
+
+
+def read_entry(data: bytes) -> Entry:
+    """The entry that these bytes are; `msgspec.MsgspecError` if they are none."""
+    return _DECODER.decode(data)
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Entry, strict=True)
+
+
+class Head(NamedTuple):
+    """How far a chain has come."""
+
+    number: int
+    hash: bytes
+
+
+class Book(NamedTuple):
+    """A session's own record: its head, the data it is about, its wrapped keys, and whether a witness is kept."""
+
+    head: Head
+    genesis: bytes
+    fingerprint: str | None
+    keys: tuple[bytes, ...]
+    witnessed: bool
+
+
+class StoredRow(NamedTuple):
+    """A row: its public frame (mechanism, cursor, by), and its state: in the open (a session's), sealed, or halted."""
+
+    path: str
+    version: int
+    frame: bytes
+    node: bytes | None
+    sealed: bytes | None
+
+
+class StoredRequest(NamedTuple):
+    """A request: open as long as it has a seed, done once it has an answer. Both are sealed."""
+
+    request: str
+    path: str
+    entry: int
+    digest: bytes
+    version: int
+    pin: str
+    sampler: int
+    seed: bytes | None
+    answer: bytes | None
+
+
+def path_text(path: Path) -> str:
+    """A path as the database has it.
+
+    >>> path_text((0, "str:CA"))
+    '[0,"str:CA"]'
+    """
+    return encode(path).decode()
+
+
+def read_path(text: str) -> Path:
+    """The path that `path_text` wrote."""
+    return msgspec.json.decode(text, type=tuple[int | str, ...])

@@ -1,0 +1,71 @@
+"""How a row is stored: what is public in the open, a session's account too, and a mechanism's state sealed.
+
+Charges can thus be read, replayed and reported without any key; a state is bound to its path and version.
+
+>>> from counterpoint import Laplace, SeededCoins
+>>> from counterpoint.ledger.sealing import MasterKey
+>>> master = MasterKey(bytes(32))
+>>> keys = DataKeys("people", master, (DataKeys.fresh("people", 0, master),))
+>>> row = Row(Laplace(1), Laplace(1).start(SeededCoins(1)))
+>>> read_row(stored_row((0,), row, keys), keys) == row
+True
+"""
+
+from functools import lru_cache
+
+from counterpoint.encoding import Tagged, Value, decode, encode
+from counterpoint.errors import Unsealable
+from counterpoint.ledger.ledger import Node, Path, Row, Sealed
+from counterpoint.ledger.records import StoredRow, path_text, read_path
+from counterpoint.ledger.sealing import DataKeys
+from counterpoint.mechanisms.mechanism import Mechanism, State
+
+
+class Frame(Tagged, Value, frozen=True):
+    """The public part of a row."""
+
+    mechanism: Mechanism
+    cursor: int | str
+    by: str | None
+    of: str | tuple[str, ...] | None = None
+
+
+def stored_row(path: Path, row: Row, keys: DataKeys, before: StoredRow | None = None) -> StoredRow:
+    """The row as it is stored; `before` spares encoding what has not changed."""
+    frame = Frame(row.mechanism, row.cursor, row.by, row.of)
+    data = before.frame if before is not None and read_frame(before.frame) == frame else encode(frame)
+    if row.state is None:
+        return StoredRow(path_text(path), row.version, data, None, None)
+    if isinstance(row.state, Node):
+        return StoredRow(path_text(path), row.version, data, encode(row.state), None)
+    sealed = keys.seal(encode(row.state, sealed=True), "state", path, row.version)
+    return StoredRow(path_text(path), row.version, data, None, sealed)
+
+
+def read_row(stored: StoredRow, keys: DataKeys) -> Row:
+    """The row, with its state; `Unsealable` if the key at hand does not open it."""
+    state: State | None = None
+    if stored.node is not None:
+        state = decode(stored.node, Node)
+    elif stored.sealed is not None:
+        state = decode(keys.unseal(stored.sealed, "state", read_path(stored.path), stored.version), State)
+    return _row(stored, state)
+
+
+def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
+    """The row for whoever only looks: a state that cannot be opened is still one."""
+    try:
+        return read_row(stored, keys)
+    except Unsealable:
+        return _row(stored, Sealed())
+
+
+def _row(stored: StoredRow, state: State | None) -> Row:
+    frame = read_frame(stored.frame)
+    return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by, frame.of)
+
+
+@lru_cache(maxsize=4096)
+def read_frame(data: bytes) -> Frame:
+    """The public part of a row."""
+    return decode(data, Frame)

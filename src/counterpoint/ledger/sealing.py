@@ -1,0 +1,202 @@
+"""Sealing: what is secret at rest (states, seeds, answers) under AES-256-GCM, with a key per dataset.
+
+A master key, from a file or the environment, wraps the data keys and seals nothing else; so it can be changed
+(`rewrapped`) without touching what was sealed. Every blob has a key of its own, derived from the data key and a random
+salt, so no number of blobs wears a data key out; and it is bound to its place (dataset, kind, path, version, request):
+moved elsewhere it does not open. A wrong key and a changed blob look alike, and say what can be done.
+
+>>> master = MasterKey(bytes(32))
+>>> keys = DataKeys("people", master, (DataKeys.fresh("people", 0, master),))
+>>> blob = keys.seal(b"noise", "state", (0,), 3)
+>>> b"noise" in blob, keys.unseal(blob, "state", (0,), 3)
+(False, b'noise')
+>>> keys.unseal(blob, "state", (1,), 3)
+Traceback (most recent call last):
+...
+counterpoint.errors.Unsealable: the state at (1,) cannot be opened: it is not what was sealed there; its charge stays
+"""
+
+import binascii
+import hmac
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path as FilePath
+from typing import NoReturn
+
+from counterpoint.encoding import Plain, digest, encode
+from counterpoint.errors import InvalidParameter, Unsealable
+
+KEY_BYTES = 32
+_SALT = 16
+_NONCE = 12
+_FORMAT = 1
+ENVIRONMENT = "COUNTERPOINT_KEY"
+"""Holds the master key, as 64 hexadecimal digits; with _FILE, the path of a file that does."""
+
+
+class MasterKey:
+    """The key that wraps data keys; never shown, copied or written by us, but for a new key file."""
+
+    __slots__ = ("_key", "name")
+
+    def __init__(self, key: bytes) -> None:
+        if type(key) is not bytes or len(key) != KEY_BYTES:
+            raise InvalidParameter(f"a master key is {KEY_BYTES} secret bytes")
+        self._key = key
+        self.name = hmac.digest(key, b"counterpoint key name", sha256)[:8].hex()
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> "MasterKey":
+        """The key in a file of 64 hexadecimal digits, which only its owner may read."""
+        file = FilePath(path)
+        try:
+            if os.name == "posix" and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise Unsealable(f"others may read the key file {str(path)!r}: chmod 600 it")
+            return cls(_digits(file.read_text(encoding="ascii"), f"the key file {str(path)!r}"))
+        except (OSError, UnicodeError):
+            raise Unsealable(f"the key file {str(path)!r} cannot be read") from None
+
+    @classmethod
+    def from_environment(cls) -> "MasterKey | None":
+        """The key that COUNTERPOINT_KEY or COUNTERPOINT_KEY_FILE gives, if one does."""
+        if digits := os.environ.get(ENVIRONMENT):
+            return cls(_digits(digits, ENVIRONMENT))
+        if path := os.environ.get(f"{ENVIRONMENT}_FILE"):
+            return cls.from_file(path)
+        return None
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> "MasterKey":
+        """A new key in a new file, readable by its owner alone; an existing file is never touched."""
+        key = os.urandom(KEY_BYTES)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise InvalidParameter(f"there is a file {str(path)!r} already; a key is never overwritten") from None
+        except OSError as error:
+            raise InvalidParameter(f"no key file can be made at {str(path)!r}: {error.strerror}") from None
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(key.hex() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return cls(key)
+
+    def wrap(self, key: bytes, place: bytes) -> bytes:
+        """A data key, sealed."""
+        return _seal(self._key, key, place)
+
+    def unwrap(self, blob: bytes, place: bytes) -> bytes | None:
+        """The data key, or None if another master key wrapped it."""
+        return _unseal(self._key, blob, place)
+
+    def __repr__(self) -> str:
+        return f"MasterKey({self.name})"
+
+    def __reduce__(self) -> NoReturn:
+        raise Unsealable("a key was to be copied or pickled")
+
+
+class DataKeys:
+    """The keys of one dataset: the last one seals, each opens what it sealed. Without a master key none does."""
+
+    __slots__ = ("_dataset", "_keys", "_master", "_wrapped")
+
+    def __init__(self, dataset: str, master: MasterKey | None, wrapped: tuple[bytes, ...]) -> None:
+        self._dataset = dataset
+        self._master = master
+        self._wrapped = wrapped
+        self._keys = tuple(
+            None if master is None else master.unwrap(blob, _place(dataset, number))
+            for number, blob in enumerate(wrapped)
+        )
+
+    @staticmethod
+    def fresh(dataset: str, number: int, master: MasterKey) -> bytes:
+        """A new data key, wrapped."""
+        return master.wrap(os.urandom(KEY_BYTES), _place(dataset, number))
+
+    @property
+    def usable(self) -> bool:
+        """Whether the master key opens every data key."""
+        return None not in self._keys
+
+    def rewrapped(self, master: MasterKey) -> tuple[bytes, ...]:
+        """The same data keys under another master key, and a new one for what is sealed from now on."""
+        for number in range(len(self._keys)):
+            self._key(number)
+        again = (master.wrap(self._key(number), _place(self._dataset, number)) for number in range(len(self._keys)))
+        return (*again, self.fresh(self._dataset, len(self._keys), master))
+
+    def seal(self, secret: bytes, kind: str, *place: Plain) -> bytes:
+        """The secret, bound to its place."""
+        number = len(self._keys) - 1
+        salt = os.urandom(_SALT)
+        head = bytes((_FORMAT, number)) + salt
+        return head + _seal(_derived(self._key(number), salt), secret, self._bound(kind, place))
+
+    def unseal(self, blob: bytes, kind: str, *place: Plain) -> bytes:
+        """The secret, if this is what was sealed at this place."""
+        number, salt = (blob[1], blob[2 : 2 + _SALT]) if len(blob) > 2 + _SALT else (0, b"")
+        opened = None
+        if blob[:1] == bytes((_FORMAT,)) and number < len(self._keys):
+            opened = _unseal(_derived(self._key(number), salt), blob[2 + _SALT :], self._bound(kind, place))
+        if opened is None:
+            raise Unsealable(
+                f"the {kind} at {place[0]!r} cannot be opened: it is not what was sealed there; its charge stays"
+            )
+        return opened
+
+    def _bound(self, kind: str, place: tuple[Plain, ...]) -> bytes:
+        return encode((self._dataset, kind, place))
+
+    def _key(self, number: int) -> bytes:
+        key = self._keys[number]
+        if key is not None:
+            return key
+        given = "no key was given" if self._master is None else f"the key given ({self._master.name}) is another one"
+        raise Unsealable(
+            f"{given} than the one that {self._dataset!r} is sealed with, so its mechanisms are halted; charges are "
+            f"kept. Give the right key: {ENVIRONMENT}_FILE=..., {ENVIRONMENT}=... or Durable(..., key_file=...)"
+            if self._master is not None
+            else f"{given}, so the mechanisms of {self._dataset!r} are halted; charges are kept. Give the key it is "
+            f"sealed with: {ENVIRONMENT}_FILE=..., {ENVIRONMENT}=... or Durable(..., key_file=...)"
+        )
+
+    def __repr__(self) -> str:
+        return f"DataKeys({self._dataset!r}, {len(self._keys)})"
+
+
+def _place(dataset: str, number: int) -> bytes:
+    return digest("data key", dataset, number)
+
+
+def _derived(key: bytes, salt: bytes) -> bytes:
+    return hmac.digest(key, b"counterpoint blob" + salt, sha256)
+
+
+def _seal(key: bytes, secret: bytes, place: bytes) -> bytes:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where something is sealed
+
+    nonce = os.urandom(_NONCE)
+    return nonce + AESGCM(key).encrypt(nonce, secret, place)
+
+
+def _unseal(key: bytes, blob: bytes, place: bytes) -> bytes | None:
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+    try:
+        return AESGCM(key).decrypt(blob[:_NONCE], blob[_NONCE:], place)
+    except (InvalidTag, ValueError):
+        return None
+
+
+def _digits(text: str, where: str) -> bytes:
+    try:
+        key = binascii.unhexlify(text.strip())
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise Unsealable(f"{where} does not hold a key: {2 * KEY_BYTES} hexadecimal digits were expected")
+    return key

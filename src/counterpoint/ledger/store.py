@@ -1,0 +1,243 @@
+"""What a durable ledger needs of a database, and how requests that wait at the same time share one transaction.
+
+A `Store` reads records and writes a `Unit` of changes in one transaction. In a unit, later requests see what earlier
+ones changed; nothing is written before all of them have been worked out, so one that is refused leaves no trace.
+`Committer` does group commit without a thread of its own: whoever finds the desk free commits for all who wait.
+
+>>> unit = Unit(None, "people", Head(0, bytes(32)))
+>>> unit.append("open", "root", (), "Filter", "").number, unit.head.number
+(1, 1)
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
+from counterpoint.ledger.ledger import Path
+from counterpoint.ledger.records import Book, Entry, Head, StoredRequest, StoredRow, path_text
+
+T = TypeVar("T")
+
+
+class Store(Protocol):
+    """A database with the tables of `schema`; one thread at a time may sit at its desk."""
+
+    @property
+    def desk(self) -> AbstractContextManager[Any]:
+        """The lock of the connection."""
+
+    def begin(self, name: str | None) -> Head | None:
+        """Begin a transaction; with a name, lock that book, and give its head (None: there is no such book)."""
+
+    def begin_reading(self) -> None:
+        """Begin a transaction that sees one moment only, whoever else writes meanwhile; `rollback` ends it."""
+
+    def commit(self) -> None:
+        """Make everything since `begin` durable, or raise `LedgerFailed`."""
+
+    def rollback(self) -> None:
+        """Forget everything since `begin`."""
+
+    def book(self, name: str) -> Book | None:
+        """A session's own record."""
+
+    def names(self) -> tuple[str, ...]:
+        """The sessions in this ledger."""
+
+    def create(self, name: str, book: Book, first: bytes) -> None:
+        """A new session with its first entry, unless there is one of that name by now."""
+
+    def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
+        """Replace the wrapped keys."""
+
+    def row(self, name: str, path: str) -> StoredRow | None:
+        """One row."""
+
+    def rows(self, name: str) -> Iterator[StoredRow]:
+        """All rows."""
+
+    def request(self, name: str, request: str) -> StoredRequest | None:
+        """One request, open or done."""
+
+    def open_at(self, name: str, path: str) -> StoredRequest | None:
+        """The open request at a path."""
+
+    def open_requests(self, name: str) -> list[StoredRequest]:
+        """All open requests, by the number of their entry."""
+
+    def requests(self, name: str) -> Iterator[StoredRequest]:
+        """All requests."""
+
+    def entry(self, name: str, number: int) -> bytes | None:
+        """One entry."""
+
+    def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
+        """All entries after a number, in order."""
+
+    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Ahead | None":
+        """All these records at once, where asking for each would cost a round trip; None where it would not."""
+
+    def write(self, unit: "Unit") -> None:
+        """Write all that a unit has changed."""
+
+    def close(self) -> None:
+        """Let go of the database."""
+
+    def abandon(self) -> None:
+        """Let go of the database after a failure, without another write or sync."""
+
+
+class Ahead(NamedTuple):
+    """Records that were read in one go; what was looked for and is not there is None."""
+
+    requests: dict[str, StoredRequest | None]
+    opened: dict[str, StoredRequest | None]
+    rows: dict[str, StoredRow | None]
+
+
+class Unit:
+    """The changes of one transaction, not written yet; reads see them."""
+
+    __slots__ = ("_ahead", "_store", "entries", "head", "name", "opened", "requests", "rows", "settled")
+
+    def __init__(self, store: Store | None, name: str, head: Head) -> None:
+        self._store = store
+        self.name = name
+        self.head = head
+        self.entries: list[tuple[int, bytes]] = []
+        self.rows: dict[str, StoredRow] = {}
+        self.requests: dict[str, StoredRequest] = {}
+        self.opened: dict[str, StoredRequest | None] = {}
+        self.settled = False
+        self._ahead = Ahead({}, {}, {})
+
+    def look_ahead(self, requests: Sequence[str], paths: Sequence[str]) -> None:
+        """Read what will be asked for, all at once, where that is worth it."""
+        found = None if self._store is None else self._store.look_ahead(self.name, requests, paths)
+        self._ahead = self._ahead if found is None else found
+
+    def append(
+        self, kind: str, request: str, path: Path, what: str, body: str, *, version: int = 0, state: str = ""
+    ) -> Entry:
+        """Add a link to the chain."""
+        entry = Entry(self.head.number + 1, kind, request, path, what, body, version, state, int(time.time()))
+        self.head = Head(entry.number, entry.hash(self.head.hash))
+        self.entries.append((entry.number, entry.encoded()))
+        return entry
+
+    def row(self, path: Path) -> StoredRow | None:
+        """The row at a path, as this unit leaves it."""
+        text = path_text(path)
+        found = self.rows.get(text)
+        if found is not None or text in self._ahead.rows:
+            return found or self._ahead.rows[text]
+        return None if self._store is None else self._store.row(self.name, text)
+
+    def request(self, request: str) -> StoredRequest | None:
+        """A request, as this unit leaves it."""
+        found = self.requests.get(request)
+        if found is not None or request in self._ahead.requests:
+            return found or self._ahead.requests[request]
+        return None if self._store is None else self._store.request(self.name, request)
+
+    def open_at(self, path: Path) -> StoredRequest | None:
+        """The open request at a path, as this unit leaves it."""
+        text = path_text(path)
+        if text in self.opened:
+            return self.opened[text]
+        if text in self._ahead.opened:
+            return self._ahead.opened[text]
+        return None if self._store is None else self._store.open_at(self.name, text)
+
+    def entry(self, number: int) -> bytes | None:
+        """An entry, of this unit or an earlier one."""
+        own = [data for at, data in self.entries if at == number]
+        return own[0] if own or self._store is None else self._store.entry(self.name, number)
+
+    def put_row(self, row: StoredRow) -> None:
+        """Store a row."""
+        self.rows[row.path] = row
+
+    def put_request(self, request: StoredRequest) -> None:
+        """Store a request."""
+        self.requests[request.request] = request
+        self.opened[request.path] = request if request.seed is not None else None
+
+
+class Ticket(Generic[T]):
+    """A job that waits for its turn, what it is going to look up, and what came of it."""
+
+    __slots__ = ("error", "job", "paths", "request", "result")
+
+    def __init__(self, job: Callable[[Unit], T], request: str, paths: tuple[Path, ...]) -> None:
+        self.job = job
+        self.request = request
+        self.paths = paths
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def run(self, unit: Unit) -> None:
+        """Do the job; what it raises is for whoever holds the ticket, and no concern of the others."""
+        try:
+            self.result = self.job(unit)
+        except Exception as error:
+            self.error = error
+
+
+class Committer:
+    """Group commit: all who wait while one transaction is on its way share the next one."""
+
+    def __init__(self, commit: Callable[[list[Ticket[Any]]], None], desk: Any) -> None:
+        self._commit = commit
+        self._desk = desk
+        self._waiting: list[Ticket[Any]] = []
+        self._guard = threading.Lock()
+        self._home = os.getpid()
+        self._broken: str | None = None
+
+    def run(self, job: Callable[[Unit], T], request: str, *paths: Path) -> T:
+        """Do the job, which is about this request and these paths, in a transaction; its result, once it is durable."""
+        self.check()
+        ticket = Ticket(job, request, paths)
+        with self._guard:
+            self._waiting.append(ticket)
+        with self._desk:
+            with self._guard:
+                batch = self._waiting if ticket in self._waiting else []
+                if batch:
+                    self._waiting = []
+            if batch:
+                self._lead(batch)
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.result  # type: ignore[return-value]  # a job without an error has a result
+
+    def check(self) -> None:
+        """Refuse to go on after a failure, or in a forked process, which would share its parent's connection."""
+        if self._broken is not None:
+            raise LedgerError(self._broken)
+        if self._home != os.getpid():
+            raise LedgerError("a ledger cannot be used in a forked process; open it there")
+
+    def stop(self, why: str) -> None:
+        """Refuse everything from now on."""
+        self._broken = self._broken or why
+
+    def _lead(self, batch: list[Ticket[Any]]) -> None:
+        try:
+            self.check()
+            self._commit(batch)
+        except BaseException as error:
+            # Whether it was committed is not known: nobody is told a result, and everybody may ask again by id.
+            if not isinstance(error, LedgerBusy):
+                self.stop("this ledger has failed before; open it again, then repeat requests by their ids")
+            for ticket in batch:
+                ticket.error = (
+                    error if isinstance(error, CounterpointError) else LedgerFailed("the commit was cut short")
+                )
+            if not isinstance(error, CounterpointError):
+                raise

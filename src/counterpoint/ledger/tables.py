@@ -1,0 +1,145 @@
+"""The statements of a durable ledger, the same for SQLite and PostgreSQL but for how a parameter is written.
+
+A store gives `_run` (the rows of a statement) and `_run_many`; what is read and written is said here once.
+
+>>> "ON CONFLICT" in Tables._PUT_ROW
+True
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from counterpoint.ledger.records import Book, Head, StoredRequest, StoredRow
+from counterpoint.ledger.store import Ahead, Unit
+
+_REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
+_BATCH = 4096
+
+
+class Tables:
+    """Reads and writes of records, in the tables of `schema`."""
+
+    _HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
+    _BOOK = "SELECT number, head, genesis, fingerprint, witnessed FROM counterpoint_book WHERE name = ?"
+    _KEYS = "SELECT wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
+    _ROW = "SELECT path, version, frame, node, sealed FROM counterpoint_row WHERE name = ?"
+    _ASKED = f"SELECT {_REQUEST} FROM counterpoint_request WHERE name = ?"
+    _PUT_ROW = """INSERT INTO counterpoint_row (name, path, version, frame, node, sealed) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (name, path) DO UPDATE SET version = excluded.version, frame = excluded.frame,
+        node = excluded.node, sealed = excluded.sealed"""
+    _PUT_REQUEST = f"""INSERT INTO counterpoint_request (name, {_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (name, request) DO UPDATE SET seed = excluded.seed, answer = excluded.answer"""
+    _PUT_ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
+
+    @abstractmethod
+    def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+
+    @abstractmethod
+    def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
+        """A statement, once for each of the parameters."""
+
+    def book(self, name: str) -> Book | None:
+        """A session's own record."""
+        found = self._run(self._BOOK, (name,))
+        if not found:
+            return None
+        number, head, genesis, fingerprint, witnessed = found[0]
+        keys = tuple(bytes(wrapped) for (wrapped,) in self._run(self._KEYS, (name,)))
+        return Book(Head(number, bytes(head)), bytes(genesis), fingerprint, keys, bool(witnessed))
+
+    def names(self) -> tuple[str, ...]:
+        """The sessions in this ledger."""
+        return tuple(name for (name,) in self._run("SELECT name FROM counterpoint_book ORDER BY name"))
+
+    def create(self, name: str, book: Book, first: bytes) -> None:
+        """A new session with its first entry, unless there is one of that name by now."""
+        put = """INSERT INTO counterpoint_book (name, number, head, genesis, fingerprint, witnessed)
+            VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING name"""
+        if self._run(put, (name, *book.head, book.genesis, book.fingerprint, int(book.witnessed))):
+            self.write_keys(name, book.keys)
+            self._run(self._PUT_ENTRY, (name, book.head.number, first))
+
+    def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
+        """Replace the wrapped keys."""
+        self._run("DELETE FROM counterpoint_key WHERE name = ?", (name,))
+        put = "INSERT INTO counterpoint_key (name, number, wrapped) VALUES (?, ?, ?)"
+        self._run_many(put, [(name, number, wrapped) for number, wrapped in enumerate(keys)])
+
+    def row(self, name: str, path: str) -> StoredRow | None:
+        """One row."""
+        found = self._run(f"{self._ROW} AND path = ?", (name, path))
+        return as_row(found[0]) if found else None
+
+    def rows(self, name: str) -> Iterator[StoredRow]:
+        """All rows, by path."""
+        after = ""
+        while page := self._run(f"{self._ROW} AND path > ? ORDER BY path LIMIT {_BATCH}", (name, after)):
+            yield from map(as_row, page)
+            after = page[-1][0]
+
+    def request(self, name: str, request: str) -> StoredRequest | None:
+        """One request."""
+        found = self._run(f"{self._ASKED} AND request = ?", (name, request))
+        return as_request(found[0]) if found else None
+
+    def open_at(self, name: str, path: str) -> StoredRequest | None:
+        """The open request at a path."""
+        found = self._run(f"{self._ASKED} AND path = ? AND seed IS NOT NULL", (name, path))
+        return as_request(found[0]) if found else None
+
+    def open_requests(self, name: str) -> list[StoredRequest]:
+        """All open requests."""
+        found = self._run(f"{self._ASKED} AND seed IS NOT NULL", (name,))
+        return sorted(map(as_request, found), key=lambda request: request.entry)
+
+    def requests(self, name: str) -> Iterator[StoredRequest]:
+        """All requests, by id."""
+        after = ""
+        while page := self._run(f"{self._ASKED} AND request > ? ORDER BY request LIMIT {_BATCH}", (name, after)):
+            yield from map(as_request, page)
+            after = page[-1][0]
+
+    def entry(self, name: str, number: int) -> bytes | None:
+        """One entry."""
+        found = self._run("SELECT entry FROM counterpoint_entry WHERE name = ? AND number = ?", (name, number))
+        return bytes(found[0][0]) if found else None
+
+    def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
+        """All entries after a number, in order."""
+        sql = f"""SELECT number, entry FROM counterpoint_entry WHERE name = ? AND number > ?
+            ORDER BY number LIMIT {_BATCH}"""
+        while page := self._run(sql, (name, after)):
+            for number, entry in page:
+                yield number, bytes(entry)
+            after = page[-1][0]
+
+    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead | None:
+        """Each record is read when it is wanted."""
+        return None
+
+    def write(self, unit: Unit) -> None:
+        """Write all that a unit has changed."""
+        name = unit.name
+        self._run_many(self._PUT_ENTRY, [(name, *entry) for entry in unit.entries])
+        self._run_many(self._PUT_REQUEST, [(name, *request) for request in unit.requests.values()])
+        self._run_many(self._PUT_ROW, [(name, *row) for row in unit.rows.values()])
+        self._run("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", (*unit.head, name))
+
+
+def as_row(found: tuple[Any, ...]) -> StoredRow:
+    """A row of `_ROW`."""
+    path, version, frame, node, sealed = found
+    return StoredRow(path, version, bytes(frame), _blob(node), _blob(sealed))
+
+
+def as_request(found: tuple[Any, ...]) -> StoredRequest:
+    """A row of `_ASKED`."""
+    *head, digest, version, pin, sampler, seed, answer = found
+    request, path, entry = head
+    return StoredRequest(request, path, entry, bytes(digest), version, pin, sampler, _blob(seed), _blob(answer))
+
+
+def _blob(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)

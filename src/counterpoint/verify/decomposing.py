@@ -1,0 +1,124 @@
+"""`decompose`: from a mechanism to its decomposition, or to the reason why there is none.
+
+There is one exactly where no adversary exceeds delta at epsilon (S0 Thm 3), so whoever is refused is shown her.
+
+>>> from counterpoint.mechanisms.examples import OpenDoor
+>>> decompose(OpenDoor("1/7"), epsilon=0, delta="1/7", rounds=2)
+Decomposition(OpenDoor, growth=1, delta=1/7, in one step)
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import Number, precision, spell
+from counterpoint.numbers.exact import at_least, probability
+from counterpoint.privacy.relations import Pair, Relation
+from counterpoint.verify.adversary import Adversary, strategy
+from counterpoint.verify.decomposition import Decomposition
+from counterpoint.verify.exact_loss import asked_for
+from counterpoint.verify.growing import LIMIT, grow
+from counterpoint.verify.lazy_delta import lazy_delta
+from counterpoint.verify.recursion import Best, best, hockey_stick
+from counterpoint.verify.worlds import Worlds
+
+_ROUNDING = 1e-12
+_LARGEST_IN_FLOATS = Fraction(26 * 10**42)  # below e^100
+
+
+class DeltaTooSmall(InvalidParameter):
+    """There is no decomposition at this delta: `delta` is the least, and `adversary`, if any, is she who needs it."""
+
+    def __init__(self, message: str, delta: Fraction, adversary: Adversary | None = None) -> None:
+        super().__init__(message)
+        self.delta = delta
+        self.adversary = adversary
+
+
+def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
+    mechanism: Mechanism,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    relation: Relation | None = None,
+    messages: Iterable[Pair] | None = None,
+    rounds: int | None = None,
+    *,
+    growth: Number | None = None,
+    in_two_steps: bool = False,
+    rational: bool | None = None,
+    limit: int = LIMIT,
+) -> Decomposition:
+    """The decomposition of a mechanism into E^0, E^1, N^0, N^1, over these pairs of messages and so many rounds.
+
+    For an `epsilon` it is made at a rational growth just below e^epsilon; give `growth` = e^epsilon itself to have it
+    exactly there. `DeltaTooSmall`, with the adversary who shows it, where delta is less than the mechanism needs.
+
+    `in_two_steps`: the simulator asks an interactive randomized response, and for its noisy bit only once a pair of
+    messages differs (S4 Cor 5.7). S4 Lemma 5.6 promises that at the same delta, which is false (ERRATA S4-E1). It is
+    true at the lazy delta, which is at most twice as large, and the same where every valid sequence of pairs may
+    also be sent with its sides swapped; below it, this is refused.
+
+    >>> from counterpoint.mechanisms.examples import OpenDoor
+    >>> try:
+    ...     decompose(OpenDoor("1/4"), 0, "1/5", rounds=2)
+    ... except DeltaTooSmall as error:
+    ...     print(error.delta)
+    1/4
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidParameter(f"decompose takes a mechanism, not a {type(mechanism).__name__}")
+    ratio, allowed = _growth(epsilon, growth), probability(delta, "delta")
+    pairs, many = asked_for(mechanism, messages, rounds)
+    worlds = grow(mechanism, pairs, many, relation, rational=rational, limit=limit, complete=True)
+    if worlds.is_cut:
+        raise NotCovered(
+            "the decomposition is a theorem about finitely many answers (S0 Thm 3), and noise without end was cut "
+            "here: decompose the mechanism with its answers clamped"
+        )
+    if not worlds.rational and ratio > _LARGEST_IN_FLOATS:
+        raise InvalidParameter("the laws of this mechanism are not rational, and doubles reach to about epsilon = 100")
+    number = ratio if worlds.rational else float(ratio)
+    found = [best(worlds, hockey_stick(number, bit)) for bit in (0, 1)]
+    _require(worlds, found, number, allowed)
+    lower = found[0].values, found[1].values
+    made = Decomposition(worlds, ratio, allowed, in_two_steps, lower, lazy_delta(worlds, lower))
+    if in_two_steps:
+        _require_lazy(made)
+    return made
+
+
+def _growth(epsilon: Number | None, growth: Number | None) -> Fraction:
+    if (epsilon is None) == (growth is None):
+        raise InvalidParameter("give either epsilon or growth, which is e^epsilon")
+    if growth is not None:
+        return at_least(growth, 1, "the growth")
+    exponent = at_least(epsilon, 0, "epsilon")
+    return Fraction(precision(30)(exponent).exp().lower) if exponent else Fraction(1)
+
+
+def _exceeds(worlds: Worlds, needed: Any, allowed: Fraction) -> bool:
+    return bool(needed > allowed if worlds.rational else needed > float(allowed) + _ROUNDING)
+
+
+def _require(worlds: Worlds, found: list[Best], growth: Any, allowed: Fraction) -> None:
+    bit = int(found[1].value > found[0].value)
+    if _exceeds(worlds, found[bit].value, allowed):
+        least = Fraction(found[bit].value)
+        raise DeltaTooSmall(
+            f"delta = {spell(allowed)} is too small: an adversary reaches {spell(least)}; see .adversary",
+            least,
+            strategy(worlds, found[bit], growth, bit),
+        )
+
+
+def _require_lazy(made: Decomposition) -> None:
+    needed = made.lazy(0, 0) * made.worlds.factor
+    if _exceeds(made.worlds, needed, made.delta):
+        raise DeltaTooSmall(
+            f"delta = {spell(made.delta)} is enough in one step, but in two steps it takes the lazy delta, "
+            f"{spell(Fraction(needed))}: until a pair differs both worlds must be exposed alike, and this game is not "
+            "symmetric. Give that delta, or messages and a relation that allow every pair to be swapped (ERRATA S4-E1)",
+            Fraction(needed),
+        )

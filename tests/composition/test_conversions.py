@@ -1,0 +1,24 @@
+"""How large a loss a budget still has room for: what is returned fits, and a little more would not."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoint.composition.conversions import rho_below
+from counterpoint.privacy.losses import ApproxDP, zCDP
+
+
+@settings(max_examples=25)
+@given(st.fractions("1/1000", 30), st.sampled_from(["1e-30", "1e-12", "1e-6", "1e-3", "0.3"]))
+def test_the_largest_rho_within_epsilon_and_delta_fits_and_a_billionth_more_does_not(epsilon, delta):
+    rho = rho_below(epsilon, Fraction(delta))
+    assert zCDP(rho).implies(ApproxDP(epsilon, delta))
+    assert zCDP(rho * (1 + Fraction(1, 10**9))).as_approx(delta).epsilon > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**12), Fraction(10**6)])
+def test_so_it_is_for_budgets_far_out(epsilon):
+    rho = rho_below(epsilon, Fraction(1, 10**6))
+    assert rho > 0 and zCDP(rho).implies(ApproxDP(epsilon, "1e-6"))

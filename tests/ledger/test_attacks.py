@@ -1,0 +1,319 @@
+"""Rollback, forks, tampering, full and read-only disks, clocks: each a clear typed error, and nothing is lost."""
+
+import re
+import resource
+import shutil
+import time
+
+import pytest
+from tests.ledger.crashes import in_child
+from tests.ledger.places import DATA, Place
+from tests.session.numbers_source import Numbers
+
+import counterpoint as cp
+from counterpoint.errors import (
+    LedgerError,
+    LedgerFailed,
+    LedgerRolledBack,
+    LedgerTampered,
+    UnknownSchema,
+    Unsealable,
+)
+from counterpoint.ledger import schema
+from counterpoint.ledger.sqlite import journal_mode
+
+
+def asked(place, *ids, budget=None):
+    """A session in which some asks were answered, closed again: the answers."""
+    with place.session(budget or cp.PureDP(1)) as s:
+        noisy = s.launch(cp.Laplace("0.01", asks=100), id="L")
+        return {name: noisy.ask("apples", id=name) for name in ids}
+
+
+def snapshot(place):
+    """A copy of the database, and how to put it back."""
+    if place.kind == "sqlite":
+        shutil.copy(place.url, place.home / "copy")
+        return lambda: shutil.copy(place.home / "copy", place.url)
+    tables = [f"counterpoint_{table}" for table in ("book", "key", "entry", "row", "request")]
+    for table in tables:
+        place.sql(f"CREATE TABLE IF NOT EXISTS kept_{table} AS SELECT * FROM {table}")
+
+    def put_back():
+        for table in tables:
+            place.sql(f"DELETE FROM {table}")
+            place.sql(f"INSERT INTO {table} SELECT * FROM kept_{table}")
+
+    return put_back
+
+
+def test_a_snapshot_put_back_is_refused_at_start(lasting):
+    asked(lasting, "a")
+    put_back = snapshot(lasting)
+    asked(lasting, "b")
+    put_back()
+    with pytest.raises(LedgerRolledBack, match="an old copy"):
+        lasting.reopened()
+
+
+def test_a_fork_that_went_on_by_itself_is_refused(lasting):
+    """The copy is used without the witness until it is as long as what the witness has seen."""
+    asked(lasting, "a")
+    put_back = snapshot(lasting)
+    kept = (lasting.home / "witness").read_bytes()
+    asked(lasting, "b", "c")
+    seen = (lasting.home / "witness").read_bytes()
+    put_back()
+    (lasting.home / "witness").write_bytes(kept)
+    asked(lasting, "x", "y", "z")
+    (lasting.home / "witness").write_bytes(seen)
+    with pytest.raises(LedgerRolledBack, match="another history"):
+        lasting.reopened()
+
+
+def test_a_ledger_that_is_taken_away_or_whose_witness_is_gets_noticed(lasting):
+    asked(lasting, "a")
+    witness = lasting.home / "witness"
+    witness.rename(lasting.home / "elsewhere")
+    with pytest.raises(LedgerRolledBack, match="COUNTERPOINT_WITNESS"):
+        lasting.reopened()
+    (lasting.home / "elsewhere").rename(witness)
+    other = Place(lasting.kind, lasting.home / "other" if (lasting.home / "other").mkdir() is None else None)
+    shutil.copy(witness, other.home / "witness")
+    with pytest.raises(LedgerRolledBack, match="taken away"):
+        other.session()
+
+
+def test_a_torn_line_of_the_witness_is_passed_over(lasting):
+    told = asked(lasting, "a")
+    witness = lasting.home / "witness"
+    with witness.open("ab") as file:
+        file.write(b"99 abcdef")
+    assert asked(lasting, "a", "b")["a"] == told["a"]
+    lines = witness.read_bytes().split(b"\n")
+    assert lines[-1] == b"" and len(lines[-2].split(b" ")) == 3
+
+
+TAMPERED = {
+    "an entry": "UPDATE counterpoint_entry SET entry = "
+    "(SELECT entry FROM counterpoint_entry WHERE number = 3) WHERE number = 4",
+    "a missing entry": "DELETE FROM counterpoint_entry WHERE number = 4",
+    "a truncated chain": "DELETE FROM counterpoint_entry WHERE number > 4",
+    "a head": "UPDATE counterpoint_book SET number = number - 1",
+    "a state": "UPDATE counterpoint_row SET sealed = "
+    "(SELECT answer FROM counterpoint_request WHERE request = '() a') WHERE path = '[0]'",
+    "a version": "UPDATE counterpoint_row SET version = version - 1 WHERE path = '[0]'",
+    "a halt": "UPDATE counterpoint_row SET sealed = NULL WHERE path = '[0]'",
+    "a missing row": "DELETE FROM counterpoint_row WHERE path = '[0]'",
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_tampered_ledger_is_refused_at_start(lasting, what):
+    asked(lasting, "a", "b")
+    lasting.sql(TAMPERED[what])
+    with pytest.raises(LedgerTampered):
+        lasting.reopened()
+
+
+REPLAYED = {
+    "an account": (
+        "UPDATE counterpoint_row SET node = (SELECT node FROM counterpoint_row WHERE path = '[1]') WHERE path = '[]'",
+        "account",
+    ),
+    "a stored answer": (
+        "UPDATE counterpoint_request SET answer = (SELECT answer FROM counterpoint_request WHERE request = '() a') "
+        "WHERE request = '() b'",
+        " b'",
+    ),
+    "a forgotten request": ("DELETE FROM counterpoint_request WHERE request = '() a'", "missing"),
+}
+
+
+@pytest.mark.parametrize("what", REPLAYED)
+def test_verification_replays_what_the_start_does_not(lasting, what):
+    asked(lasting, "a", "b")
+    with lasting.session() as s:
+        s.delegate(cp.PureDP("0.1"))
+        s._engine.ledger.verify()
+    statement, words = REPLAYED[what]
+    lasting.sql(statement)
+    with lasting.reopened() as s, pytest.raises(LedgerTampered, match=words):
+        s._engine.ledger.verify()
+
+
+def test_a_swapped_answer_is_not_given_out(lasting):
+    asked(lasting, "a", "b")
+    lasting.sql(REPLAYED["a stored answer"][0])
+    with lasting.reopened() as s, pytest.raises(Unsealable):
+        s.handles[0].ask("apples", id="b")
+
+
+def test_a_newer_schema_is_refused_and_an_older_one_is_brought_up_to_date(lasting, monkeypatch):
+    told = asked(lasting, "a")
+    mark = "PRAGMA user_version = 9" if lasting.kind == "sqlite" else "UPDATE counterpoint_schema SET version = 9"
+    lasting.sql(mark)
+    with pytest.raises(UnknownSchema, match="schema 9"):
+        lasting.reopened()
+    lasting.sql(mark.replace("9", "1"))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, ("CREATE TABLE counterpoint_later (x BIGINT)",)))
+    monkeypatch.setattr(schema, "VERSION", 2)
+    assert asked(lasting, "a") == told
+    assert lasting.sql("SELECT count(*) FROM counterpoint_later") == [(0,)]
+    monkeypatch.undo()
+    with pytest.raises(UnknownSchema, match="schema 2"):
+        lasting.reopened()
+
+
+def test_a_file_that_is_no_ledger_is_left_alone(tmp_path):
+    import apsw
+
+    other = tmp_path / "other.db"
+    connection = apsw.Connection(str(other))
+    connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    text = tmp_path / "text"
+    text.write_text("hello " * 1000)
+    for file in (other, text):
+        before = file.read_bytes()
+        with pytest.raises(UnknownSchema):
+            cp.Session(Numbers(DATA), cp.PureDP(1), ledger=str(file))
+        assert file.read_bytes() == before
+
+
+def test_a_full_disk_loses_nothing(tmp_path):
+    """Writes beyond a size fail, in a child; afterwards there is room again."""
+    place = Place("sqlite", tmp_path)
+    asked(place, "a")
+
+    def work(say):
+        with place.reopened() as s:
+            import signal
+
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+            try:
+                for number in range(200):
+                    say(f"q{number}", s.handles[0].ask("apples", id=f"q{number}"))
+            except LedgerFailed as error:
+                say("failed", *str(error).split(" "))
+            try:
+                s.handles[0].ask("apples")
+            except LedgerError as error:
+                say("stopped", *str(error).split(" "))
+
+    said, lived = in_child(work)
+    assert lived and "open it again" in said[-2] and "open it again" in said[-1], said
+    with place.reopened() as s:
+        answers = dict(line.split(" ") for line in said[:-2])
+        assert answers and all(s.handles[0].ask("apples", id=name) == int(value) for name, value in answers.items())
+        s._engine.ledger.verify()
+
+
+def test_a_full_database_is_a_clear_error_and_loses_nothing(tmp_path):
+    place = Place("sqlite", tmp_path)
+    told = asked(place, "a")
+    s = place.reopened()
+    store = s._engine.ledger._store
+    store._run(f"PRAGMA max_page_count = {store._run('PRAGMA page_count')[0][0] + 1}")
+    with pytest.raises(LedgerFailed, match="the disk is full"):
+        for _ in range(200):
+            s.launch(cp.Laplace("0.0001"))
+    s.close()
+    with place.reopened() as s:
+        assert s.handles[0].ask("apples", id="a") == told["a"]
+        s._engine.ledger.verify()
+
+
+def test_a_ledger_that_may_not_be_written_is_a_clear_error(tmp_path):
+    place = Place("sqlite", tmp_path)
+    told = asked(place, "a")
+    with place.reopened() as s:
+        s._engine.ledger._store._run("PRAGMA query_only = 1")
+        with pytest.raises(LedgerFailed, match="read-only"):
+            s.handles[0].ask("apples")
+    with place.reopened() as s:
+        assert s.handles[0].ask("apples", id="a") == told["a"]
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        cp.Session(Numbers(DATA), cp.PureDP(1), ledger=str(tmp_path / "no" / "such" / "folder"))
+
+
+def test_a_read_only_postgres_is_a_clear_error(tmp_path):
+    place = Place("postgres", tmp_path)
+    told = asked(place, "a")
+    s = place.reopened()
+    s._engine.ledger._store._run("SET default_transaction_read_only = on")
+    with pytest.raises(LedgerFailed, match="read-only"):
+        s.handles[0].ask("apples")
+    s.close()
+    with place.reopened() as s:
+        assert s.handles[0].ask("apples", id="a") == told["a"]
+
+
+def test_a_lost_connection_stops_the_ledger_until_it_is_opened_again(tmp_path):
+    place = Place("postgres", tmp_path)
+    told = asked(place, "a")
+    s = place.reopened()
+    place.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid()"
+    )
+    with pytest.raises(LedgerFailed, match="connection was lost"):
+        s.handles[0].ask("apples")
+    with pytest.raises(LedgerError, match="open it again"):
+        s.launch(cp.Laplace("0.1"))
+    s.close()
+    with place.reopened() as s:
+        assert s.handles[0].ask("apples", id="a") == told["a"] and s.loss == cp.PureDP("0.01")
+
+
+def test_a_witness_that_cannot_be_written_keeps_the_answer_back(tmp_path):
+    place = Place("sqlite", tmp_path)
+    asked(place, "a")
+    s = place.reopened()
+    import os
+
+    witness = s._engine.ledger._witness
+    witness._file = os.open("/dev/full", os.O_WRONLY)
+    with pytest.raises(LedgerFailed, match="witness"):
+        s.handles[0].ask("apples", id="b")
+    s.close()
+    with place.reopened() as s:
+        assert isinstance(s.handles[0].ask("apples", id="b"), int) and s._engine.ledger.read((0,)).version == 2
+
+
+def test_a_clock_that_goes_backwards_is_no_concern(lasting, monkeypatch):
+    told = asked(lasting, "a")
+    monkeypatch.setattr(time, "time", lambda: 1.0)
+    assert asked(lasting, "a", "b")["a"] == told["a"]
+    monkeypatch.undo()
+    with lasting.reopened() as s:
+        s._engine.ledger.verify()
+
+
+def test_a_password_is_not_shown(capfd):
+    place = cp.Durable("postgresql://me:hunter2@nowhere.invalid/x")
+    with pytest.raises(LedgerError) as caught:
+        cp.open(place, source=Numbers(DATA))
+    assert "hunter2" not in repr(place) + str(caught.value) + "".join(capfd.readouterr())
+
+
+def test_an_unsafe_library_gets_a_rollback_journal(tmp_path, monkeypatch):
+    import apsw
+
+    assert [journal_mode(v) for v in ("3.7.0", "3.51.2", "3.51.3", "4.0.0")] == ["truncate", "truncate", "wal", "wal"]
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.50.1")
+    place = Place("sqlite", tmp_path)
+    with place.session() as s:
+        store = s._engine.ledger._store
+        assert store._run("PRAGMA journal_mode") == [("truncate",)] and store._run("PRAGMA synchronous") == [(3,)]
+        assert isinstance(s.launch(cp.Laplace(0.5)).ask("apples"), int)
+
+
+@pytest.mark.parametrize("bad", ["", ":memory:", 7, b"x", None])
+def test_a_place_is_a_path_or_a_url(bad):
+    if bad is not None:
+        with pytest.raises(cp.InvalidParameter):
+            cp.Session(Numbers(DATA), cp.PureDP(1), ledger=bad)
+    with pytest.raises((cp.InvalidParameter, TypeError), match=re.compile("path")):
+        cp.Durable(bad)

@@ -1,0 +1,227 @@
+"""What is secret is sealed, bound to its place, and useless without the key; charges are readable without it."""
+
+import logging
+import os
+
+import pytest
+from tests.ledger.places import DATA, Place
+from tests.session.numbers_source import Numbers
+
+import counterpoint as cp
+from counterpoint.errors import InvalidParameter, Unsealable
+from counterpoint.ledger.ledger import Fact
+from counterpoint.ledger.sealing import DataKeys, MasterKey
+
+
+@pytest.fixture
+def keys():
+    master = MasterKey(os.urandom(32))
+    return DataKeys("people", master, (DataKeys.fresh("people", 0, master),))
+
+
+def test_a_blob_opens_only_where_it_was_sealed(keys):
+    blob = keys.seal(b"secret", "state", (0, "str:CA"), 3)
+    assert keys.unseal(blob, "state", (0, "str:CA"), 3) == b"secret"
+    for place in (("seed", (0, "str:CA"), 3), ("state", (0,), 3), ("state", (0, "str:CA"), 4), ("state", (0,))):
+        with pytest.raises(Unsealable):
+            keys.unseal(blob, *place)
+
+
+def test_a_changed_blob_does_not_open(keys):
+    blob = keys.seal(b"secret", "state", (0,), 3)
+    for index in range(len(blob)):
+        changed = blob[:index] + bytes([blob[index] ^ 1]) + blob[index + 1 :]
+        with pytest.raises(Unsealable):
+            keys.unseal(changed, "state", (0,), 3)
+    for cut in range(len(blob)):
+        with pytest.raises(Unsealable):
+            keys.unseal(blob[:cut], "state", (0,), 3)
+
+
+def test_no_two_blobs_are_alike(keys):
+    assert len({keys.seal(b"secret", "state", (0,), 3) for _ in range(50)}) == 50
+
+
+def test_another_datasets_key_opens_nothing():
+    master = MasterKey(bytes(32))
+    wrapped = DataKeys.fresh("people", 0, master)
+    assert not DataKeys("salaries", master, (wrapped,)).usable and DataKeys("people", master, (wrapped,)).usable
+
+
+def test_a_key_file_is_private_and_never_overwritten(tmp_path):
+    file = tmp_path / "k"
+    made = MasterKey.create(file)
+    assert file.stat().st_mode & 0o777 == 0o600 and MasterKey.from_file(file).name == made.name
+    with pytest.raises(InvalidParameter, match="never overwritten"):
+        MasterKey.create(file)
+    file.chmod(0o644)
+    with pytest.raises(Unsealable, match="chmod"):
+        MasterKey.from_file(file)
+    file.chmod(0o600)
+    file.write_text("not a key")
+    with pytest.raises(Unsealable, match="64 hexadecimal"):
+        MasterKey.from_file(file)
+    with pytest.raises(Unsealable, match="cannot be read"):
+        MasterKey.from_file(tmp_path / "nowhere")
+
+
+def test_a_key_is_not_shown(tmp_path):
+    key = MasterKey(b"\xab" * 32)
+    assert "abab" not in repr(key) and "\\xab" not in repr(key)
+    with pytest.raises(Unsealable):
+        import copy
+
+        copy.copy(key)
+
+
+def test_the_environment_gives_a_key(monkeypatch, tmp_path):
+    monkeypatch.delenv("COUNTERPOINT_KEY", raising=False)
+    monkeypatch.delenv("COUNTERPOINT_KEY_FILE", raising=False)
+    assert MasterKey.from_environment() is None
+    made = MasterKey.create(tmp_path / "k")
+    monkeypatch.setenv("COUNTERPOINT_KEY_FILE", str(tmp_path / "k"))
+    assert MasterKey.from_environment().name == made.name
+    monkeypatch.setenv("COUNTERPOINT_KEY", "cd" * 32)
+    assert MasterKey.from_environment().name == MasterKey(b"\xcd" * 32).name
+
+
+def asked(place):
+    s = place.session()
+    noisy = s.launch(cp.Laplace(0.5, asks=5), id="L")
+    answer = noisy.ask("apples", id="q")
+    s.close()
+    return answer
+
+
+def test_a_wrong_key_halts_the_mechanisms_keeps_the_charges_and_says_what_to_do(lasting):
+    answer = asked(lasting)
+    right, wrong = lasting.key, lasting.home / "wrong.key"
+    MasterKey.create(wrong)
+    lasting.key = wrong
+    with lasting.reopened() as s:
+        assert s.loss == cp.PureDP(0.5) and s.handles[0].halted and "Laplace" in repr(s.handles[0])
+        assert [fact.kind for fact in s.history] == ["data", "open", "launch", "ask"]
+        for deed in (
+            lambda: s.handles[0].ask("apples"),
+            lambda: s.handles[0].ask("apples", id="q"),
+            lambda: s.launch(cp.Laplace(0.1)),
+        ):
+            with pytest.raises(Unsealable, match="KEY_FILE"):
+                deed()
+        assert s.loss == cp.PureDP(0.5), "nothing was charged for what cannot be done"
+        s._engine.ledger.verify()
+    lasting.key = right
+    with lasting.reopened() as s:
+        assert s.handles[0].ask("apples", id="q") == answer and isinstance(s.handles[0].ask("apples"), int)
+
+
+def test_without_a_key_no_ledger_is_made_in_postgres_and_one_is_made_beside_an_sqlite_file(tmp_path, monkeypatch):
+    for name in ("COUNTERPOINT_KEY", "COUNTERPOINT_KEY_FILE", "COUNTERPOINT_WITNESS"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "ledger.db"
+    with cp.Session(Numbers(DATA), cp.PureDP(1), ledger=str(file)) as s:
+        told = s.launch(cp.Laplace(0.5, asks=2)).ask("apples", id="q")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"ledger.db{end}" for end in ("", ".key", ".lock", ".witness")
+    }
+    with cp.open(file, source=Numbers(DATA)) as s:
+        assert s.at((0,)).ask("apples", id="q") == told
+    (tmp_path / "ledger.db.key").unlink()
+    with cp.open(str(file), source=Numbers(DATA)) as s, pytest.raises(Unsealable, match="no key was given"):
+        s.at((0,)).ask("apples", id="q")
+    url = Place("postgres", tmp_path).url
+    with pytest.raises(Unsealable, match="counterpoint ledger key"):
+        cp.Session(Numbers(DATA), cp.PureDP(1), ledger=url)
+
+
+def test_the_master_key_can_be_changed_and_the_old_one_opens_nothing_any_more(lasting):
+    answer = asked(lasting)
+    old, new = lasting.key, lasting.home / "new.key"
+    s = lasting.reopened()
+    s._engine.ledger.rotate(MasterKey.create(new))
+    later = s.handles[0].ask("beans", id="later")
+    s.close()
+    with lasting.reopened() as s, pytest.raises(Unsealable):
+        s.handles[0].ask("apples", id="q")
+    lasting.key = new
+    with lasting.reopened() as s:
+        assert s.handles[0].ask("apples", id="q") == answer and s.handles[0].ask("beans", id="later") == later
+        s._engine.ledger.verify()
+    assert old.exists()
+
+
+def test_a_wrong_key_cannot_be_changed_for_another(lasting):
+    asked(lasting)
+    lasting.key = lasting.home / "wrong.key"
+    MasterKey.create(lasting.key)
+    with lasting.reopened() as s, pytest.raises(Unsealable):
+        s._engine.ledger.rotate(MasterKey(bytes(32)))
+
+
+CANARY = 918_273_645_546_372_819
+"""So far from everything else that noise does not hide its first digits."""
+SEED = b"canary seed, do not show it out!"
+
+
+def test_no_secret_lies_in_the_open_anywhere(lasting, caplog, capfd):
+    """A marked value, answer and seed; everything run at DEBUG and through errors; then a search."""
+
+    class Flaky(Numbers):
+        broken = False
+
+        def resolve(self, pin, prepared):
+            if self.broken:
+                raise cp.InvalidRequest("the data cannot be reached")
+            return super().resolve(pin, prepared)
+
+    texts = []
+    with caplog.at_level(logging.DEBUG):
+        source = Flaky({"apples": CANARY})
+        s = lasting.session(cp.PureDP(10**6), source=source, seeds=lambda: SEED)
+        noisy = s.launch(cp.Laplace(10**5, asks=5))
+        svt = s.launch(cp.SparseVector(epsilon=10**5, threshold=50))
+        answer = noisy.ask("apples", id="q")
+        assert str(answer)[:12] == str(CANARY)[:12], "or the search below could not fail"
+        svt.ask("beans")
+        source.broken = True
+        for deed in (
+            lambda: noisy.ask("apples", id="left open"),
+            lambda: noisy.ask("beans", id="q"),
+            lambda: noisy.ask("beans"),
+            lambda: s.launch(cp.Laplace(10**7)),
+        ):
+            with pytest.raises(cp.CounterpointError) as caught:
+                deed()
+            texts += [str(caught.value), repr(caught.value)]
+        (left,) = s._engine.ledger.opened()
+        texts += [repr(left), repr(s), repr(noisy), repr(s.history), str(s.certificate()), s._repr_html_()]
+        texts += [repr(s._engine.ledger.intent("() q", s_body(s), Fact("ask", (0,), ""), None))]
+    texts.append(caplog.text)
+    stored = dumped(lasting)
+    s.close()
+    stored += dumped(lasting)
+    texts += list(capfd.readouterr())
+    digits, needle = str(CANARY)[:12], CANARY.to_bytes(8, "big")[:5]
+    assert not [text for text in texts if digits in text or "canary seed" in text or SEED.hex() in text]
+    for blob in stored:
+        assert (
+            digits.encode() not in blob and needle not in blob and SEED not in blob and SEED.hex().encode() not in blob
+        )
+
+
+def s_body(session):
+    """The body of the request q, as it was made."""
+    from counterpoint.encoding import encode
+
+    prepared = session._source.prepare("apples")
+    return encode(("ask", (0,), prepared, None))
+
+
+def dumped(place):
+    """Every byte of the database, its journal and the witness; for PostgreSQL every value of every table."""
+    blobs = [path.read_bytes() for path in place.home.iterdir() if path.suffix != ".key"]
+    if place.kind == "postgres":
+        for table in ("book", "key", "entry", "row", "request"):
+            for row in place.sql(f"SELECT * FROM counterpoint_{table}"):
+                blobs += [value if isinstance(value, bytes) else str(value).encode() for value in row]
+    return blobs
