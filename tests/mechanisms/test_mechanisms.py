@@ -121,7 +121,7 @@ def test_a_halted_mechanism_says_so_before_it_looks_at_the_message():
 
 
 ONLY_PARTS = {"Concurrent", "Postprocessed", "Dice", "OpenDoor", "LoudNumber", "FiniteMechanism", "SessionGame"}
-"""Compositions and wrappers, whose parts state their errors; dice, which know no truth; and what theorems are tried on."""
+"""Compositions and wrappers, whose parts state their errors; dice, which know no truth; what theorems are tried on."""
 OF_GRAPHS = {"Membership", "Guarded", "Neighbourhood", "MultiSparseVector"}
 """One user's part of a local protocol: the error is stated by the protocol."""
 
