@@ -4,7 +4,7 @@ VENV := .venv
 BENCH := .venv-bench
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-statistical test-long check bench docs format clean
+.PHONY: demo test test-statistical test-long verify check bench docs format clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ test-statistical: $(VENV)/.ready ## the tests with a stated false-alarm rate, al
 test-long: $(VENV)/.ready ## what takes too long for every change
 	$(PY) -m pytest -m long tests
 
+verify: $(VENV)/.ready ## what everything exactly loses beside its claim, and all long and statistical tests of it
+	$(VENV)/bin/counterpoint verify
+	$(PY) -m pytest -n 2 -m "long or statistical" tests/verify tests/local tests/mechanisms
+
 check: $(VENV)/.ready ## format, lint, strict types, import layers, the examples in docs and docstrings
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
@@ -45,6 +49,7 @@ docs: $(BENCH)/.ready ## regenerate the computed pages and figures
 	$(BENCH)/bin/python -m docs.make_local
 	$(BENCH)/bin/python docs/make_counters.py
 	$(BENCH)/bin/python docs/make_histogram.py
+	$(BENCH)/bin/python docs/make_verification.py
 
 format: $(VENV)/.ready
 	$(VENV)/bin/ruff format .

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from counterpoint import __version__
-from counterpoint.errors import CounterpointError
+from counterpoint.errors import CounterpointError, InvalidParameter
 
 app = typer.Typer(
     name="counterpoint",
@@ -54,7 +54,11 @@ def verify(
     """Compute what every shipped mechanism exactly loses, against all adversaries, and compare with its claim."""
     from counterpoint.verify.report import tell  # noqa: PLC0415 - the verifier is imported only where it is used
 
-    if not tell(names or ()):
+    try:
+        holds = tell(names or ())
+    except InvalidParameter as error:
+        raise typer.BadParameter(str(error)) from None
+    if not holds:
         raise typer.Exit(1)
 
 

@@ -1,12 +1,11 @@
 """Protocols: the engine's rules, its certificates, users who come and go, and tiny protocols checked exactly."""
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
 
-from counterpoint.encoding import Value, encode
+from counterpoint.encoding import Value
 from counterpoint.errors import (
     BudgetExceeded,
     Halted,
@@ -27,13 +26,11 @@ from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.mechanisms.noisy_max import Chosen, NoisyMax
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
 from counterpoint.mechanisms.sparse_vector import SparseVector
-from counterpoint.numbers import precision
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step, first_pair_consistent, k_sparse
 from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.coins import Coins
-from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.seeded import SeededCoins
 
 STATIC = first_pair_consistent(1, FirstMessage())
@@ -311,43 +308,6 @@ def test_the_relation_of_a_property_is_contained_where_it_should_be():
     once, twice = Asked(every_step(), AtMost(1)), Asked(every_step(), AtMost(2))
     assert once.within(twice) and not twice.within(once) and once.within(every_step()) and once.symmetric
     assert not every_step().within(once)
-
-
-# A tiny protocol, exactly: three users, two rounds, all servers. The users as one mechanism (`protocol.mechanism`) are
-# run on coins that try every outcome. A server sends, in each round, one of all possible queries to one of the users,
-# by what it has heard; for pure privacy its best is the largest ratio over all transcripts, and a transcript names its
-# queries, so all sequences of queries with all their answers are all servers.
-
-
-@pytest.mark.parametrize("k", [1, 2])
-def test_three_users_and_two_rounds_are_within_the_claim_for_all_neighbours_and_servers(k):
-    protocol = three(neighbours=first_pair_consistent(k, FirstMessage()))
-    enumerated = EnumeratedCoins(cut="1e-6")
-    moves = [(user, query) for user in range(3) for query in (BOTH, Among(1, (1,)))]
-    worst, cut = Fraction(0), Fraction(0)
-    for script in product(moves, repeat=2):
-        laws = {}
-        for data in product((0, 1), repeat=3):
-            law = enumerated.law(talk, protocol.mechanism, protocol.admit(Membership(1, bits=1)), data, script)
-            laws[data], cut = dict(law), max(cut, law.cut)
-        for here, there in product(laws, repeat=2):
-            if sum(a != b for a, b in zip(here, there, strict=True)) <= k:
-                worst = max(worst, *((p + cut) / laws[there][said] for said, p in laws[here].items()))
-    claimed = Fraction(precision(40)(protocol.claim.loss.epsilon).exp().upper)
-    # one answer about both values is exactly as revealing as claimed, so only the cut tails may stand above
-    assert claimed * Fraction(99, 100) < worst <= claimed * (1 + Fraction(1, 10**3))
-
-
-def talk(mechanism, user, data, script, coins):
-    state = mechanism.start(coins)
-    for child, value in enumerate(data):
-        state, _ = mechanism.step(state, Ask(Launch(user)), coins)
-        state, _ = mechanism.step(state, Ask(To(child, Data()), value), coins)
-    said = []
-    for child, query in script:
-        state, answer = mechanism.step(state, Ask(To(child, query)), coins)
-        said.append(answer if isinstance(answer, tuple) else encode(answer).decode())
-    return tuple(said)
 
 
 def test_arrays_of_answers_are_read_in_the_order_of_the_round():

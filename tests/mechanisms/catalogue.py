@@ -26,6 +26,7 @@ from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.tally import Tally
+from counterpoint.verify.coarse import CoarseCounter, CoarseVectorCounter
 from counterpoint.verify.finite import FiniteMechanism, Outcome
 from counterpoint.verify.sessions import session_game
 
@@ -97,6 +98,8 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         multiplicative_weights(40, 3, rows=100, margin="0.1", updates=2),
         [Ask((1, 0, 0), (90, 5, 5)), Ask((0, 1, 1), 10), Ask((0, 1, 0), (90, 10, 0)), Ask((1, 0, 1), 95)],
     ),
+    (CoarseCounter(rho=2, horizon=2, bits=1, steps=2), [Update(1), Ask(), Update(0), Ask()]),
+    (CoarseVectorCounter(2, rho=2, horizon=2, squared=1, bits=1, steps=1), [Update((1, 0)), Ask()]),
     (FiniteMechanism((((COIN, TRUTH),),)), [Ask(0, 1), Ask(0), Ask(0, -(2**80))]),
     (session_game(Filter(PureDP(1)), [PureDP("0.5"), PureDP(2)], 3), [Ask(0, 1), Ask(1, 0), Ask(0, 0), Ask(0, 1)]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),

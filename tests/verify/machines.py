@@ -33,16 +33,31 @@ def random_mechanism(seed: int, states: int = 2, answers: int = 2, *, positive: 
     return FiniteMechanism(table, tuple(law(rng, states)))
 
 
+def layered(seed: int, rounds: int, states: int = 2, answers: int = 2) -> FiniteMechanism:
+    """So many rounds in which everything is possible, with a claim that lets it be launched."""
+    found = random_mechanism(seed, states, answers, positive=True)
+
+    def onward(layer):
+        last = layer == rounds - 1
+        return tuple(
+            tuple(
+                tuple(tuple(_moved(o, None if last else (layer + 1) * states) for o in row) for row in query)
+                for query in state
+            )
+            for state in found.table
+        )
+
+    table = tuple(state for layer in range(rounds) for state in onward(layer))
+    return FiniteMechanism(table, found.start_law, PureDP(50))
+
+
+def _moved(outcome: Outcome, by: int | None) -> Outcome:
+    return Outcome(outcome.probability, outcome.answer, None if by is None else outcome.state + by)
+
+
 def two_rounds(seed: int) -> FiniteMechanism:
-    """Two rounds in which everything is possible, with a claim that lets it be launched."""
-    found = random_mechanism(seed, positive=True)
-
-    def onward(step):
-        return tuple(tuple(tuple(tuple(map(step, row)) for row in query) for query in state) for state in found.table)
-
-    first = onward(lambda outcome: Outcome(outcome.probability, outcome.answer, outcome.state + 2))
-    last = onward(lambda outcome: Outcome(outcome.probability, outcome.answer))
-    return FiniteMechanism((*first, *last), found.start_law, PureDP(50))
+    """Two rounds in which everything is possible."""
+    return layered(seed, 2)
 
 
 class Broken(Comparing, Value, frozen=True):

@@ -1,23 +1,54 @@
 """Every shipped mechanism keeps its claim on a small instance, against every adaptive adversary, and some reach it."""
 
+import pkgutil
+from importlib import import_module
+from inspect import isabstract
+from io import StringIO
+
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
-from counterpoint import PureDP
+import counterpoint
+from counterpoint import InvalidParameter, PureDP, RandomizedResponse
 from counterpoint.cli import app
-from counterpoint.verify.catalogue import CATALOGUE, measure
+from counterpoint.composition.rule import Rule
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.verify import report
+from counterpoint.verify.catalogue import CATALOGUE, named
+from counterpoint.verify.exact_loss import exact
+from counterpoint.verify.instances import Instance, measure
+from counterpoint.verify.menus import menu
 
 TIGHT = {
     "Laplace",
     "randomized response",
-    "randomized response that may expose",
-    "interactive randomized response",
+    "exposing response",
+    "interactive response",
+    "open door",
+    "loud number",
     "sparse vector",
+    "sparse vector, one way",
     "AboveThreshold",
-    "Counter",
+    "noisy max",
+    "noisy max, one way",
+    "partition selection",
+    "counter",
+    "vector counter",
     "filter, basic",
+    "odometer, pure",
     "slots",
     "parallel, pure",
+    "parallel, every delta",
+    "parallel, first pair",
+    "parts of a partition",
+    "membership",
+    "guarded user",
+    "vertex",
+}
+EXCUSED = {
+    "FiniteMechanism": "what theorems are tried out on: it claims only what it is told to",
+    "Simulator": "claims nothing of its own: what it answers has the law of what it simulates, which has tests",
 }
 
 
@@ -25,18 +56,99 @@ TIGHT = {
 def test_the_exact_loss_is_within_the_claim(instance):
     measured = measure(instance)
     assert measured.holds
+    assert measured.lower <= measured.upper
     assert measured.lower <= measured.claimed * (1 + 1e-9) + 1e-12
     if instance.name in TIGHT:
         assert measured.tightness > 0.99
 
 
+def test_every_name_in_the_catalogue_is_there_once_and_fits_a_terminal():
+    names = [instance.name for instance in CATALOGUE]
+    assert len(set(names)) == len(names) and max(map(len, names)) <= 22 and set(names) >= TIGHT
+
+
+def shipped(kind):
+    """All concrete classes of a kind that the package defines, wherever they are."""
+    for module in pkgutil.walk_packages(counterpoint.__path__, "counterpoint."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    waiting, found = [kind], set()
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        waiting += below
+        found.update(c for c in below if c.__module__.startswith("counterpoint.") and not isabstract(c))
+    return found
+
+
+def held(value):
+    """The types of everything that a value is made of, and of what they extend."""
+    yield from type(value).__mro__
+    parts = [getattr(value, name) for name in getattr(value, "__struct_fields__", ())]
+    for part in [*parts, *(value if isinstance(value, tuple) else ())]:
+        yield from held(part)
+
+
+@pytest.mark.parametrize("kind", [Mechanism, Rule])
+def test_nothing_is_shipped_that_is_not_in_the_catalogue(kind):
+    verified = {part for instance in CATALOGUE for part in held((instance.mechanism, *(instance.pairs or ())))}
+    abstract = {"Additive", "Comparing", "Composite"}
+    missing = {c.__name__ for c in shipped(kind) - verified} - abstract
+    assert missing == (EXCUSED.keys() if kind is Mechanism else set())
+
+
+def test_the_walk_would_notice_a_mechanism_that_is_missing():
+    verified = {part for instance in CATALOGUE if "noisy max" not in instance.name for part in held(instance.mechanism)}
+    assert "NoisyMax" in {c.__name__ for c in shipped(Mechanism) - verified}
+
+
+@pytest.mark.parametrize("instance", CATALOGUE, ids=lambda instance: instance.name)
+def test_default_messages_are_ones_that_the_mechanism_takes(instance):
+    """Where there are defaults at all: a composition can hold anything, so one must say."""
+    try:
+        default = menu(instance.mechanism)
+    except InvalidParameter as error:
+        assert "give messages=" in str(error) and type(instance.mechanism).__name__ == "Concurrent"
+        return
+    mechanism, relation = instance.mechanism, instance.mechanism.claim.relation
+    assert default.rounds >= 1
+    for left, right in default.pairs:
+        assert mechanism.accepts(left) and mechanism.accepts(right) and relation.valid([(left, right)])
+
+
 def test_the_command_shows_the_catalogue_as_a_table():
     done = CliRunner().invoke(app, ["verify", "randomized response", "Laplace"])
-    assert done.exit_code == 0 and "PureDP(1)" in done.output and "holds" in done.output
-    assert CliRunner().invoke(app, ["verify", "nothing"]).exit_code != 0
+    assert done.exit_code == 0 and "PureDP(1)" in done.output and "all 2 claims hold" in done.output
+    strange = CliRunner().invoke(app, ["verify", "nothing"])
+    assert strange.exit_code == 2 and "there is no instance 'nothing'" in strange.output
 
 
-def test_a_false_claim_would_show():
-    honest = next(instance for instance in CATALOGUE if instance.name == "Laplace")
-    measured = measure(honest)._replace(claim=PureDP("0.9"), claimed=0.9)
+def test_the_table_is_whole_in_80_columns():
+    fast = [instance for instance in CATALOGUE if instance.name in ("slots", "parallel, every delta", "open door")]
+    console = Console(width=80, record=True, file=StringIO())
+    assert report.tell([instance.name for instance in fast], console)
+    text = console.export_text()
+    assert "…" not in text and "ApproxDP(0, 13/49)" in text and max(map(len, text.splitlines())) <= 80
+
+
+class Boasting(RandomizedResponse, frozen=True):
+    """A randomized response that claims less than it loses."""
+
+    @property
+    def claim(self):
+        return super().claim.__class__(PureDP("0.9"), super().claim.relation, super().claim.certificate)
+
+
+def test_a_false_claim_shows_and_ends_the_command_with_1(monkeypatch):
+    false = Instance("boast", Boasting(1))
+    assert exact(false.mechanism).exceeds(PureDP("0.9"))
+    measured = measure(false)
     assert not measured.holds and measured.tightness > 1
+    monkeypatch.setattr(report, "CATALOGUE", (false,))
+    done = CliRunner().invoke(app, ["verify"])
+    assert done.exit_code == 1 and "FALSE for: boast" in done.output and "NO" in done.output
+
+
+def test_an_instance_is_found_by_its_name():
+    assert named("dice").mechanism.sides == 6
+    with pytest.raises(InvalidParameter, match="there are 'Laplace'"):
+        named("Gauss")

@@ -13,6 +13,7 @@ from tests.verify.machines import random_mechanism, two_rounds
 from counterpoint import (
     Ask,
     Concurrent,
+    Counter,
     Filter,
     InvalidParameter,
     Laplace,
@@ -24,7 +25,6 @@ from counterpoint import (
     Slots,
     SparseVector,
     To,
-    compose,
     relations,
     verify,
 )
@@ -34,7 +34,6 @@ from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.finite import FiniteMechanism, Outcome, asked, side_by_side
 from counterpoint.verify.growing import grow
-from counterpoint.verify.recursion import best, renyi
 from counterpoint.verify.symbolic import SymbolicCoins
 
 
@@ -55,16 +54,6 @@ def brute_force(node, growth, bit):
         return sum(max((q - growth * p) if bit else (p - growth * q), 0) for p, q in play)
 
     return max(stick(play) for play in strategies(node))
-
-
-@pytest.mark.parametrize("rounds, many", [(1, 150), (2, 150), (3, 4)])
-def test_lower_recursion_is_the_best_of_all_deterministic_adversaries(rounds, many):
-    for seed in range(many):
-        mechanism = random_mechanism(seed, states=1 + seed % 2)
-        growth = Fraction(2 + seed % 7, 2)
-        full = grow(mechanism, asked(2), rounds, full=True)
-        found = exact(mechanism, messages=asked(2), rounds=rounds).bounds_at_growth(growth)
-        assert found.lower == found.upper == max(brute_force(full.root, growth, bit) for bit in (0, 1))
 
 
 @settings(max_examples=25)
@@ -146,6 +135,30 @@ def test_a_symbolic_draw_is_an_integer_that_compares_and_shifts():
     assert len(SymbolicCoins().law(experiment)) == len(reference)
 
 
+def test_a_symbolic_vector_has_the_law_of_an_enumerated_one():
+    def experiment(coins):
+        return tuple((coins.discrete_laplace(2, size=2) >= 1).tolist())
+
+    ours, theirs = dict(SymbolicCoins().law(experiment)), dict(EnumeratedCoins("1e-9").law(experiment))
+    assert ours.keys() == theirs.keys() and sum(ours.values()) > 1 - Fraction(1, 10**50)
+    assert all(abs(ours[outcome] - theirs[outcome]) < Fraction(1, 10**8) for outcome in ours)
+
+
+@pytest.mark.parametrize("escape", [lambda z: z.sum(), lambda z: z.astype(int).tolist(), lambda z: int(z[1]) + 1])
+def test_a_vector_of_which_more_is_made_is_enumerated(escape):
+    def experiment(coins):
+        return repr(escape(coins.discrete_laplace(1, size=2)))
+
+    ours, theirs = SymbolicCoins("1e-3").law(experiment), EnumeratedCoins("1e-3").law(experiment)
+    assert dict(ours) == dict(theirs)
+
+
+@pytest.mark.parametrize("wide", [Counter(rho="0.5"), Counter("1e-9"), Laplace("1e-9")], ids=repr)
+def test_noise_that_is_too_wide_to_enumerate_is_refused(wide):
+    with pytest.raises(InvalidParameter, match="too many outcomes"):
+        exact(wide)
+
+
 @pytest.mark.parametrize("escape", [lambda z: z, lambda z: z * 2, abs, lambda z: z == 1, lambda z: f"{z}"])
 def test_a_draw_of_which_more_is_made_is_enumerated(escape):
     def experiment(coins):
@@ -181,30 +194,6 @@ def test_the_trade_off_curve_is_that_of_the_pair_of_worlds():
     for alpha in ("0", "0.1", "0.3", "0.5", "0.9"):
         assert abs(ours(alpha) - theirs(alpha)) < 1e-9
     assert exact(OpenDoor("1/8"), rounds=2).trade_off().vertices[0] == (0, Fraction(7, 8))
-
-
-def test_renyi_divergences_of_concurrent_mechanisms_add_up():
-    """S0 Thm 2, and more: the supremum is exactly additive (ERRATA S0-E7)."""
-    for seed in range(3):
-        children = [two_rounds(2 * seed), two_rounds(2 * seed + 1)]
-        both = exact(side_by_side(*children), messages=asked(4), rounds=4)
-        apart = [exact(child, messages=asked(2), rounds=2) for child in children]
-        for alpha, bit in product((1.5, 2.0, 8.0), (0, 1)):
-            logs = [math.log(best(loss.worlds, renyi(alpha, bit), floats=True).value) for loss in (both, *apart)]
-            assert abs(logs[0] - logs[1] - logs[2]) / (alpha - 1) < 1e-12
-            assert both.renyi_at(Fraction(alpha)) > logs[0] / (alpha - 1)
-
-
-def test_concurrent_composition_is_within_the_optimal_bound():
-    """S1 Cor 4, S0 Thm 1: whatever the interleaving, at every (epsilon, delta) that the parts have."""
-    for seed in range(4):
-        children = [two_rounds(2 * seed + 100), two_rounds(2 * seed + 101)]
-        both = exact(side_by_side(*children), messages=asked(4), rounds=4)
-        for delta in ("0", "0.05", "0.2"):
-            losses = [exact(child, messages=asked(2), rounds=2).trade_off().as_approx(delta) for child in children]
-            bound = compose.optimal(losses)
-            for epsilon in (0, "0.3", 1):
-                assert both.bounds(epsilon).lower <= bound.delta_at(epsilon)
 
 
 def test_concurrent_randomized_responses_meet_the_optimal_bound():

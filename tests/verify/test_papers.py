@@ -17,12 +17,14 @@ from counterpoint import (
     To,
     relations,
 )
+from counterpoint.composition.parallel import Created
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.finite import FiniteMechanism, Outcome, side_by_side
+from counterpoint.verify.finite import FiniteMechanism, Outcome, asked, side_by_side
 from counterpoint.verify.game import HALT, Game
+from counterpoint.verify.suitable import CreatedFirst
 
 SEVENTH = Fraction(1, 7)
 
@@ -37,33 +39,41 @@ def doors(copies: int, first_pair: bool = False):
         rule = Parallel(1, each=ApproxDP(0, SEVENTH), delta_total=1)
     pairs = [(Ask(Launch(OpenDoor(SEVENTH))),) * 2]
     pairs += [(Ask(To(n), 0), Ask(To(n), bit)) for n in range(copies) for bit in (0, 1)]
-    return exact(Concurrent(rule, relation), messages=pairs, rounds=3 * copies)
+    created = CreatedFirst(relation, copies)
+    return exact(Concurrent(rule, relation), created, messages=pairs, rounds=2 * copies + 1, rational=True)
 
 
-@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("copies", [1, 2, 3, pytest.param(4, marks=pytest.mark.long)])
 def test_t16_open_doors_in_parallel_give_exactly_one_minus_all_closed(copies):
+    """S4 Thm 5.2, in rationals, with the composition and the rule that run: 1 - (1 - delta)^l."""
     assert doors(copies).bounds_at_growth(1) == (1 - (1 - SEVENTH) ** copies,) * 2
 
 
-def test_t16_three_doors_waited_for_by_one_difference():
-    """The same by a finite machine, with interleavings of three copies."""
-    door = FiniteMechanism(
-        (
-            ((_both(Outcome(SEVENTH, "open", 1), Outcome(1 - SEVENTH, "closed", 2))),),
-            (((Outcome(1, 0),), (Outcome(1, 1),)),),
-            (_both(Outcome(1, "closed")),),
-        )
-    )
-    three = side_by_side(side_by_side(door, door), door)
-    loss = exact(three, messages=_second_differs(3), rounds=6, relation=SecondDiffers(1))
-    assert loss.bounds_at_growth(1) == (1 - (1 - SEVENTH) ** 3,) * 2
+@pytest.mark.parametrize("copies", [3, 5, 12])
+def test_t16_more_doors_than_can_be_interleaved_one_by_one(copies):
+    """The same for as many doors as the trap has: 1 - (6/7)^12 = 0.8427.
+
+    Nothing is lost by trying the doors in order: they are independent and equal, and one that is closed stays closed.
+    """
+    trying, opened = range(copies), copies
+    table = [_tried(n + 1 if n + 1 < copies else None, opened) for n in trying]
+    table.append(((((Outcome(1, 0),), (Outcome(1, 1),))),))
+    loss = exact(FiniteMechanism(tuple(table)), messages=asked(1), rounds=copies + 1)
+    assert loss.bounds_at_growth(1) == (1 - (1 - SEVENTH) ** copies,) * 2
+
+
+def _tried(following, opened):
+    return (_both(Outcome(SEVENTH, "open", opened), Outcome(1 - SEVENTH, "closed", following)),)
 
 
 def test_t16_the_rule_refuses_what_the_computation_refutes():
     with pytest.raises(NotCovered):
         Parallel(1, each=ApproxDP(0, SEVENTH))
-    rule = Parallel(1, each=ApproxDP(0, SEVENTH), delta_total="13/49")
-    account = rule.admit(rule.admit(rule.start(), OpenDoor(SEVENTH).claim), OpenDoor(SEVENTH).claim)
+    twelve = 1 - (1 - SEVENTH) ** 12
+    rule, account = Parallel(1, each=ApproxDP(0, SEVENTH), delta_total=twelve), Created()
+    for _ in range(12):
+        account = rule.admit(account, OpenDoor(SEVENTH).claim)
+    assert rule.loss(account) == ApproxDP(0, twelve)
     with pytest.raises(BudgetExceeded):
         rule.admit(account, OpenDoor(SEVENTH).claim)
 

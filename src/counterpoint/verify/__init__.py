@@ -4,9 +4,14 @@
 `decompose` makes a mechanism out of one randomized response; `audit` plays many games with instances of any size;
 `FiniteMechanism` is for trying theorems out; `Game` is the definition of privacy itself (S4 Def 3.7).
 
->>> from counterpoint import RandomizedResponse, verify
->>> round(verify.exact(RandomizedResponse(1), rounds=1).epsilon_at(0), 9)
-1.0
+>>> import counterpoint as cp
+>>> mechanism = cp.Laplace(epsilon=1, asks=3)
+>>> round(cp.verify.exact(mechanism, rounds=3).delta_at(0.5), 6)
+0.077796
+>>> print(cp.verify.exact(cp.RandomizedResponse(1), rounds=1).adversary)
+send Ask(private=0 | 1)
+  (False, 0): say world 0
+  (False, 1): say world 1
 """
 
 from importlib import import_module

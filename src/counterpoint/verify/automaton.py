@@ -11,6 +11,7 @@ once, by the mechanism's own `step` on enumerated coins. State `HALTED` answers 
 """
 
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 from counterpoint.encoding import encode
@@ -74,7 +75,8 @@ class Automaton:
         before = self._states[state]
         if before is None:
             return Row((Entry(0, HALTED, Fraction(1)),), Fraction(0))
-        law = self._coins.law(self.mechanism.step, before, self.messages[message])
+        # a partial has no name to be remembered by, which would cost more than the row: it is remembered here
+        law = self._coins.law(partial(self.mechanism.step, before, self.messages[message]))
         entries = [Entry(self._answer(answer), self._state(after), p) for (after, answer), p in law if p]
         return Row(tuple(entries), self._cut(law))
 

@@ -16,18 +16,29 @@ from typing import NamedTuple
 
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter
+from counterpoint.local.membership import Among, Membership
+from counterpoint.local.multi_sparse_vector import MultiSparseVector
+from counterpoint.local.neighbourhood import Fewer, Neighbourhood
+from counterpoint.local.properties import Data, Guarded
 from counterpoint.mechanisms.additive import Additive
 from counterpoint.mechanisms.comparing import Comparing
 from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.guess_and_check import GuessAndCheck
+from counterpoint.mechanisms.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram
+from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights
+from counterpoint.mechanisms.noisy_max import NoisyMax
+from counterpoint.mechanisms.partition_selection import PartitionSelection
 from counterpoint.mechanisms.postprocessing import Postprocessed
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.mechanisms.vector_counters import VectorCounter
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import OneWay, Pair
 from counterpoint.privacy.secret import Raw
+from counterpoint.privacy.tally import Tally
 
 
 class Menu(NamedTuple):
@@ -52,7 +63,7 @@ def asks(
     return tuple((ask(left), ask(right)) for left, right in values)
 
 
-def updates(values: Iterable[tuple[int, int]]) -> tuple[Pair, ...]:
+def updates(values: Iterable[tuple[Raw, Raw]]) -> tuple[Pair, ...]:
     """Pairs of updates with these pairs of values."""
     return tuple((Update(left), Update(right)) for left, right in values)
 
@@ -130,4 +141,90 @@ def _(mechanism: MonotoneHistogram) -> Menu:
 
 @menu.register
 def _(mechanism: Postprocessed) -> Menu:
+    if isinstance(mechanism.postprocessor, MultiplicativeWeights):
+        return _weights(mechanism.postprocessor)
     return menu(mechanism.mechanism)
+
+
+def _weights(weights: MultiplicativeWeights) -> Menu:
+    """Cells where the first answer of the hypothesis is just off by the margin."""
+    width = weights.universe
+    query = (weights.steps,) + (0,) * (width - 1)
+    at = weights.rows // width + ceil(weights.margin * weights.rows)
+    return Menu(tuple(_cells(query, width, [(at - 1, at), (at, at - 1)])), 2)
+
+
+def _cells(public: Plain, width: int, firsts: list[tuple[int, int]]) -> Iterable[Pair]:
+    """Pairs of histograms that differ in their first cell."""
+    rest = (0,) * (width - 1)
+    return asks([((left, *rest), (right, *rest)) for left, right in firsts], public)
+
+
+@menu.register
+def _(mechanism: LinearGuessAndCheck) -> Menu:
+    guess = LinearGuess((mechanism.steps,) + (0,) * (mechanism.universe - 1), 0)
+    at = ceil(mechanism.checks.margin / mechanism.steps)
+    return Menu(tuple(_cells(guess, mechanism.universe, [(at - 1, at), (at, at - 1)])), 2)
+
+
+@menu.register
+def _(mechanism: NoisyMax) -> Menu:
+    rival = 0 if mechanism.monotone else -1  # what the others do while one rises
+    far = 4 * ceil(mechanism.scale())
+    moved = [((0, 0), (1, rival)), ((-far, 0), (1 - far, rival)), ((0, 0), (-1, -rival))]
+
+    def ask(scores: tuple[int, ...]) -> Ask:
+        return Ask(private=scores, sensitivity=2, each=1, one_way=mechanism.monotone)
+
+    return Menu(tuple((ask(left), ask(right)) for left, right in moved), mechanism.asks)
+
+
+@menu.register
+def _(mechanism: PartitionSelection) -> Menu:
+    def units(n: int) -> Tally:
+        return Tally((("key", n),) if n else ())
+
+    counts = range(10)
+    one = [(Ask(private=units(n)), Ask(private=units(n + 1))) for n in counts]
+    return Menu((*one, *((right, left) for left, right in one)), 1)
+
+
+@menu.register
+def _(mechanism: Dice) -> Menu:
+    return Menu((_ASK,), 2)
+
+
+@menu.register
+def _(mechanism: VectorCounter) -> Menu:
+    zero = (0,) * mechanism.dimensions
+    one = (1, *zero[1:])
+    return Menu((*updates([(zero, one), (one, zero), (zero, zero)]), _ASK), 4)
+
+
+@menu.register
+def _(mechanism: Membership) -> Menu:
+    last = 2**mechanism.bits - 1
+    queries = tuple((Ask(query), Ask(query)) for query in (Among(1, (0, 1)), Among(1, (1,))))
+    return Menu((*asks([(0, last), (last, 0)], Data(), last), *queries), 2)
+
+
+@menu.register
+def _(mechanism: Guarded) -> Menu:
+    inner = menu(mechanism.mechanism)
+    return Menu(inner.pairs, inner.rounds + 1)
+
+
+@menu.register
+def _(mechanism: Neighbourhood) -> Menu:
+    everybody = tuple(range(mechanism.vertices))
+    none, one = (0,) * mechanism.vertices, (1,) + (0,) * (mechanism.vertices - 1)
+    queries = tuple((Ask(query), Ask(query)) for query in (Fewer(everybody, 1), Fewer((0,), 1), Fewer(everybody, 2)))
+    return Menu((*asks([(none, one), (one, none)], Data()), *queries), 6)
+
+
+@menu.register
+def _(mechanism: MultiSparseVector) -> Menu:
+    at, width = ceil(mechanism.each.threshold), mechanism.width
+    still, moved = (at,) * width, (at + mechanism.each.sensitivity,) + (at,) * (width - 1)
+    values = [(still, moved), (moved, still), (still, still)]
+    return Menu(asks(values, sensitivity=mechanism.each.sensitivity), 3)

@@ -4,46 +4,75 @@
 True
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from counterpoint.errors import InvalidParameter
-from counterpoint.verify.catalogue import CATALOGUE, Measured, measure
+from counterpoint.privacy.loss import Loss
+from counterpoint.verify.catalogue import CATALOGUE, named
+from counterpoint.verify.instances import Measured, measure
+
+_WIDEST = 18
 
 
 def tell(names: Collection[str] = (), console: Console | None = None) -> bool:
     """Measure the instances of these names (all of them without names), show the table; whether every claim holds."""
     shown = console or Console()
-    chosen = [instance for instance in CATALOGUE if not names or instance.name in names]
-    if strange := set(names) - {instance.name for instance in CATALOGUE}:
-        known = ", ".join(repr(instance.name) for instance in CATALOGUE)
-        raise InvalidParameter(f"there is no instance {sorted(strange)[0]!r} in the catalogue; there are {known}")
+    chosen = [named(name) for name in names] or list(CATALOGUE)
     found: list[Measured] = []
-    with Progress(console=shown, transient=True) as progress:
-        task = progress.add_task("against every adversary", total=len(chosen))
+    columns = TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=shown, transient=True) as progress:
+        task = progress.add_task("", total=len(chosen))
         for instance in chosen:
             progress.update(task, description=instance.name)
             found.append(measure(instance))
             progress.advance(task)
     shown.print(_table(found))
-    return all(measured.holds for measured in found)
+    false = [measured.instance.name for measured in found if not measured.holds]
+    shown.print(_verdict(len(found), false))
+    return not false
 
 
-def _table(found: list[Measured]) -> Table:
-    table = Table(title="Exact loss over all adaptive adversaries, on small instances")
-    for name in ("instance", "claim", "delta", "claimed epsilon", "exact epsilon", "tightness", "holds"):
-        table.add_column(name, justify="left" if name in ("instance", "claim") else "right")
+def _verdict(many: int, false: list[str]) -> str:
+    if false:
+        return f"[red]The claim is FALSE for: {', '.join(false)}[/]"
+    claims = "the claim holds" if many == 1 else f"all {many} claims hold"
+    return f"[green]Against every adaptive adversary {claims}.[/]"
+
+
+def _table(found: Iterable[Measured]) -> Table:
+    title = "Exact loss over all adaptive adversaries, on small instances"
+    table = Table(title=title, box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for name in ("instance", "claim", "at"):
+        table.add_column(name, no_wrap=True)
+    for name in ("claimed", "exact", "ratio", ""):
+        table.add_column(name, justify="right", no_wrap=True)
+    group = None
     for measured in found:
+        if group is not None and measured.instance.group != group:
+            table.add_section()
+        group = measured.instance.group
         table.add_row(
             measured.instance.name,
-            repr(measured.claim),
-            f"{float(measured.instance.delta):.3g}",
-            f"{measured.claimed:.6f}",
-            f"{measured.lower:.6f}",
-            f"{measured.tightness:.4f}",
-            "yes" if measured.holds else "NO",
+            short(measured.claim),
+            measured.at.replace("epsilon", "eps"),
+            f"{measured.claimed:.4f}",
+            f"{measured.lower:.4f}",
+            f"{measured.tightness:.3f}",
+            "[green]ok[/]" if measured.holds else "[red]NO[/]",
         )
     return table
+
+
+def short(loss: Loss) -> str:
+    """A loss in a few letters: as it is spelled, or by its name alone where that is long.
+
+    >>> from counterpoint import PureDP, compose
+    >>> short(PureDP(1)), short(compose.optimal([PureDP("0.3"), PureDP("0.5")]))
+    ('PureDP(1)', 'Optimal(...)')
+    """
+    spelled = repr(loss)
+    return spelled if len(spelled) <= _WIDEST else f"{spelled.partition('(')[0]}(...)"

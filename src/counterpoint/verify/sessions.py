@@ -17,17 +17,20 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
 
+from counterpoint.composition.budgets import within
 from counterpoint.composition.conversions import epsilon_and_delta
+from counterpoint.composition.odometers import Odometer
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.numbers.exact import whole
+from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.messages import Ask, Message
-from counterpoint.privacy.relations import every_step
+from counterpoint.privacy.relations import Relation, every_step
 from counterpoint.randomness.coins import Coins
 from counterpoint.verify.menus import Menu, asks, menu
 
@@ -95,6 +98,60 @@ class SessionGame(Mechanism, Value, frozen=True):
 
 def _inner(message: Ask) -> Ask:
     return Ask(None, message.private, message.sensitivity, message.squared)
+
+
+class Stopped(Rule, Value, frozen=True):
+    """An odometer with a threshold fixed in advance: all is over before the answer that its reading would not bear.
+
+    That is what an odometer's reading promises about (S3 Lemma 2.19), so it can be put to the test.
+    """
+
+    odometer: Odometer
+    threshold: Loss
+
+    @property
+    def halts(self) -> bool:
+        """The view ends at the threshold."""
+        return True
+
+    def start(self) -> Account:
+        """Nothing launched."""
+        return self.odometer.start()
+
+    def admit(self, account: Account, claim: Claim) -> Account:
+        """What the odometer reads within the threshold."""
+        after = self.odometer.admit(account, claim)
+        if not within(self.odometer.loss(after), self.threshold):
+            raise BudgetExceeded(f"the odometer would read more than {self.threshold!r}", requested=claim.loss)
+        return after
+
+    def loss(self, account: Account) -> Loss:
+        """The reading."""
+        return self.odometer.loss(account)
+
+    def bound(self, relation: Relation) -> Loss:
+        """The threshold."""
+        return self.threshold
+
+    def promise(self, relation: Relation) -> Certificate:
+        """That of every odometer."""
+        return Certificate(f"{self.threshold!r} for the view that is stopped there", "S3 Lemma 2.19")
+
+    def certificate(self, account: Account) -> Certificate:
+        """What the reading means."""
+        return self.odometer.certificate(account)
+
+
+def stopped(odometer: Odometer, threshold: Loss) -> Stopped:
+    """An odometer's promise at one threshold, as a rule that halts there.
+
+    >>> from counterpoint import Odometer, PureDP
+    >>> from counterpoint.verify.exact_loss import exact
+    >>> game = session_game(stopped(Odometer(PureDP), PureDP(1)), [PureDP("0.4")], launches=4)
+    >>> round(exact(game).epsilon_at(0), 9)  # two launches fit, the third would read 1.2
+    0.8
+    """
+    return Stopped(odometer, threshold)
 
 
 def session_game(rule: Rule, menu: Iterable[Loss | Mechanism], launches: int) -> SessionGame:

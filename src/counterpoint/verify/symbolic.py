@@ -17,16 +17,21 @@ True
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil, isqrt
 from typing import Any, NoReturn, TypeVar
 
+import numpy as np
+
+from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Number, precision
-from counterpoint.numbers.exact import positive
+from counterpoint.numbers.exact import positive, whole
 from counterpoint.randomness.enumerated import EnumeratedCoins, Law, Run
 from counterpoint.randomness.laws import Options
 
 R = TypeVar("R")
 _DIGITS = 60
 _FADED = 300
+_WIDEST = 10**4
 
 
 class Escaped(BaseException):
@@ -69,13 +74,29 @@ class SymbolicRun(Run):
         self._drawn = 0
 
     def discrete_laplace(self, scale: Number, size: int | None = None) -> Any:
-        """A symbolic draw; a vector is enumerated at once."""
-        if size is not None:
-            return super().discrete_laplace(scale, size)
+        """A symbolic draw, or an array of them: a vector has one number, so that all of it escapes together."""
         self._drawn += 1
         if self._drawn in self._eager:
-            return super().discrete_laplace(scale)
-        return Noise(Draw(self, self._drawn, positive(scale, "scale")))
+            _enumerable(positive(scale, "scale"))
+            return super().discrete_laplace(scale, size)
+        read = positive(scale, "scale")
+        if size is None:
+            return Noise(Draw(self, self._drawn, read))
+        many = whole(size, 0, "size")
+        return np.fromiter((Noise(Draw(self, self._drawn, read)) for _ in range(many)), dtype=object, count=many)
+
+    def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> Any:
+        """Enumerated, where that can be done."""
+        _enumerable(Fraction(isqrt(ceil(positive(sigma2, "sigma2")))))
+        return super().discrete_gaussian(sigma2, size)
+
+
+def _enumerable(scale: Fraction) -> None:
+    if scale > _WIDEST:
+        raise InvalidParameter(
+            f"noise of scale {float(scale):.3g} has too many outcomes to enumerate: verify a smaller instance, with a "
+            "larger epsilon or rho or on a coarser grid (counters under zCDP: `verify.coarse`), or audit this one"
+        )
 
 
 class Draw:

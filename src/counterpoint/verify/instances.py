@@ -1,0 +1,114 @@
+"""A mechanism on a small instance: what it claims, and what it exactly loses.
+
+The two are compared as one number: the epsilon at a delta, which is large enough that what was cut off infinite tails
+does not show, and small enough to be near the claim. Where the claim is about delta alone, it is the delta at an
+epsilon; where it is about Renyi divergences, and no tail was cut, the divergence of an order. A claim that is a promise
+about any behaviour within it (a filter, a composite) need not be reached; the tightness says how near it comes.
+
+>>> from counterpoint import RandomizedResponse
+>>> measured = measure(Instance("randomized response", RandomizedResponse(1)))
+>>> measured.holds, round(measured.tightness, 3), measured.at
+(True, 1.0, 'delta 1e-6')
+"""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import msgspec
+
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers.exact import float_up, spell
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.relations import Pair, Relation
+from counterpoint.verify.exact_loss import ExactLoss, exact
+
+
+class Instance(NamedTuple):
+    """A mechanism with its parameters, and what the adversary may send it (None: its own default).
+
+    With an `epsilon`, deltas are compared at that; with an `alpha`, Renyi divergences of that order; else epsilons at
+    `delta`. `relation` restricts the messages further. `group` is the heading it stands under.
+    """
+
+    name: str
+    mechanism: Mechanism
+    pairs: tuple[Pair, ...] | None = None
+    rounds: int | None = None
+    cut: Fraction = Fraction(1, 10**12)
+    delta: Fraction = Fraction(1, 10**6)
+    epsilon: Fraction | None = None
+    alpha: Fraction | None = None
+    relation: Relation | None = None
+    group: str = "mechanisms"
+
+    def exactly(self) -> ExactLoss:
+        """Its exact loss."""
+        return exact(self.mechanism, self.relation, messages=self.pairs, rounds=self.rounds, cut=self.cut)
+
+
+class Measured(NamedTuple):
+    """What an instance claims, and between what its exact loss lies, in the measure that it is compared in."""
+
+    instance: Instance
+    loss: ExactLoss
+    claim: Loss
+    claimed: float
+    lower: float
+    upper: float
+
+    @property
+    def at(self) -> str:
+        """Where the two are compared."""
+        at = self.instance
+        if at.alpha is not None:
+            return f"order {spell(at.alpha)}"
+        return f"delta {spell(at.delta)}" if at.epsilon is None else f"epsilon {spell(at.epsilon)}"
+
+    @property
+    def tightness(self) -> float:
+        """The exact loss by the claimed one: 1 is tight, above 1 would be a false claim."""
+        return self.lower / self.claimed if self.claimed else 1.0 + self.lower
+
+    @property
+    def holds(self) -> bool:
+        """Whether the exact loss is within the claim everywhere, up to what rounding and cutting leave open."""
+        return not self.loss.exceeds(self.claim) and self.loss.respects(self.claim, allowance=self._open)
+
+    @property
+    def _open(self) -> Fraction:
+        """What is cut in all rounds, in both worlds, and rounding."""
+        return self.instance.cut * 100 + Fraction(1, 10**9)
+
+
+def measure(instance: Instance) -> Measured:
+    """Compute the exact loss of an instance and compare."""
+    loss, claim = instance.exactly(), instance.mechanism.claim.loss
+    if instance.alpha is not None:
+        claimed = float_up(claim.as_renyi(instance.alpha).epsilon)
+        return Measured(instance, loss, claim, claimed, *loss.renyi_bounds(instance.alpha))
+    if instance.epsilon is not None:
+        lower, upper = loss.bounds(instance.epsilon)
+        return Measured(instance, loss, claim, claim.delta_at(instance.epsilon), float(lower), float_up(upper))
+    return Measured(instance, loss, claim, claim.epsilon_at(instance.delta), *loss.epsilon_bounds(instance.delta))
+
+
+def called(value: object) -> str:
+    """A mechanism or a loss as the call that makes it, without what is as by default.
+
+    >>> from counterpoint import Filter, PureDP, SparseVector
+    >>> called(SparseVector(1, "2.5", hits=3)), called(Filter(PureDP(1)))
+    ('SparseVector(1, threshold=2.5, hits=3)', 'Filter(PureDP(1))')
+    """
+    if isinstance(value, Fraction):
+        return spell(value)
+    if isinstance(value, Loss) or not isinstance(value, msgspec.Struct | tuple):
+        return repr(value)
+    if isinstance(value, tuple):
+        return f"({', '.join(map(called, value))}{',' if len(value) == 1 else ''})"
+    first, *_ = parts = msgspec.structs.fields(value) or (None,)
+    said = [
+        called(getattr(value, part.name)) if part is first else f"{part.name}={called(getattr(value, part.name))}"
+        for part in parts
+        if part is not None and getattr(value, part.name) != part.default
+    ]
+    return f"{type(value).__name__}({', '.join(said)})"

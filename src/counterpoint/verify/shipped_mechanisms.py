@@ -1,0 +1,146 @@
+"""The shipped mechanisms and composites on small instances, for the catalogue.
+
+Messages move by as much as the claim's relation allows, in every direction that matters, and stand where the mechanism
+decides something. Noise scales are kept small (large epsilons), so that what is remembered can be enumerated.
+
+>>> [instance.name for instance in MECHANISMS[:2]]
+['Laplace', 'Laplace, 3 asks']
+"""
+
+from fractions import Fraction
+
+from counterpoint.mechanisms.additive import Gaussian, Laplace
+from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.dice import Dice
+from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
+from counterpoint.mechanisms.guess_and_check import GuessAndCheck
+from counterpoint.mechanisms.linear_queries import LinearGuess, LinearGuessAndCheck
+from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram, max_of
+from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.noisy_max import NoisyMax
+from counterpoint.mechanisms.partition_selection import PartitionSelection
+from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.mechanisms.vector_counters import VectorCounter
+from counterpoint.privacy.messages import Ask
+from counterpoint.privacy.relations import Pair
+from counterpoint.verify.coarse import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.instances import Instance
+from counterpoint.verify.menus import asks, updates
+
+_ASK: Pair = (Ask(), Ask())
+_BOTH_WAYS = asks([(0, 1), (1, 0)])
+_ZERO, _TWO, _HUNDREDTH, _THOUSANDTH = Fraction(0), Fraction(2), Fraction(1, 100), Fraction(1, 1000)
+_COARSE, _FINE = Fraction(1, 10**6), Fraction(1, 10**9)
+_UNIT = updates([((0,), (1,))])
+_PLANE = updates([((0, 0), (1, 0)), ((1, 0), (0, 0))])
+
+_SELECTION = (
+    Instance("sparse vector", SparseVector(1, 0), _BOTH_WAYS, 10),
+    Instance("sparse vector, 2 hits", SparseVector(2, 0, hits=2), _BOTH_WAYS, 8),
+    Instance("sparse vector, one way", SparseVector(1, 0, monotone=True), rounds=8),
+    Instance("sparse vector, gaps", SparseVector(1, 0, release="gap"), _BOTH_WAYS, 6, cut=_COARSE, delta=_THOUSANDTH),
+    Instance(
+        "sparse vector, values",
+        SparseVector(1, 0, release="value", charge=1),
+        _BOTH_WAYS,
+        6,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance("sparse vector, zCDP", SparseVector(rho="0.5", hits=2), _BOTH_WAYS, 8),
+    Instance("AboveThreshold", AboveThreshold(1, 0), _BOTH_WAYS, 10),
+    Instance("noisy max", NoisyMax(2), cut=_FINE),
+    Instance("noisy max, one way", NoisyMax(2, monotone=True), cut=_FINE),
+    Instance("noisy max, exponential", NoisyMax(1, by="exponential", asks=2)),
+    Instance("noisy max, zCDP", NoisyMax(rho="0.5", asks=3), alpha=_TWO),
+    Instance("partition selection", PartitionSelection(1, _HUNDREDTH), delta=_HUNDREDTH),
+)
+
+_COUNTERS = (
+    Instance("counter", Counter(3, horizon=2), cut=_COARSE, delta=_THOUSANDTH),
+    Instance("counter, no horizon", Counter(4), rounds=2, cut=_COARSE, delta=_THOUSANDTH),
+    Instance(
+        "counter, zCDP",
+        CoarseCounter(rho=2, horizon=2, bits=2, steps=2),
+        (*updates([(0, 1), (0, 0)]), _ASK),
+        4,
+        cut=_COARSE,
+        delta=_HUNDREDTH,
+    ),
+    Instance(
+        "vector counter",
+        VectorCounter(2, epsilon=4, horizon=1, bound=1),
+        (*_PLANE, _ASK),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "vector counter, zCDP",
+        CoarseVectorCounter(2, rho=2, horizon=2, squared=1, bits=2, steps=1),
+        (*_PLANE, _ASK),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+)
+
+MECHANISMS: tuple[Instance, ...] = (
+    Instance("Laplace", Laplace(1)),
+    Instance("Laplace, 3 asks", Laplace(1, asks=3)),
+    Instance("Gaussian", Gaussian("0.5")),
+    Instance("Gaussian, 2 asks", Gaussian("0.5", asks=2)),
+    Instance("randomized response", RandomizedResponse(1)),
+    Instance("exposing response", RandomizedResponse(1, _HUNDREDTH), delta=Fraction(2, 100)),
+    Instance("interactive response", InteractiveRandomizedResponse(1, _HUNDREDTH), delta=Fraction(2, 100)),
+    Instance("open door", OpenDoor("1/7"), epsilon=_ZERO),
+    Instance("loud number", LoudNumber("1/4"), epsilon=_ZERO),
+    Instance("dice", Dice(6), epsilon=_ZERO),
+    *_SELECTION,
+    *_COUNTERS,
+)
+"""Every shipped mechanism."""
+
+
+def _weighed(left: tuple[int, ...], right: tuple[int, ...], weights: tuple[int, ...]) -> Pair:
+    return Ask(LinearGuess(weights, 0), left), Ask(LinearGuess(weights, 0), right)
+
+
+_COMPOSITES = (
+    Instance("guess and check", GuessAndCheck(1, 2), asks([(1, 2), (2, 1)], 0), 3),
+    Instance(
+        "linear guess and check",
+        LinearGuessAndCheck(GuessAndCheck(1, 2), 2),
+        (_weighed((1, 0), (2, 0), (1, 0)), _weighed((0, 2), (0, 1), (0, 1))),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "multiplicative weights",
+        multiplicative_weights(8, 2, rows=4, margin="0.5", updates=1),
+        asks([((3, 1), (4, 1)), ((4, 1), (3, 1))], (1, 0)),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "monotone histogram",
+        MonotoneHistogram(30, max_of, 1, scale="1/10"),
+        (*_UNIT, _ASK),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "histogram with delta",
+        MonotoneHistogram(30, max_of, 1, delta=_HUNDREDTH, scale="1/10"),
+        (*_UNIT, _ASK),
+        2,
+        cut=Fraction(1, 10**4),
+        delta=Fraction(2, 100),
+    ),
+)
+COMPOSITES: tuple[Instance, ...] = tuple(instance._replace(group="composites") for instance in _COMPOSITES)
+"""Every shipped composite."""

@@ -1,0 +1,82 @@
+"""What makes instances small enough to enumerate: coarse grids for counters, and compositions of a fixed size."""
+
+import pytest
+
+from counterpoint import Ask, Launch, PureDP, RandomizedResponse, To, Update
+from counterpoint.composition.odometers import Odometer
+from counterpoint.mechanisms.blt_noise import LIFETIME, blt_noise
+from counterpoint.privacy.losses import zCDP
+from counterpoint.privacy.relations import every_step, k_sparse
+from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.verify.coarse import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.exact_loss import exact
+from counterpoint.verify.menus import updates
+from counterpoint.verify.sessions import session_game, stopped
+from counterpoint.verify.suitable import CreatedFirst
+
+ASK = (Ask(), Ask())
+
+
+def test_a_coarse_counter_at_the_shipped_grid_and_life_is_the_shipped_one():
+    shipped = blt_noise(2, 2)
+    assert CoarseCounter(rho=2, horizon=2, bits=shipped.bits, steps=LIFETIME).noise == shipped
+    vectors = blt_noise(2, 2, squared=2, apart=2, width=3)
+    assert CoarseVectorCounter(3, rho=2, horizon=2, squared=2, bits=vectors.bits, steps=LIFETIME).noise == vectors
+
+
+class TooQuiet(CoarseCounter, frozen=True):
+    """With a hundredth of the variance."""
+
+    @property
+    def noise(self):
+        right = super().noise
+        return right._replace(sigma2=max(1, right.sigma2 // 100))
+
+
+@pytest.mark.parametrize("kind, wrong", [(CoarseCounter, False), (TooQuiet, True)])
+def test_a_coarse_counter_with_too_little_noise_is_refuted(kind, wrong):
+    counter = kind(rho="0.5", horizon=2, bits=1, steps=1)
+    loss = exact(counter, messages=[*updates([(0, 1)]), ASK], rounds=2, cut="1e-9")
+    assert counter.claim.loss == zCDP("0.5") and loss.exceeds(counter.claim.loss) is wrong
+
+
+def test_a_coarse_counter_halts_after_its_steps_and_not_before():
+    counter, coins = CoarseCounter(rho=2, horizon=2, bits=2, steps=2), SeededCoins(1)
+    state = counter.start(coins)
+    for items in (1, 2):
+        state, _ = counter.step(state, Update(1), coins)
+        if items == 2:
+            state, again = counter.step(state, Update(0), coins)
+            assert again is None
+        after, answer = counter.step(state, Ask(), coins)
+        assert isinstance(answer, int) and (after is None) == (items == 2)
+        state = after
+
+
+CREATE = (Ask(Launch(RandomizedResponse(1))),) * 2
+DIFFER, SAME = (Ask(To(0), 0), Ask(To(0), 1)), (Ask(To(0), 1), Ask(To(0), 1))
+
+
+def test_suitable_sequences_create_first_and_obey_their_inner_relation():
+    relation = CreatedFirst(k_sparse(1, every_step()), 2)
+    other = (Ask(To(1), 0), Ask(To(1), 1))
+    assert relation.valid([CREATE, CREATE, DIFFER, SAME]) and relation.valid([CREATE]) and relation.symmetric
+    assert not relation.valid([CREATE, DIFFER]) and not relation.valid([CREATE, CREATE, CREATE])
+    assert not relation.valid([CREATE, CREATE, DIFFER, other]), "two children differ"
+
+
+def test_suitable_sequences_are_within_what_they_restrict():
+    inner = k_sparse(1, every_step())
+    relation = CreatedFirst(inner, 2)
+    assert relation.within(inner) and relation.within(CreatedFirst(k_sparse(2, every_step()), 2))
+    assert not relation.within(CreatedFirst(inner, 3)) and not inner.within(relation)
+
+
+def test_an_odometer_that_forgets_a_launch_is_refuted():
+    class Forgetful(Odometer, frozen=True):
+        def admit(self, account, claim):
+            return account if claim.loss == PureDP("0.2") else super().admit(account, claim)
+
+    menu = [PureDP("0.2"), PureDP("0.5")]
+    wrong, right = (session_game(stopped(kind(PureDP), PureDP(1)), menu, 5) for kind in (Forgetful, Odometer))
+    assert exact(wrong).exceeds(PureDP(1)) and not exact(right).exceeds(PureDP(1))
