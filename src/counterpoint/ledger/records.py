@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from counterpoint.encoding import encode
 from counterpoint.ledger.ledger import Fact, Path
 
 KINDS = ("data", "open", "launch", "delegation", "ask", "answer", "refusal", "keys", "items")
@@ -121,7 +120,7 @@ def path_text(path: Path) -> str:
     >>> path_text((0, "str:CA"))
     '[0,"str:CA"]'
     """
-    return encode(path).decode()
+    return _ENCODER.encode(path).decode()
 
 
 def read_path(text: str) -> Path:
