@@ -154,7 +154,8 @@ def _crash(say: Callable[[str], None], seed: int | None) -> None:
 
 def _kept_in(home: str) -> Durable:
     """A ledger whose key and witness go away with it, whatever the environment says."""
-    return Durable(*(os.path.join(home, name) for name in ("ledger.db", "key", "witness")))
+    place, key, witness = (os.path.join(home, name) for name in ("ledger.db", "key", "witness"))
+    return Durable(place, key, witness)
 
 
 def die_asking(home: str, seed: int | None) -> None:
