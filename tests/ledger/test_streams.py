@@ -3,6 +3,8 @@
 import threading
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.ledger.crashes import Killer, in_child
 from tests.ledger.places import Place
 from tests.ledger.test_sealing import CANARY, dumped
@@ -317,3 +319,33 @@ def test_a_ledger_of_the_first_schema_is_brought_up_to_date(lasting, monkeypatch
     stream = visits()
     with lasting.reopened(source=stream):
         assert stream.pin() == 1
+
+
+OWNERS = st.sampled_from(["ann", "bob", 7, "7"])
+BATCHES = st.lists(st.lists(st.tuples(st.none() | st.integers(0, 9), OWNERS), max_size=4), max_size=4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(before=BATCHES, lives=st.lists(BATCHES, max_size=3))
+def test_a_kept_log_is_what_a_log_in_memory_would_be(before, lives):
+    """Whatever arrives before the session, in it, and after however many restarts."""
+
+    def fresh():
+        return cp.Stream(bound=9, unit="user", per_unit=2)
+
+    def send(stream, batches):
+        for batch in batches:
+            stream.extend([value for value, _ in batch], units=[owner for _, owner in batch])
+
+    place, model, stream = Place("sqlite"), fresh(), fresh()
+    send(stream, before)
+    send(model, before)
+    place.session(source=stream).close()
+    for batches in lives:
+        stream = fresh()
+        with place.reopened(source=stream) as s:
+            assert stream.log.items == model.log.items
+            send(stream, batches)
+            send(model, batches)
+            assert stream.pin() == model.pin() and stream.log.items == model.log.items
+            s._engine.ledger.verify()
