@@ -329,8 +329,8 @@ def test_the_database_itself_refuses_a_second_charge_to_the_same_account(lasting
     try:
         head, row = first._book.head, first._store.row("session", "[]")
         units = [Unit(ledger._store, "session", head) for ledger in (first, second)]
-        for unit in units:
-            unit.append("launch", "L", (), "", "")
+        for unit, request in zip(units, ("one", "two"), strict=True):
+            unit.append("launch", request, (), "", "")
             unit.put_row(row._replace(version=row.version + 1))
         first._store.begin(None)
         first._store.write(units[0])
