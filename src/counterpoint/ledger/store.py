@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger.ledger import Path
-from counterpoint.ledger.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, path_text
+from counterpoint.ledger.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
 
 T = TypeVar("T")
 
@@ -133,8 +133,9 @@ class Unit:
     ) -> Entry:
         """Add a link to the chain."""
         entry = Entry(self.head.number + 1, kind, request, path, what, body, version, state, int(time.time()))
-        self.head = Head(entry.number, entry.hash(self.head.hash))
-        self.entries.append((entry.number, entry.encoded()))
+        data = entry.encoded()
+        self.head = Head(entry.number, link(self.head.hash, data))
+        self.entries.append((entry.number, data))
         return entry
 
     def row(self, path: Path) -> StoredRow | None:
