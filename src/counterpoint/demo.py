@@ -1,6 +1,8 @@
-"""The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a stream, a graph, a proof.
+"""The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a stream, a crash, a graph, a
+proof.
 
-It runs on made-up data in memory, with DuckDB embedded, and grows with the library.
+It runs on made-up data, with DuckDB and SQLite embedded; the crash is that of a second process, on a ledger in a
+directory that goes away with the story.
 
 >>> from rich.console import Console
 >>> import io
@@ -8,8 +10,12 @@ It runs on made-up data in memory, with DuckDB embedded, and grows with the libr
 """
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.panel import Panel
@@ -19,6 +25,9 @@ from counterpoint.composition import compose
 from counterpoint.encoding import digest
 from counterpoint.errors import BudgetExceeded
 from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.opening import durable
+from counterpoint.ledger.places import Durable
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.local.cores import core_decomposition
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.counters import Counter
@@ -31,6 +40,7 @@ from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.secure import SecureCoins
 from counterpoint.session.session import Session
+from counterpoint.session.session import open as open_session
 from counterpoint.sources.requests import count
 from counterpoint.sources.stream import Stream
 from counterpoint.sources.table import Table
@@ -69,6 +79,7 @@ def tell(seed: int | None = None, console: Console | None = None) -> None:
     _refuse(say, session)
     _explain(console, say, session)
     _count(say, seeds)
+    _crash(say, seed)
     _peel(say, seeds)
     _prove(console, say)
 
@@ -123,8 +134,49 @@ def _count(say: Callable[[str], None], seeds: Seeds) -> None:
         say(f"   after day {day}: about {counter.ask()} visits, {live.loss!r} lost")
 
 
+def _crash(say: Callable[[str], None], seed: int | None) -> None:
+    say(
+        "\n[bold]6. And if the power fails?[/] With ledger='ledger.db', what was charged, kept and said is still there."
+    )
+    with TemporaryDirectory() as home:
+        MasterKey.create(_kept_in(home).key_file or "")
+        child = f"from counterpoint.demo import die_asking; die_asking({home!r}, {seed!r})"
+        status = subprocess.run([sys.executable, "-c", child], check=False).returncode
+        say(f"   Another process launches, asks 'q1' and is killed (status {status}): charged, and not answered yet.")
+        visits = Stream(bound=1)
+        with open_session(_kept_in(home), source=visits) as session:
+            say(f"   Opened again: {visits.pin()} items, {session.loss!r} lost. 'q1' is answered, by coins on record:")
+            first, *again = [session.handles[0].ask(id="q1") for _ in range(3)]
+            say(f"   {first}, and however often it is asked again, {' and '.join(map(str, again))}.")
+            session.launch(Counter(epsilon="0.5"), id="L")
+            say(f"   Its launch, sent once more under its id, is not charged again: {session.loss!r} lost.")
+
+
+def _kept_in(home: str) -> Durable:
+    """A ledger whose key and witness go away with it, whatever the environment says."""
+    place, key, witness = (os.path.join(home, name) for name in ("ledger.db", "key", "witness"))
+    return Durable(place, key, witness)
+
+
+def die_asking(home: str, seed: int | None) -> None:
+    """Launch a counter, ask it, and end this process as a power cut would: between the charge and the answer."""
+    asked = False
+
+    def reached(point: str) -> None:
+        if asked and point == "committed":
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+    visits = Stream(bound=1)
+    ledger = durable(_kept_in(home), "session", seeds=Seeds(seed), reached=reached)
+    session = Session(visits, within=PureDP(1), ledger=ledger)
+    counter = session.launch(Counter(epsilon="0.5"), id="L")
+    visits.extend([1] * 1000)
+    asked = True
+    counter.ask(id="q1")
+
+
 def _peel(say: Callable[[str], None], seeds: Seeds) -> None:
-    say("\n[bold]6. Data that nobody holds:[/] a hundred people each know their friends, and answer a server")
+    say("\n[bold]7. Data that nobody holds:[/] a hundred people each know their friends, and answer a server")
     say("   that is not trusted. Sixty of them all know each other; the others know one of these.")
     friends = [(a, b) for a in range(60) for b in range(a)] + [(60 + c, c) for c in range(40)]
     cores = core_decomposition(friends, "8", vertices=100, coins=SecureCoins(seeds()))
@@ -134,7 +186,7 @@ def _peel(say: Callable[[str], None], seeds: Seeds) -> None:
 
 
 def _prove(console: Console, say: Callable[[str], None]) -> None:
-    say("\n[bold]7. And is it true?[/] The same code runs on coins that try every outcome:")
+    say("\n[bold]8. And is it true?[/] The same code runs on coins that try every outcome:")
     mechanism = RandomizedResponse(1, "0.01")
     laws = [dict(EnumeratedCoins().law(_response, mechanism, bit)) for bit in (0, 1)]
     grid = Grid("answer (exposed, bit)", "if the bit is 0", "if the bit is 1")

@@ -130,11 +130,17 @@ def _refuse_strangers(value: object) -> None:
     if isinstance(value, dict | set | frozenset | bytes | bytearray):
         raise InvalidParameter(f"a {type(value).__name__} is not plain data: give a tuple or a struct")
     if isinstance(value, tuple | list):
-        for item in value:
-            _refuse_strangers(item)
+        parts: Any = value
     elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            _refuse_strangers(getattr(value, name))
+        parts = map(value.__getattribute__, value.__struct_fields__)
+    else:
+        return
+    for part in parts:
+        if type(part) not in _HARMLESS:  # most are not worth a call, and every ask comes this way
+            _refuse_strangers(part)
+
+
+_HARMLESS = frozenset((int, str, bool, type(None), Fraction))
 
 
 def _write(value: object) -> object:

@@ -20,7 +20,9 @@ from counterpoint.errors import (
     Unsealable,
 )
 from counterpoint.ledger import schema
+from counterpoint.ledger.records import StoredRequest
 from counterpoint.ledger.sqlite import journal_mode
+from counterpoint.ledger.store import Unit
 
 
 def asked(place, *ids, budget=None):
@@ -155,13 +157,14 @@ def test_a_newer_schema_is_refused_and_an_older_one_is_brought_up_to_date(lastin
     lasting.sql(mark)
     with pytest.raises(UnknownSchema, match="schema 9"):
         lasting.reopened()
-    lasting.sql(mark.replace("9", "1"))
+    now = schema.VERSION
+    lasting.sql(mark.replace("9", str(now)))
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, ("CREATE TABLE counterpoint_later (x BIGINT)",)))
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", now + 1)
     assert asked(lasting, "a") == told
     assert lasting.sql("SELECT count(*) FROM counterpoint_later") == [(0,)]
     monkeypatch.undo()
-    with pytest.raises(UnknownSchema, match="schema 2"):
+    with pytest.raises(UnknownSchema, match=f"schema {now + 1}"):
         lasting.reopened()
 
 
@@ -317,3 +320,42 @@ def test_a_place_is_a_path_or_a_url(bad):
             cp.Session(Numbers(DATA), cp.PureDP(1), ledger=bad)
     with pytest.raises((cp.InvalidParameter, TypeError), match=re.compile("path")):
         cp.Durable(bad)
+
+
+def test_the_database_itself_refuses_a_second_charge_to_the_same_account(lasting):
+    """The cap as a constraint: without any lock, of two charges that were computed from one account one is stored."""
+    lasting.session(cp.PureDP("0.5")).close()
+    first, second = lasting.ledger(), lasting.ledger()
+    try:
+        head, row = first._book.head, first._store.row("session", "[]")
+        units = [Unit(ledger._store, "session", head) for ledger in (first, second)]
+        for unit, request in zip(units, ("one", "two"), strict=True):
+            unit.append("launch", request, (), "", "")
+            unit.put_row(row._replace(version=row.version + 1))
+        first._store.begin(None)
+        first._store.write(units[0])
+        first._store.commit()
+        second._store.begin(None)
+        with pytest.raises(LedgerFailed):
+            second._store.write(units[1])
+        second._store.rollback()
+    finally:
+        for ledger in (first, second):
+            ledger.close()
+
+
+def test_one_handle_has_one_open_request_by_the_databases_own_rule(lasting):
+    with lasting.session() as s:
+        s.launch(cp.Laplace("0.1", asks=3))
+    ledger = lasting.ledger()
+    store = ledger._store
+    try:
+        unit = Unit(store, "session", ledger._book.head)
+        for request in ("a", "b"):
+            unit.put_request(StoredRequest(request, "[0]", 1, bytes(32), 0, "0", 1, b"sealed", None))
+        store.begin(None)
+        with pytest.raises(LedgerFailed):
+            store.write(unit)
+        store.rollback()
+    finally:
+        ledger.close()

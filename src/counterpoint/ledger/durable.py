@@ -15,7 +15,7 @@ Nothing is refunded, pruned or drawn again: what failed in between is finished f
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -32,6 +32,7 @@ from counterpoint.errors import (
     Unsealable,
 )
 from counterpoint.ledger import verification
+from counterpoint.ledger.keeping import KeptLog
 from counterpoint.ledger.ledger import (
     Done,
     Fact,
@@ -50,6 +51,7 @@ from counterpoint.ledger.records import (
     Book,
     Entry,
     Head,
+    StoredItems,
     StoredRequest,
     StoredRow,
     path_text,
@@ -62,6 +64,7 @@ from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.store import Committer, Store, Ticket, Unit
 from counterpoint.ledger.witness import Witness
 from counterpoint.randomness.secure import SAMPLER_VERSION
+from counterpoint.sources.log import Log
 
 __all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
 
@@ -133,12 +136,12 @@ class DurableLedger(Ledger):
         with self._at_desk():
             verification.verify(self._store, self.name, self._witness)
 
-    def bind(self, fingerprint: str | None) -> None:
-        """Begin the record for this data, or make sure that it is about this data."""
+    def bind(self, fingerprint: str | None, log: Log | None = None) -> None:
+        """Begin the record for this data, or make sure that it is about this data; and keep the log of a stream."""
         if fingerprint is None:
             raise DataChanged(
                 "a durable ledger must know its data again after a restart: bind a table with key=..., 32 secret "
-                "bytes, which make its fingerprint; a stream keeps its log in this process and cannot be used yet"
+                "bytes, which make its fingerprint"
             )
         if self._book is None:
             self._create(fingerprint)
@@ -148,6 +151,21 @@ class DurableLedger(Ledger):
                 f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. "
                 "Bind the data as it was; for new data make a session with another name, and a budget of its own"
             )
+        if log is not None:
+            log.keep(KeptLog(self._book.genesis, self._append, self._length, self._items, lambda: self._keys))
+            with suppress(Unsealable):  # charges are there for whoever has no key; who asks for items is told
+                log.length()
+
+    def _append(self, job: Callable[[Unit], int]) -> int:
+        return self._committer.run(job, "")
+
+    def _length(self) -> int:
+        with self._at_desk():
+            return self._store.length(self.name)
+
+    def _items(self, start: int) -> list[StoredItems]:
+        with self._at_desk():
+            return list(self._store.items(self.name, start))
 
     def rotate(self, master: MasterKey) -> None:
         """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""

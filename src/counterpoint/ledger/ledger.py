@@ -23,6 +23,7 @@ from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import LedgerError, RequestConflict
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.randomness.secure import SAMPLER_VERSION
+from counterpoint.sources.log import Log
 
 Path = tuple[int | str, ...]
 """Where a mechanism lives: the root is (), its children (0,), (1,), ..., a part ("str:CA",) below its partition."""
@@ -142,8 +143,11 @@ class Ledger:
     def verify(self) -> None:
         """Check that the record holds together: `LedgerTampered` if not."""
 
-    def bind(self, fingerprint: str | None) -> None:
-        """Note which data this record is about, or refuse other data; what dies with its process need not care."""
+    def bind(self, fingerprint: str | None, log: Log | None = None) -> None:
+        """Note which data this record is about, or refuse other data, and keep the log of a stream from now on.
+
+        What dies with its process need not care.
+        """
 
     def close(self) -> None:
         """Let go of what is held open."""

@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from counterpoint.encoding import encode
 from counterpoint.ledger.ledger import Fact, Path
 
-KINDS = ("data", "open", "launch", "delegation", "ask", "answer", "refusal", "keys")
+KINDS = ("data", "open", "launch", "delegation", "ask", "answer", "refusal", "keys", "items")
 INTENTS = ("open", "launch", "delegation", "ask")
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
-    `body` is what was asked, in full; of an answer or data it is the fingerprint. `version` and `state` are those of
-    the row after an answer; `at` is when, by the clock of whoever wrote it: for people, nothing is decided by it.
+    `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `version` and `state`
+    are those of the row after an answer; of items, `version` is how many there are with them. `at` is when, by the
+    clock of whoever wrote it: for people, nothing is decided by it.
     """
 
     number: int
@@ -106,13 +106,21 @@ class StoredRequest(NamedTuple):
     answer: bytes | None
 
 
+class StoredItems(NamedTuple):
+    """Items of a stream's log that arrived together: from which place on, how many, and what they say, sealed."""
+
+    start: int
+    size: int
+    sealed: bytes
+
+
 def path_text(path: Path) -> str:
     """A path as the database has it.
 
     >>> path_text((0, "str:CA"))
     '[0,"str:CA"]'
     """
-    return encode(path).decode()
+    return _ENCODER.encode(path).decode()
 
 
 def read_path(text: str) -> Path:

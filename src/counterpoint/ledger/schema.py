@@ -29,6 +29,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             CHECK ((seed IS NULL) <> (answer IS NULL))){rowless}""",
         """CREATE UNIQUE INDEX counterpoint_open ON counterpoint_request (name, path) WHERE seed IS NOT NULL""",
     ),
+    (
+        """CREATE TABLE counterpoint_items (
+            name TEXT NOT NULL, start BIGINT NOT NULL, count BIGINT NOT NULL, sealed {blob} NOT NULL,
+            PRIMARY KEY (name, start), CHECK (start >= 0 AND count > 0))""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

@@ -24,15 +24,23 @@ from hashlib import sha256
 from pathlib import Path as FilePath
 from typing import NoReturn
 
-from counterpoint.encoding import Plain, digest, encode
+import msgspec
+
+from counterpoint.encoding import digest
 from counterpoint.errors import InvalidParameter, Unsealable
 
+_PLACES = msgspec.json.Encoder()
+"""Places are texts, numbers and paths, which this writes as `encode` does, at a fraction of the time."""
 KEY_BYTES = 32
 _SALT = 16
 _NONCE = 12
 _FORMAT = 1
 ENVIRONMENT = "COUNTERPOINT_KEY"
 """Holds the master key, as 64 hexadecimal digits; with _FILE, the path of a file that does."""
+
+
+Place = int | str | tuple[int | str, ...]
+"""What a blob is bound to: a path, a version, a request's id."""
 
 
 class MasterKey:
@@ -128,14 +136,14 @@ class DataKeys:
         again = (master.wrap(self._key(number), _place(self._dataset, number)) for number in range(len(self._keys)))
         return (*again, self.fresh(self._dataset, len(self._keys), master))
 
-    def seal(self, secret: bytes, kind: str, *place: Plain) -> bytes:
+    def seal(self, secret: bytes, kind: str, *place: Place) -> bytes:
         """The secret, bound to its place."""
         number = len(self._keys) - 1
         salt = os.urandom(_SALT)
         head = bytes((_FORMAT, number)) + salt
         return head + _seal(_derived(self._key(number), salt), secret, self._bound(kind, place))
 
-    def unseal(self, blob: bytes, kind: str, *place: Plain) -> bytes:
+    def unseal(self, blob: bytes, kind: str, *place: Place) -> bytes:
         """The secret, if this is what was sealed at this place."""
         number, salt = (blob[1], blob[2 : 2 + _SALT]) if len(blob) > 2 + _SALT else (0, b"")
         opened = None
@@ -147,8 +155,8 @@ class DataKeys:
             )
         return opened
 
-    def _bound(self, kind: str, place: tuple[Plain, ...]) -> bytes:
-        return encode((self._dataset, kind, place))
+    def _bound(self, kind: str, place: tuple[Place, ...]) -> bytes:
+        return _PLACES.encode((self._dataset, kind, place))
 
     def _key(self, number: int) -> bytes:
         key = self._keys[number]

@@ -131,10 +131,11 @@ class SqliteStore(Tables):
             self._refuse(error)
 
     def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
-        try:
-            self._connection.executemany(sql, parameters)
-        except self._apsw.Error as error:
-            self._refuse(error)
+        if parameters:
+            try:
+                self._connection.executemany(sql, parameters)
+            except self._apsw.Error as error:
+                self._refuse(error)
 
     def _refuse(self, error: "apsw.Error") -> NoReturn:
         """In our words: a library's message may quote what it was given."""

@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from hashlib import sha256
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger.ledger import Path
-from counterpoint.ledger.records import Book, Entry, Head, StoredRequest, StoredRow, path_text
+from counterpoint.ledger.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
 
 T = TypeVar("T")
 
@@ -78,6 +79,12 @@ class Store(Protocol):
     def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
         """All entries after a number, in order."""
 
+    def length(self, name: str) -> int:
+        """How many items a session's stream has."""
+
+    def items(self, name: str, start: int) -> Iterator[StoredItems]:
+        """The items of a session's stream from a place on, in order."""
+
     def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Ahead | None":
         """All these records at once, where asking for each would cost a round trip; None where it would not."""
 
@@ -102,7 +109,7 @@ class Ahead(NamedTuple):
 class Unit:
     """The changes of one transaction, not written yet; reads see them."""
 
-    __slots__ = ("_ahead", "_store", "entries", "head", "name", "opened", "requests", "rows", "settled")
+    __slots__ = ("_ahead", "_store", "entries", "head", "items", "name", "opened", "requests", "rows", "settled")
 
     def __init__(self, store: Store | None, name: str, head: Head) -> None:
         self._store = store
@@ -112,6 +119,7 @@ class Unit:
         self.rows: dict[str, StoredRow] = {}
         self.requests: dict[str, StoredRequest] = {}
         self.opened: dict[str, StoredRequest | None] = {}
+        self.items: list[StoredItems] = []
         self.settled = False
         self._ahead = Ahead({}, {}, {})
 
@@ -125,8 +133,9 @@ class Unit:
     ) -> Entry:
         """Add a link to the chain."""
         entry = Entry(self.head.number + 1, kind, request, path, what, body, version, state, int(time.time()))
-        self.head = Head(entry.number, entry.hash(self.head.hash))
-        self.entries.append((entry.number, entry.encoded()))
+        data = entry.encoded()
+        self.head = Head(entry.number, link(self.head.hash, data))
+        self.entries.append((entry.number, data))
         return entry
 
     def row(self, path: Path) -> StoredRow | None:
@@ -157,6 +166,18 @@ class Unit:
         """An entry, of this unit or an earlier one."""
         own = [data for at, data in self.entries if at == number]
         return own[0] if own or self._store is None else self._store.entry(self.name, number)
+
+    def length(self) -> int:
+        """How many items the session's stream has, as this unit leaves it."""
+        if self.items:
+            return self.items[-1].start + self.items[-1].size
+        return 0 if self._store is None else self._store.length(self.name)
+
+    def put_items(self, items: StoredItems) -> None:
+        """Store items that arrived; whoever sent them may rely on it, as on an answer."""
+        self.items.append(items)
+        self.append("items", "", (), f"{items.size} items", sha256(items.sealed).hexdigest(), version=self.length())
+        self.settled = True
 
     def put_row(self, row: StoredRow) -> None:
         """Store a row."""

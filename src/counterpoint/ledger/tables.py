@@ -10,11 +10,12 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from counterpoint.ledger.records import Book, Head, StoredRequest, StoredRow
+from counterpoint.ledger.records import Book, Head, StoredItems, StoredRequest, StoredRow
 from counterpoint.ledger.store import Ahead, Unit
 
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
 _BATCH = 4096
+_PAGE = 64
 
 
 class Tables:
@@ -31,6 +32,8 @@ class Tables:
     _PUT_REQUEST = f"""INSERT INTO counterpoint_request (name, {_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (name, request) DO UPDATE SET seed = excluded.seed, answer = excluded.answer"""
     _PUT_ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
+
+    _PUT_ITEMS = "INSERT INTO counterpoint_items (name, start, count, sealed) VALUES (?, ?, ?, ?)"
 
     @abstractmethod
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -115,6 +118,23 @@ class Tables:
                 yield number, bytes(entry)
             after = page[-1][0]
 
+    def length(self, name: str) -> int:
+        """How many items a session's stream has."""
+        sql = "SELECT start + count FROM counterpoint_items WHERE name = ? ORDER BY start DESC LIMIT 1"
+        found = self._run(sql, (name,))
+        return int(found[0][0]) if found else 0
+
+    def items(self, name: str, start: int) -> Iterator[StoredItems]:
+        """The items of a session's stream from a place on, in order."""
+        sql = f"""SELECT start, count, sealed FROM counterpoint_items WHERE name = ? AND start >= ?
+            ORDER BY start LIMIT {_PAGE}"""
+        while page := self._run(sql, (name, start)):
+            for place, count, sealed in page:
+                yield StoredItems(place, count, bytes(sealed))
+            if len(page) < _PAGE:
+                return
+            start = page[-1][0] + 1
+
     def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead | None:
         """Each record is read when it is wanted."""
         return None
@@ -125,6 +145,7 @@ class Tables:
         self._run_many(self._PUT_ENTRY, [(name, *entry) for entry in unit.entries])
         self._run_many(self._PUT_REQUEST, [(name, *request) for request in unit.requests.values()])
         self._run_many(self._PUT_ROW, [(name, *row) for row in unit.rows.values()])
+        self._run_many(self._PUT_ITEMS, [(name, *items) for items in unit.items])
         self._run("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", (*unit.head, name))
 
 

@@ -74,6 +74,7 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
             "where it is, COUNTERPOINT_WITNESS=... or Durable(..., witness=...)"
         )
     last: dict[str, tuple[int, str]] = {}
+    arrived: list[tuple[int, str]] = []
     head, number = book.genesis, 0
     for number, data in chain(store, name):
         head = link(head, data)
@@ -82,6 +83,8 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
         entry = _entry(data, number)
         if entry.kind == "answer":
             last[path_text(entry.path)] = (entry.version, entry.state)
+        elif entry.kind == "items":
+            arrived.append((entry.version, entry.body))
     if (number, head) != book.head:
         raise LedgerTampered(f"the entries of {name!r} do not lead to its head: one was changed, added or taken away")
     if seen is not None and seen.sequence > number:
@@ -90,6 +93,7 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
             f"{_RESTORE}"
         )
     _compare_states(store, name, last)
+    _compare_items(store, name, arrived)
 
 
 def chain(store: Store, name: str) -> Iterator[tuple[int, bytes]]:
@@ -218,6 +222,24 @@ def _compare_states(store: Store, name: str, last: dict[str, tuple[int, str]]) -
             raise _changed(row)
     if last:
         raise LedgerTampered(f"the row at {next(iter(last))} is missing")
+
+
+def _compare_items(store: Store, name: str, arrived: list[tuple[int, str]]) -> None:
+    """The log of a stream is, batch by batch, what arrived on record: none changed, moved, added or taken away."""
+    count, place = 0, 0
+    for items in store.items(name, 0):
+        place += items.size
+        if (
+            count == len(arrived)
+            or arrived[count] != (place, _digest(items.sealed))
+            or items.start + items.size != place
+        ):
+            raise LedgerTampered(
+                f"the items of the stream of {name!r} from {items.start} on are not those that arrived"
+            )
+        count += 1
+    if count < len(arrived):
+        raise LedgerTampered(f"the items of the stream of {name!r} from {place} on are missing")
 
 
 def _changed(row: StoredRow) -> LedgerTampered:

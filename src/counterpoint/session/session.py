@@ -49,6 +49,7 @@ from counterpoint.session.fitting import launchable
 from counterpoint.session.partition import Partition
 from counterpoint.sources.shape import named
 from counterpoint.sources.source import Prepared, Source, in_units
+from counterpoint.sources.stream import Stream
 
 
 class Quote(Value, frozen=True):
@@ -103,7 +104,7 @@ class Session:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
         engine = Engine(_ledger(ledger, name))
         with _closed_on_error(engine, ledger):
-            engine.ledger.bind(source.fingerprint())
+            _bind(engine, source)
             engine.open_root(Concurrent(chosen, source.relation), sequential)
             engine.recover(source)
             self._set_up(source, engine, ())
@@ -362,9 +363,14 @@ def open(ledger: Ledger | Place, name: str = "session", *, source: Source) -> Se
     """
     engine = Engine(_ledger(ledger, name, existing=True))
     with _closed_on_error(engine, ledger):
-        engine.ledger.bind(source.fingerprint())
+        _bind(engine, source)
         engine.recover(source)
         return Session._at(source, engine, ())
+
+
+def _bind(engine: Engine, source: Source) -> None:
+    """Say to the ledger which data it is about; the log of a stream is its to keep."""
+    engine.ledger.bind(source.fingerprint(), source.log if isinstance(source, Stream) else None)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 At user level a unit's items beyond the first so many, and nobody's, are kept as nothing: they take their place in the
 log, whose length is public, and say nothing. Which ones count is decided by their order alone, never by what they say.
+A log that is to outlive its process has a keeper (a durable ledger), which decides the order among all who append.
 
 >>> log = Log("user", 2)
 >>> log.extend([5, 6, 7, 8], ["ann", "bob", "ann", "ann"])
@@ -9,18 +10,42 @@ log, whose length is public, and say nothing. Which ones count is decided by the
 [5, 6, 7, None]
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import DataChanged, InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.shape import Record
 
 Unit = str | int
 """How a unit is named."""
+
+Item = tuple[Raw | Record | None, Unit | None]
+"""What arrives: what it says in stored form, and whose it is."""
+
+
+class Keeper(Protocol):
+    """Keeps one log so that it outlives this process, in one order for all who append to it."""
+
+    @property
+    def identity(self) -> bytes:
+        """Tells this log from every other."""
+
+    def length(self) -> int:
+        """How many items are kept."""
+
+    def add(self, items: Sequence[Item], first: bool = False) -> int:
+        """Keep these behind all others, at once; the place of the first of them, once they are safe.
+
+        With `first`, only if there are no others: `DataChanged` if there are.
+        """
+
+    def after(self, known: int) -> Iterable[tuple[int, Sequence[Item]]]:
+        """What is kept from this place on, in order: batches and their places."""
 
 
 class Log:
@@ -29,7 +54,7 @@ class Log:
     `unit` and `most` are both given (user level) or both None (event level). `sums` is for what has been added up.
     """
 
-    __slots__ = ("_arrived", "_lock", "items", "most", "sums", "unit")
+    __slots__ = ("_arrived", "_keeper", "_lock", "_owners", "items", "most", "sums", "unit")
 
     def __init__(self, unit: str | None = None, most: int | None = None) -> None:
         if (unit is None) != (most is None):
@@ -40,13 +65,55 @@ class Log:
         self.items: list[Raw | Record | None] = []
         self.sums: dict[object, tuple[int, Raw]] = {}
         self._arrived: dict[Unit, int] = {}
-        self._lock = Lock()
+        self._owners: list[Unit | None] = []
+        self._keeper: Keeper | None = None
+        self._lock = Lock()  # taken last of all: a keeper may be at work on a transaction that asks for the length
 
     def extend(self, items: Iterable[Raw | Record | None], owners: Iterable[Unit | None]) -> None:
-        """Keep these items, all at once, in this order."""
+        """Keep these items, all at once, in this order; with a keeper they are safe when this returns."""
+        arriving = list(zip(items, owners, strict=True))
         with self._lock:
-            for item, owner in zip(items, owners, strict=True):
-                self.items.append(item if self.most is None or self._counts(owner, self.most) else None)
+            keeper = self._keeper
+            if keeper is None:
+                self._take(arriving)
+        if keeper is not None and arriving:
+            self._take_at(keeper.add(arriving), arriving)
+
+    def keep(self, keeper: Keeper) -> None:
+        """Be kept from now on: as what is kept already if nothing has arrived here, else as the beginning of it."""
+        kept = keeper.length()
+        with self._lock:
+            if self._keeper is not None and self._keeper.identity != keeper.identity:
+                raise DataChanged("the log of this stream is kept for another session: give each a stream of its own")
+            if self._keeper is not None and kept < len(self.items):
+                raise DataChanged("the log on record is shorter than it was: an old copy was put back")
+            if self._keeper is None and self.items:
+                if kept:
+                    raise DataChanged(
+                        f"the log of this stream is on record with {kept} items: give a stream to which nothing has "
+                        "been appended, and append what is new once the session is there"
+                    )
+                keeper.add(list(zip(self.items, self._owners or [None] * len(self.items), strict=True)), first=True)
+                self._owners = []
+            self._keeper = keeper
+
+    def length(self) -> int:
+        """How many items have arrived, wherever."""
+        if self._keeper is not None:
+            for place, batch in self._keeper.after(len(self.items)):
+                self._take_at(place, batch)
+        return len(self.items)
+
+    def _take_at(self, place: int, arrived: Sequence[Item]) -> None:
+        with self._lock:
+            if place == len(self.items):  # else others came before, and all of them are read in their order
+                self._take(arrived)
+
+    def _take(self, arrived: Sequence[Item]) -> None:
+        for item, owner in arrived:
+            self.items.append(item if self.most is None or self._counts(owner, self.most) else None)
+        if self.most is not None and self._keeper is None:
+            self._owners.extend(owner for _, owner in arrived)
 
     def _counts(self, owner: Unit | None, most: int) -> bool:
         if owner is None:

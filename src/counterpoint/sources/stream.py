@@ -23,7 +23,7 @@ from typing import Self
 
 from msgspec.structs import force_setattr
 
-from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation, Steps
@@ -127,7 +127,7 @@ class Stream(Source):
         return view
 
     def __repr__(self) -> str:
-        return f"Stream({self._declared}; {self.pin()} items)"
+        return f"Stream({self._declared}; {len(self._log.items)} items)"
 
     def describe(self) -> str:
         """What was declared, in words; nothing here was read off the items.
@@ -204,10 +204,17 @@ class Stream(Source):
 
     def pin(self) -> int:
         """How many items have arrived."""
-        return len(self._log.items)
+        return self._log.length()
 
-    def fingerprint(self) -> None:
-        """The log of a stream lives in this process: nobody can tell after a restart what was in it."""
+    @property
+    def log(self) -> Log:
+        """Where the items are, for whoever is to keep them."""
+        return self._log
+
+    def fingerprint(self) -> str:
+        """What is declared, and what is read of it: a durable ledger keeps the items themselves."""
+        unit = (self._log.unit, self._log.most)
+        return digest("stream", self._kind, unit, self._neighbours, self._reading, self._where).hex()
 
     def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
         """The items that arrived between two pins, as updates."""
@@ -223,8 +230,10 @@ class Stream(Source):
         return value if all(item[place] == key for place, key in self._where) else read.zero  # type: ignore[index]
 
     def _place(self, pin: int | str) -> int:
+        if type(pin) is int and 0 <= pin <= len(self._log.items):
+            return pin
         if type(pin) is not int or not 0 <= pin <= self.pin():
-            raise InvalidRequest(f"a pin of this stream is a number of items, from 0 to {self.pin()}")
+            raise InvalidRequest(f"a pin of this stream is a number of items, from 0 to {len(self._log.items)}")
         return pin
 
     def prepare(self, request: object) -> Prepared:

@@ -1,0 +1,94 @@
+"""A stream's log in the ledger's database: items in the batches in which they arrived, sealed, each in the hash chain.
+
+The order of a log is that of its entries, whoever appends, from however many processes; which items count follows from
+it alone. A batch is bound to its place, and its fingerprint is on record: a log that was cut, moved or put back is
+found. How many items there are is public. Sizes are rounded up to powers of two, so that they say little about items.
+
+>>> _read(_written([(5, "ann"), (None, 7), (("home", None, True), None)]))
+[(5, 'ann'), (None, 7), (('home', None, True), None)]
+>>> len(_written([(5, "ann")])) == len(_written([(500, None)]))
+True
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from counterpoint.errors import DataChanged, LedgerTampered
+from counterpoint.ledger.records import StoredItems
+from counterpoint.ledger.sealing import DataKeys
+from counterpoint.ledger.store import Unit
+from counterpoint.sources.log import Item
+
+_TOGETHER = 1024
+"""How many items are sealed as one, at most."""
+_SMALLEST = 32
+
+
+class KeptLog:
+    """The keeper of one session's log.
+
+    `append` runs a job in a transaction and returns when that is on disk; `length` says how many items there are,
+    `fetch` reads those from a place on; `keys` are those of the moment.
+    """
+
+    __slots__ = ("_append", "_fetch", "_keys", "identity", "length")
+
+    def __init__(
+        self,
+        identity: bytes,
+        append: Callable[[Callable[[Unit], int]], int],
+        length: Callable[[], int],
+        fetch: Callable[[int], list[StoredItems]],
+        keys: Callable[[], DataKeys],
+    ) -> None:
+        self.identity = identity
+        self.length = length
+        self._append = append
+        self._fetch = fetch
+        self._keys = keys
+
+    def add(self, items: Sequence[Item], first: bool = False) -> int:
+        """Keep these behind all others, in one transaction; the place of the first of them."""
+        parts = [items[start : start + _TOGETHER] for start in range(0, len(items), _TOGETHER)]
+        texts = [(len(part), _written(part)) for part in parts]
+
+        def job(unit: Unit) -> int:
+            begin = place = unit.length()
+            if first and begin:
+                raise DataChanged("another process has begun the log of this stream: open it with a fresh one")
+            sealed = []
+            for count, text in texts:
+                sealed.append(StoredItems(place, count, self._keys().seal(text, "items", (place,), count)))
+                place += count
+            for batch in sealed:
+                unit.put_items(batch)
+            return begin
+
+        return self._append(job)
+
+    def after(self, known: int) -> Iterator[tuple[int, list[Item]]]:
+        """What is kept from this place on; all of it, or an error."""
+        for batch in self._fetch(known):
+            if batch.start != known:
+                raise LedgerTampered("items of this stream's log are missing; `counterpoint ledger verify` says more")
+            known += batch.size
+            yield batch.start, _read(self._keys().unseal(batch.sealed, "items", (batch.start,), batch.size))
+
+
+def _written(items: Sequence[Item]) -> bytes:
+    """One line for each, filled up; by `json`, which takes a unit's name whatever characters it has."""
+    lines = [json.dumps(item, separators=(",", ":")) for item in items]
+    return "\n".join(line.ljust(_room(len(line))) for line in lines).encode("ascii")
+
+
+def _room(length: int) -> int:
+    return max(_SMALLEST, 1 << (length - 1).bit_length())
+
+
+def _read(text: bytes) -> list[Item]:
+    return [(_plain(item), owner) for item, owner in map(json.loads, text.split(b"\n"))]
+
+
+def _plain(item: Any) -> Any:
+    return tuple(item) if isinstance(item, list) else item
