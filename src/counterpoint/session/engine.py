@@ -114,7 +114,7 @@ class Engine:
             return Plan(path, row.version, source.pin())
 
         body = encode(("ask", path, prepared, public))
-        fact = Fact("ask", path, repr(prepared and prepared.request))
+        fact = Fact("ask", path, _said(prepared and prepared.request, public))
         request = _request(request, path[:-1])
         with self._locks[hash(path) % _STRIPES]:
             while True:
@@ -237,6 +237,11 @@ def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -
         return Ask(public)
     each, one_way = prepared.each, prepared.one_way
     return Ask(public, private, prepared.sensitivity, prepared.squared, each=each, one_way=one_way)
+
+
+def _said(*public: Plain) -> str:
+    """What was asked, and the mechanism's own options as it understood them (a threshold in steps of the request)."""
+    return ", ".join(repr(part) for part in public if part is not None)
 
 
 def _coins(intent: Intent) -> SecureCoins:
