@@ -2,6 +2,7 @@
 
 import threading
 
+import pyarrow as pa
 import pytest
 from tests.session.numbers_source import Numbers
 from tests.session.run_threads import run_threads
@@ -75,6 +76,28 @@ def test_a_partition_is_found_again_by_its_request_id_after_a_restart(tmp_path):
             s.partition("letter", within=cp.PureDP(0.3), id="by letter")
         assert s.partition("letter", within=cp.PureDP(0.4))._path != parts._path, "without an id, a new one"
         assert s.loss == cp.PureDP(0.8)
+
+
+@pytest.mark.parametrize(
+    ("field", "key", "others"),
+    [
+        (cp.number(0, 10, step="0.5"), 2.5, 5),
+        (cp.number(0, 100, step=10), 10, 100),
+        (cp.date("2000-01-01", "2009-12-31"), "2000-01-03", "2000-01-02"),
+        (cp.category([7, 8]), 7, 8),
+        (cp.boolean(), True, False),
+        (cp.text(), "7", "8"),
+    ],
+)
+def test_a_handle_in_a_part_that_is_found_again_is_about_the_same_part(field, key, others):
+    """A part's name holds the stored value; read as a number of units it would name another part, paid for once."""
+    stream = cp.Stream(fields={"by": field}, neighbours="add-or-remove")
+    stream.extend([{"by": key}] * 3 + [{"by": others}] * 7)
+    frame = {"by": [key] * 3 + [others] * 7}
+    for source, request in ((stream, cp.total()), (cp.Table(pa.table(frame), columns={"by": field}), cp.count())):
+        s = cp.Session(source, cp.PureDP(10**6))
+        handle = s.partition("by", within=cp.PureDP(10**5))[key].launch(cp.Laplace(10**5, asks=2))
+        assert handle.ask(request) == s.at(handle.path).ask(request) == 3
 
 
 def test_the_history_tells_what_was_asked_with_which_options_and_never_an_answer():

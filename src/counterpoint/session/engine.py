@@ -140,7 +140,7 @@ class Engine:
         for length in range(start, len(path)):
             row = self.ledger.read(path[:length])
             if row is not None and row.by is not None:
-                source = source.part(row.by, part_key(path[length]))
+                source = source.part(row.by, source.spelled(row.by, part_key(path[length])))
         row = self.ledger.read(path)
         return source if row is None or row.of is None else source.of(row.of)
 
