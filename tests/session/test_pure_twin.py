@@ -152,13 +152,24 @@ def session_losses(session):
 follows = [cp.Counter("0.3"), cp.Counter("0.2", horizon=4), cp.Counter("0.2", bound=3, horizon=8)]
 one_shots = [cp.Laplace("0.2", asks=2), cp.SparseVector("0.2", threshold=2, hits=1), cp.SparseVector("0.1", 5, hits=2)]
 anywhere, anyone = st.integers(0, 3), st.integers(0, 7)
+begun = [
+    ("delegate", 0, cp.PureDP("0.9")),
+    ("delegate", 1, cp.PureDP("0.5")),
+    ("launch", 2, one_shots[1]),
+    ("launch", 2, follows[0]),
+    ("launch", 1, one_shots[0]),
+    ("launch", 0, follows[1]),
+]
+"""So that there is something to interleave, three sessions deep: random launches rarely leave much."""
 moves = st.lists(
     st.tuples(st.just("launch"), anywhere, st.sampled_from(follows + one_shots))
-    | st.tuples(st.just("delegate"), anywhere, st.sampled_from([cp.PureDP("0.5"), cp.PureDP("0.9")]))
+    | st.tuples(st.just("delegate"), anywhere, st.sampled_from([cp.PureDP("0.3"), cp.PureDP("0.9")]))
     | st.tuples(st.just("append"), st.integers(0, 3), st.none())
-    | st.tuples(st.just("ask"), anyone, st.sampled_from(["as it wants", "as it wants", "threshold", "wrongly"])),
-    min_size=4,
-    max_size=30,
+    | st.tuples(st.just("ask"), st.sampled_from([0, 2]), st.just("as it wants"))  # until these two have halted
+    | st.tuples(st.just("ask"), anyone, st.just("as it wants"))
+    | st.tuples(st.just("ask"), anyone, st.sampled_from(["as it wants", "threshold", "wrongly"])),
+    min_size=8,
+    max_size=40,
 )
 
 
@@ -168,7 +179,7 @@ def test_with_data_that_arrives_halts_and_sessions_inside_sessions(moves):
     ledger, stream, arrived = Watching(), cp.Stream(bound=3), 0
     session = cp.Session(stream, cp.PureDP(2), ledger=ledger)
     run, sessions, handles = Run(ledger), [session], []
-    for move, number, what in moves:
+    for move, number, what in begun + moves:
         if move == "append":
             stream.append(number)
             run.events.append(((), Update(number), None, None))
