@@ -150,7 +150,8 @@ def session_losses(session):
 
 
 follows = [cp.Counter("0.3"), cp.Counter("0.2", horizon=4), cp.Counter("0.2", bound=3, horizon=8)]
-one_shots = [cp.Laplace("0.2", asks=2), cp.SparseVector("0.2", threshold=2, hits=1), cp.SparseVector("0.1", 5, hits=2)]
+one_shots = [cp.Laplace("0.2", asks=2), cp.SparseVector("0.2", 2, hits=1, sensitivity=3)]
+one_shots.append(cp.SparseVector("0.1", 5, hits=2, sensitivity=3))
 anywhere, anyone = st.integers(0, 3), st.integers(0, 7)
 begun = [
     ("delegate", 0, cp.PureDP("0.9")),
