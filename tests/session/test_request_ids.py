@@ -72,7 +72,7 @@ def test_a_partition_is_found_again_by_its_request_id_after_a_restart(tmp_path):
         assert again["a"].launch(cp.Laplace(0.4, asks=2), id="L").ask("apples", id="q") == told
         with pytest.raises(BudgetExceeded):
             again["a"].launch(cp.Laplace(0.1))
-        with pytest.raises(RequestConflict):
+        with pytest.raises(RequestConflict, match=r"^request 'by letter' was made before"):
             s.partition("letter", within=cp.PureDP(0.3), id="by letter")
         assert s.partition("letter", within=cp.PureDP(0.4))._path != parts._path, "without an id, a new one"
         assert s.loss == cp.PureDP(0.8)
