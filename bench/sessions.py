@@ -8,6 +8,7 @@ from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.losses import PureDP
 from counterpoint.session.session import Session
 from counterpoint.sources.columns import category, number
+from counterpoint.sources.requests import count
 from counterpoint.sources.requests import sum as sum_of
 from counterpoint.sources.stream import Stream, total
 from counterpoint.sources.table import Table
@@ -15,10 +16,13 @@ from counterpoint.sources.table import Table
 ROWS = 10**7
 KEYS = [f"k{n}" for n in range(20)]
 ASKS = 500
+CALLS = 200
 
 
 def rows() -> Iterator[Row]:
     yield Row("a private group-by sum, 10^7 rows", *side_by_side(*group_by()), "the same query in DuckDB", at_most=1.3)
+    yield Row(f"{CALLS} launches, each asked once, on 100 rows", *side_by_side(*each_launched()), "the queries alone")
+    yield Row(f"{CALLS} asks of one mechanism, on 100 rows", *side_by_side(*asked_again()), "the queries alone")
     yield Row(f"{2 * ASKS} asks of two interleaved mechanisms", *side_by_side(*interleaved()), "opendp's children")
 
 
@@ -38,6 +42,46 @@ def group_by() -> tuple[Callable[[], object], Callable[[], object]]:
         lambda: noisy.ask(request),
         lambda: connection.sql("SELECT key, sum(amount) FROM plain GROUP BY key").fetchall(),
     )
+
+
+def small() -> tuple[Table, Callable[[], object]]:
+    """A hundred rows, and so many plain queries on them in the same engine: beyond these, all time is the session's."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE plain AS SELECT i AS id, i % 90 AS age FROM range(100) AS t(i)")
+    table = Table(connection.sql("FROM plain"), unit="id", columns={"age": number(0, 120)})
+
+    def queries() -> None:
+        for _ in range(CALLS):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM plain WHERE age >= 18").fetchall()
+
+    return table, queries
+
+
+def each_launched() -> tuple[Callable[[], object], Callable[[], object]]:
+    """What a call costs beyond its query: checked, charged, recorded, drawn, settled, for a launch and its ask."""
+    table, queries = small()
+    session, request = Session(table, within=PureDP(10**6)), count(where="age >= 18")
+
+    def ours() -> None:
+        for _ in range(CALLS):
+            session.launch(Laplace(1)).ask(request)
+
+    return ours, queries
+
+
+def asked_again() -> tuple[Callable[[], object], Callable[[], object]]:
+    """The same for an ask alone."""
+    table, queries = small()
+    noisy, request = Session(table, within=PureDP(1)).launch(Laplace(1, asks=20 * CALLS)), count(where="age >= 18")
+
+    def ours() -> None:
+        for _ in range(CALLS):
+            noisy.ask(request)
+
+    return ours, queries
 
 
 def interleaved() -> tuple[Callable[[], object], Callable[[], object]]:

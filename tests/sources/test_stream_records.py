@@ -8,6 +8,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,9 @@ from counterpoint.privacy.messages import Ask, To, gap
 from counterpoint.privacy.relations import Steps, k_sparse
 from counterpoint.privacy.secret import reveal
 from counterpoint.sources.columns import boolean, category, number, text
+from counterpoint.sources.dates import date
 from counterpoint.sources.records import Fields
+from counterpoint.sources.requests import count
 from counterpoint.sources.requests import sum as summed
 from counterpoint.sources.stream import Stream, total
 from counterpoint.sources.table import Table
@@ -29,6 +32,7 @@ FIELDS = {
     "member": boolean(),
     "clicks": number(-3, 7),
     "price": number(2, 10, step="0.5"),
+    "day": date("2000-01-01", "2000-01-03"),
 }
 KEYS = {
     "page": ["home", "shop", "help", "nowhere"],
@@ -37,6 +41,7 @@ KEYS = {
     "member": [True, False],
     "clicks": list(range(-3, 8)),
     "price": [2, 2.5, Fraction(19, 2)],
+    "day": ["2000-01-01", "2000-01-02", "2000-01-03", "1999-12-31"],
     "user": ["ann", "bob", "7", "nobody"],
 }
 READINGS = [None, "country", "only", "member", "clicks", "price", ("clicks", "member"), ("price",)]
@@ -48,6 +53,7 @@ contents = {
     "member": st.booleans() | st.none(),
     "clicks": numbers,
     "price": numbers,
+    "day": st.sampled_from(["2000-01-01", datetime.date(2000, 1, 2), "1990-01-01", "2010-01-01", "x", None]),
 }
 records = st.none() | st.fixed_dictionaries(contents) | st.fixed_dictionaries({}, optional=contents)
 UNITS = ["ann", "bob", 7]
@@ -250,6 +256,56 @@ def test_numbers_are_stored_as_in_a_table(step):
         assert stream.prepare(total()).grid == prepared.grid
 
 
+def test_dates_are_stored_as_in_a_table():
+    """Days, times without a zone and texts, inside the bounds and far outside, and what is no date."""
+    declared = date("2000-01-01", "2009-12-31")
+    days = [datetime.date(*ymd) for ymd in [(2000, 1, 1), (2004, 2, 29), (1969, 12, 31), (1, 1, 1), (9999, 12, 31)]]
+    times = [datetime.datetime(2005, 1, 1, 23, 59, 59), datetime.datetime(1969, 12, 31, 0, 0, 1), None]
+    texts = ["2004-02-29", "2003-02-29", "0000-01-01", "1999-12-31", "10000-01-01", " 2005-01-01", "2005-01-01 12:00"]
+    texts += ["2005-1-1", "20050101", "infinity", "today", "", "٢٠٠٥-٠١-٠١", "2005-W01-1"]
+    for values, kind in ((days, pa.date32()), (times, pa.timestamp("us")), (texts, pa.string())):
+        frame = pa.table({"id": range(len(values)), "d": pa.array(values, kind)})
+        table = Table(frame, columns={"id": number(0, 100), "d": declared})
+        stream = filled({"fields": {"d": declared}}, [{"d": value} for value in values])
+        for index, (stored,) in enumerate(stream._log.items):
+            here = f"d = '{declared.spelled(stored)}'" if stored is not None else "d IS NULL"
+            prepared = table.prepare(count(where=f"id = {index} AND {here}"))
+            assert reveal(table.resolve(table.pin(), prepared)) == 1, (values[index], stored)
+        assert any(stored is not None for (stored,) in stream._log.items)
+
+
+def test_dates_come_as_numpy_and_pandas_have_them_and_not_as_anything_else():
+    fields, day = Fields.of({"d": date("2000-01-01", "2009-12-31")}), 12784
+    late = np.datetime64("2005-01-01T23:59:59.999999999")
+    for value in (
+        "2005-01-01",
+        np.str_("2005-01-01"),
+        np.datetime64("2005-01-01"),
+        late,
+        pd.Timestamp("2005-01-01 9:00"),
+    ):
+        assert fields.fit({"d": value}) == (day,), value
+    assert fields.fit({"d": np.datetime64("1969-12-31T23:00", "ns")}) == fields.fit({"d": "2000-01-01"}) == (10957,)
+    assert fields.fit({"d": np.datetime64("12005-01-01")}) == fields.fit({"d": "9999-12-31"}) == (14609,)
+    for missing in (None, pd.NaT, np.datetime64("NaT"), np.datetime64("NaT", "ns"), float("nan"), "yesterday"):
+        assert fields.fit({"d": missing}) == (None,)
+    utc = datetime.timezone.utc  # noqa: UP017 - the zone is the point
+    for bad in (12784, 1.5, True, b"2005-01-01", datetime.time(12), datetime.datetime(2005, 1, 1, tzinfo=utc)):
+        with pytest.raises(InvalidRequest, match="a date from 2000-01-01 to 2009-12-31, and cannot be given as a"):
+            fields.fit({"d": bad})
+
+
+def test_a_date_is_followed_by_no_mechanism_but_cuts_a_stream():
+    stream = Stream(fields={"d": date("2000-01-01", "2009-12-31")})
+    stream.extend([{"d": "2005-01-01"}, {"d": "1900-01-01"}, {}])
+    assert raw(stream.part("d", "2005-01-01")) == [1, 0, 0] and raw(stream.part("d", "2000-01-01")) == [0, 1, 0]
+    assert stream.reach("d") == 2 and stream.relation == Steps(updates=1, bound=1)
+    with pytest.raises(InvalidRequest, match="partition by it"):
+        stream.of("d")
+    with pytest.raises(InvalidRequest, match="is no date"):
+        stream.part("d", 5)
+
+
 def test_texts_categories_and_truth_values_are_stored_as_in_a_table():
     fields = Fields.of({"t": text(), "c": category(["1", "true", "x"]), "n": category([1, 2]), "b": boolean()})
     day, some = datetime.date(2024, 2, 3), uuid.UUID(int=5)
@@ -277,8 +333,8 @@ def test_texts_categories_and_truth_values_are_stored_as_in_a_table():
     [
         ({"fields": {}}, "fields"),
         ({"fields": ["page"]}, "fields"),
-        ({"fields": {"page": "text"}}, "number, category, text or boolean"),
-        ({"fields": {3: text()}}, "number, category, text or boolean"),
+        ({"fields": {"page": "text"}}, "number, category, text, boolean or date"),
+        ({"fields": {3: text()}}, "number, category, text, boolean or date"),
         ({"fields": FIELDS, "bound": 5}, "leave out bound"),
         ({"fields": FIELDS, "dimensions": 2}, "leave out bound and dimensions"),
         ({"fields": FIELDS, "unit": "user"}, "per_unit"),
@@ -306,6 +362,9 @@ def test_bad_declarations_of_records_are_refused(given, words):
         (lambda s: s.part("pages", "home"), "'page'"),
         (lambda s: s.part("country", "FR"), "not a key of country"),
         (lambda s: s.part("page", 3), "not a value"),
+        (lambda s: s.part("clicks", 10**400), "not a value"),
+        (lambda s: s.part("clicks", Fraction(10**400, 3)), "not a value"),
+        (lambda s: s.part("clicks", float("nan")), "not a value"),
         (lambda s: s.part("page", "home").append({"page": "home"}), "whole stream"),
         (lambda s: s.of("clicks").append({"clicks": 3}), "whole stream"),
         (lambda s: s.extend({"page": "home"}), "append takes one item"),

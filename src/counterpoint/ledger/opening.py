@@ -33,8 +33,9 @@ def durable(place: Place, name: str, *, existing: bool = False, **options: Any) 
         if existing and store.book(name) is None:
             names = ", ".join(map(repr, store.names())) or "none"
             raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
-        if not store.names():
-            where.make_key_beside()
+        with store.desk:  # two threads that open a new ledger at once make one key for it
+            if not store.names():
+                where.make_key_beside()
         return DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
     except BaseException:
         release(store)

@@ -15,11 +15,13 @@ between intent and answer, a crash or an error, leaves the intent open, and whoe
 import hashlib
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode, digest, encode
-from counterpoint.errors import CounterpointError, Halted, InvalidParameter, LedgerError, NotAllowed
-from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row
+from counterpoint.errors import CounterpointError, Halted, InvalidParameter, LedgerError, NotAllowed, RequestConflict
+from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row, conflict
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State, ready
 from counterpoint.privacy.messages import Ask
@@ -80,12 +82,13 @@ class Engine:
         kind = "delegation" if isinstance(mechanism, Concurrent) else "launch"
         body = encode((kind, parent, name, mechanism, data, by, of))
         fact = Fact(kind, parent, f"{mechanism!r} at {mechanism.claim.loss!r}")
-        request = _request(request, parent) if name is None else f"part {parent!r} {name}"
+        own = _request(request, parent) if name is None else f"part {parent!r} {name}"
         while True:
-            intent = self.ledger.intent(request, body, fact, plan)
+            with _told_as(request):
+                intent = self.ledger.intent(own, body, fact, plan)
             if isinstance(intent, Done):
                 return as_path(intent.answer)
-            if intent.request == request:
+            if intent.request == own:
                 return as_path(self._start(intent, mechanism, by, of))
             self._finish(intent, None)
 
@@ -114,14 +117,15 @@ class Engine:
             return Plan(path, row.version, source.pin())
 
         body = encode(("ask", path, prepared, public))
-        fact = Fact("ask", path, repr(prepared and prepared.request))
-        request = _request(request, path[:-1])
+        fact = Fact("ask", path, _said(prepared and prepared.request, public))
+        own = _request(request, path[:-1])
         with self._locks[hash(path) % _STRIPES]:
             while True:
-                intent = self.ledger.intent(request, body, fact, plan)
+                with _told_as(request):
+                    intent = self.ledger.intent(own, body, fact, plan)
                 if isinstance(intent, Done):
                     return intent.answer
-                if intent.request == request:
+                if intent.request == own:
                     return self._answer(intent, source, prepared, public)
                 self._finish_first(intent, source)
 
@@ -140,7 +144,7 @@ class Engine:
         for length in range(start, len(path)):
             row = self.ledger.read(path[:length])
             if row is not None and row.by is not None:
-                source = source.part(row.by, part_key(path[length]))
+                source = source.part(row.by, source.spelled(row.by, part_key(path[length])))
         row = self.ledger.read(path)
         return source if row is None or row.of is None else source.of(row.of)
 
@@ -237,6 +241,22 @@ def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -
         return Ask(public)
     each, one_way = prepared.each, prepared.one_way
     return Ask(public, private, prepared.sensitivity, prepared.squared, each=each, one_way=one_way)
+
+
+@contextmanager
+def _told_as(given: str | None) -> Iterator[None]:
+    """A conflict names the id that was given, not what the ledger knows it by."""
+    try:
+        yield
+    except RequestConflict:
+        if given is None:
+            raise
+        raise conflict(given) from None
+
+
+def _said(*public: Plain) -> str:
+    """What was asked, and the mechanism's own options as it understood them (a threshold in steps of the request)."""
+    return ", ".join(repr(part) for part in public if part is not None)
 
 
 def _coins(intent: Intent) -> SecureCoins:

@@ -12,6 +12,7 @@ approximate ones with a total for all deltas (Thm 5.4).
 (PureDP(0.5), PureDP(0.5), PureDP(0))
 """
 
+from fractions import Fraction
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
@@ -39,7 +40,7 @@ class Partition:
         self._sessions: dict[str, Session] = {}
         self._lock = Lock()
 
-    def __getitem__(self, key: Plain | float) -> "Session":
+    def __getitem__(self, key: Plain | float | Fraction) -> "Session":
         """The part where the data has this value; a part that was never looked at before may cost its delta."""
         self._session._must_be_open()
         cut = self._session._source

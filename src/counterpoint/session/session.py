@@ -177,12 +177,15 @@ class Session:
         )
         return self._inside(path)
 
-    def partition(self, by: str, k: int = 1, *, within: Loss, delta_total: Number | None = None) -> "Partition":
+    def partition(
+        self, by: str, k: int = 1, *, within: Loss, delta_total: Number | None = None, id: str | None = None
+    ) -> "Partition":
         """Sub-sessions for the parts of the data, each with the budget `within`; charges k times that, once.
 
         A unit must reach at most k parts, which the source knows and enforces. On a table every measure is covered (S4
         Cor 5.15); on a stream pure losses (Cor 5.5) and, with `delta_total`, approximate ones (Thm 5.4): there every
-        part that is ever looked at charges its delta, and `delta_total` is what they may come to.
+        part that is ever looked at charges its delta, and `delta_total` is what they may come to. The same `id` finds
+        the same partition again, and nothing more is charged.
 
         >>> import counterpoint as cp
         >>> visits = cp.Stream(fields={"page": cp.text()})
@@ -205,7 +208,8 @@ class Session:
         static = inner.within(Steps(updates=0))
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
         relation = Sparse(k, inner, first_pair=static)
-        path = self._engine.launch(self._path, Concurrent(rule, relation), relation, cursor=self._source.pin(), by=by)
+        composition, pin = Concurrent(rule, relation), self._source.pin()
+        path = self._engine.launch(self._path, composition, relation, cursor=pin, by=by, request=id)
         return Partition(self, path, by, within)
 
     def certificate(self) -> Certificate:

@@ -76,18 +76,19 @@ class Column(Tagged):
         if self.kind == "boolean" and isinstance(value, bool):
             return value
         if self.kind == "number" and isinstance(value, int | float | Fraction) and not isinstance(value, bool):
-            steps = exact(value, "a key") / self.grid if math.isfinite(value) else Fraction(1, 2)
+            infinite = isinstance(value, float) and not math.isfinite(value)
+            steps = Fraction(1, 2) if infinite else exact(value, "a key") / self.grid
             if steps.denominator == 1 and steps.numerator in _INT64:
                 return steps.numerator
         raise InvalidRequest(f"{value!r:.40} is not a value of this column, which is {self.said()}")
 
-    def spelled(self, stored: Key) -> Key:
-        """A stored value as `key` takes it; for columns whose step is 1.
+    def spelled(self, stored: Key) -> Key | Fraction:
+        """A stored value as `key` takes it, in the user's units.
 
-        >>> text().spelled("CA")
-        'CA'
+        >>> text().spelled("CA"), number(0, 10, step="0.5").spelled(3)
+        ('CA', Fraction(3, 2))
         """
-        return stored
+        return stored if self.grid == 1 else stored * self.grid  # type: ignore[operator]  # only numbers have a grid
 
 
 class Number(Column, Value, frozen=True):

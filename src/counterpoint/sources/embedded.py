@@ -1,9 +1,10 @@
 """The embedded engine: an in-memory DuckDB that holds the stored rows of one table.
 
-The data may be a Parquet or CSV path, a DuckDB relation, an Arrow table, or a Polars or pandas frame. Types are never
-guessed from values: a CSV is read as texts, and so are pandas columns of objects. Once the rows are in, the engine
-can reach no file, no network and no Python variable any more. Each call has a cursor of its own, so threads may ask
-at once; whatever goes wrong in the engine is one constant refusal that says nothing about the data.
+The data may be a Parquet or CSV path, a DuckDB relation, an Arrow table, a Polars or pandas frame, or an Ibis table
+expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts, and so are
+pandas columns of objects. Once the rows are in, the engine can reach no file, no network and no Python variable any
+more. Each call has a cursor of its own, so threads may ask at once; whatever goes wrong in the engine is one constant
+refusal that says nothing about the data.
 
 >>> Given({"age": [41, 17]})
 Traceback (most recent call last):
@@ -138,8 +139,10 @@ def _offered(connection: "DuckDBPyConnection", data: object) -> str:
     """What to select from, once the data is within reach of the connection."""
     if isinstance(data, str | Path):
         return _file(connection, Path(data))
-    if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-        _check_names(map(str, data.columns))
+    if _is_made_by("ibis", data) and hasattr(data, "to_pyarrow"):
+        data = _executed(data)
+    if _is_made_by("pandas", data):
+        _check_names(map(str, data.columns))  # type: ignore[attr-defined]  # as it has just been found to have
         connection.register("offered", data)
     elif hasattr(data, "__arrow_c_stream__"):
         _check_names(_names(data))
@@ -147,9 +150,22 @@ def _offered(connection: "DuckDBPyConnection", data: object) -> str:
     else:
         raise InvalidParameter(
             "a table is a path to a .parquet or .csv file, a DuckDB relation, an Arrow table, a Polars, pandas or "
-            f"Spark frame, or a postgresql:// URL, not a {type(data).__name__}"
+            f"Spark frame, an Ibis table, or a postgresql:// URL, not a {type(data).__name__}"
         )
     return "offered"
+
+
+def _is_made_by(package: str, data: object) -> bool:
+    """Whether this is a frame or table of a package that need not be there, and is not imported to find out."""
+    return type(data).__module__.partition(".")[0] == package and hasattr(data, "columns")
+
+
+def _executed(expression: Any) -> object:
+    """The Arrow table of an Ibis expression; what its backend complains of may quote the data, and is not passed on."""
+    _check_names(_names(expression))
+    with suppress(Exception):
+        return expression.to_pyarrow()
+    raise unreadable()
 
 
 def _names(data: object) -> Iterable[str]:

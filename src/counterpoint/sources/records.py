@@ -1,8 +1,9 @@
 """Records with named fields, declared as a table's columns are, and what is stored and read of them.
 
 A field is brought into stored form by the rules of `columns`, the ones that hold for a table: a number is clamped and
-rounded to its grid, NaN and what cannot be read are missing, a category outside its keys is missing. The rules are
-total over the types that a field can hold. A record's field names and types are public: the wrong ones are refused.
+rounded to its grid, a date becomes a day within its bounds, NaN and what cannot be read are missing, a category outside
+its keys is missing. The rules are total over the types that a field can hold. A record's field names and types are
+public: the wrong ones are refused.
 
 >>> from counterpoint.sources.columns import category, number
 >>> visits = Fields.of({"page": category(["home", "shop"]), "spent": number(0, 100, step="0.5")})
@@ -25,6 +26,7 @@ import numpy as np
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.columns import Boolean, Category, Key, Number, Text, is_readable
+from counterpoint.sources.dates import Date, days
 from counterpoint.sources.declaration import Declaration, Named
 from counterpoint.sources.loading import DIGITS, INFINITE, NUMBER
 from counterpoint.sources.shape import Of, Reading, Record, is_nan
@@ -45,9 +47,10 @@ class Fields(Value, frozen=True):
         if not isinstance(fields, Mapping) or not fields:
             raise InvalidParameter("fields names and declares what a record holds: {'page': text(), ...}")
         for name, column in fields.items():
-            if not isinstance(name, str) or not isinstance(column, Number | Category | Text | Boolean):
+            if not isinstance(name, str) or not isinstance(column, Number | Category | Text | Boolean | Date):
                 raise InvalidParameter(
-                    f"field {str(name)[:40]!r} must be declared as number, category, text or boolean, not {column!r}"
+                    f"field {str(name)[:40]!r} must be declared as number, category, text, boolean or date, "
+                    f"not {column!r}"
                 )
         return cls(Declaration(None, 1, "replace", tuple(Named(name, column) for name, column in fields.items())))
 
@@ -132,12 +135,15 @@ def _stored(named: Named, given: object) -> Key | None:
     try:
         if isinstance(column, Number):
             return _steps(column, value)
+        if isinstance(column, Date):
+            return _days(column, given)
         if column.kind == "number":
             found: Key | None = _whole(value)
         else:
             found = _truth(_written(value)) if column.kind == "boolean" else _written(value)
     except TypeError:
-        kind = type(value).__name__
+        zoned = " with a time zone" if isinstance(value, datetime) and value.tzinfo is not None else ""
+        kind = f"{type(value).__name__}{zoned}"
         raise InvalidRequest(f"{named.name} is {column.said()}, and cannot be given as a {kind}") from None
     return found if column.known_keys is None or found in column.known_keys else None
 
@@ -160,6 +166,21 @@ def _steps(column: Number, value: object) -> int | None:
     else:
         steps = math.floor(float(value) * float(q) / float(p) + 0.5)
     return min(max(steps, column.least), column.most)
+
+
+def _days(column: Date, value: object) -> int | None:
+    """A day within the bounds; of a time its day, if it has no zone, as a table has it."""
+    if isinstance(value, np.datetime64):
+        found: int | None = int(value.astype("datetime64[D]").astype(np.int64))
+    elif isinstance(value, datetime):
+        if value.tzinfo is not None:
+            raise TypeError
+        found = days(value.date())
+    elif isinstance(value, date | str):
+        found = days(value)
+    else:
+        raise TypeError
+    return None if found is None else min(max(found, column.least), column.most)
 
 
 def _parsed(text: str) -> int | float | None:

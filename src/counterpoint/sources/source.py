@@ -132,12 +132,16 @@ class Source:
         """How many parts, cut by this column, a unit and its neighbour can reach: public, enforced by the source."""
         raise InvalidRequest(f"this source is not cut into parts by {by!r}")
 
-    def key(self, by: str, key: Plain | float) -> Key:
+    def key(self, by: str, key: Plain | float | Fraction) -> Key:
         """The value that names a part, as it is stored: however it is spelled, it is one part."""
         if type(key) in (bool, int, str):
             return key  # type: ignore[return-value]
         raise InvalidRequest(f"a part is named by a text, a whole number or a truth value, not a {type(key).__name__}")
 
+    def spelled(self, by: str, stored: Key) -> Key | Fraction:
+        """A stored value that names a part as `part` takes it, by which a part on record is found again."""
+        return stored
+
     @abstractmethod
-    def part(self, by: str, key: Plain | float) -> "Source":
+    def part(self, by: str, key: Plain | float | Fraction) -> "Source":
         """The part of this source where column `by` has this value; the set of parts is never read off the data."""

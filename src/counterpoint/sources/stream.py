@@ -275,7 +275,7 @@ class Stream(Source):
         """What one step of the integers is worth that mechanisms receive."""
         return self._read.grid
 
-    def part(self, by: str, key: Plain | float) -> Self:
+    def part(self, by: str, key: Plain | float | Fraction) -> Self:
         """The items in which field `by` has this value, which need not occur; the others arrive as nothing.
 
         How many items arrive is as public in a part as in the whole, and whose part an item is in is as private as what
@@ -287,9 +287,13 @@ class Stream(Source):
             raise InvalidRequest(f"{key!r:.40} is not a key of {by}, which is {column.said()}")
         return self._looked_at(self._reading, (*self._where, (self._kind.declared.find(by), value)), f"{by}={key!r}")
 
-    def key(self, by: str, key: Plain | float) -> Key:
+    def key(self, by: str, key: Plain | float | Fraction) -> Key:
         """The value of field `by` that names a part, as it is stored."""
         return self._cut(by).key(key)
+
+    def spelled(self, by: str, stored: Key) -> Key | Fraction:
+        """That value as the user would write it."""
+        return self._cut(by).spelled(stored)
 
     def reach(self, by: str) -> int:
         """In how many parts by this field two neighbouring streams may differ.

@@ -19,6 +19,7 @@ a time, neighbouring data gives neighbouring stored rows, and `sensitivity` says
 import hmac
 import secrets
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache, partial
 from hashlib import sha256
 from types import TracebackType
@@ -182,7 +183,7 @@ class Table(Source):
         fetched = self._bound.engine.run(compiled.sql)
         return Secret(compiled.request.found(self.declaration, compiled.plan, fetched))
 
-    def part(self, by: str, key: Plain | float) -> "Table":
+    def part(self, by: str, key: Plain | float | Fraction) -> "Table":
         """The rows in which column `by` has this value, which need not occur; if `by` is a category, one of its keys.
 
         The declaration stays the same: a unit has at most as many rows in a part as in the whole.
@@ -196,9 +197,13 @@ class Table(Source):
         within = here if self._within is None else AllOf((self._within, here))
         return self._narrowed(self._rows, within, self._reach)
 
-    def key(self, by: str, key: Plain | float) -> Key:
+    def key(self, by: str, key: Plain | float | Fraction) -> Key:
         """The value of column `by` that names a part, as it is stored."""
         return self.declaration.column(by).key(key)
+
+    def spelled(self, by: str, stored: Key) -> Key | Fraction:
+        """That value as the user would write it."""
+        return self.declaration.column(by).spelled(stored)
 
     def reach(self, by: str) -> int:
         """In how many parts by this column two neighbouring tables may differ.

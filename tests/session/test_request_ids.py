@@ -1,0 +1,120 @@
+"""A request id means one launch, one partition, one answer: at once from many threads, and after a restart."""
+
+import threading
+
+import pyarrow as pa
+import pytest
+from tests.session.numbers_source import Numbers
+from tests.session.run_threads import run_threads
+
+import counterpoint as cp
+from counterpoint.errors import BudgetExceeded, RequestConflict
+from counterpoint.ledger.ledger import MemoryLedger
+
+DATA = {"apples": 100, "avocados": 7, "beans": 3}
+
+
+def at_once(count, work):
+    """What so many threads get from the same call, made as nearly at once as can be; an error is a result, too."""
+    start, results = threading.Barrier(count), []
+
+    def run():
+        start.wait()
+        try:
+            results.append(work())
+        except Exception as error:
+            results.append(error)
+
+    run_threads(count, run)
+    return results
+
+
+@pytest.mark.parametrize(("kind", "trials"), [("memory", 60), ("sqlite", 10)])
+def test_threads_that_launch_with_one_id_get_one_path_and_one_charge(tmp_path, kind, trials):
+    for trial in range(trials):
+        ledger = None if kind == "memory" else tmp_path / f"{trial}.db"
+        with cp.Session(Numbers(DATA), cp.PureDP(1), ledger=ledger) as s:
+            assert at_once(8, lambda s=s: s.launch(cp.Laplace("0.25"), id="L").path) == [(0,)] * 8
+            assert at_once(8, lambda s=s: s.delegate(cp.PureDP("0.25"), id="D")._path) == [(1,)] * 8
+            cut = {"k": 1, "within": cp.PureDP("0.25"), "id": "P"}
+            assert at_once(8, lambda s=s, cut=cut: s.partition("letter", **cut)._path) == [(2,)] * 8
+            assert s.loss == cp.PureDP("0.75") and len(s.history) == (4 if kind == "memory" else 5)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_session_that_is_opened_many_times_at_once_is_one_session(tmp_path, kind):
+    """In SQLite the first of them also makes the key and the record, and the others find both."""
+    for trial in range(25):
+        ledger = MemoryLedger() if kind == "memory" else tmp_path / f"{trial}.db"
+        opened = []
+
+        def work(ledger=ledger, opened=opened):
+            opened.append(cp.Session(Numbers(DATA), cp.PureDP(1), ledger=ledger))
+            return opened[-1].launch(cp.Laplace("0.25"), id="L").path
+
+        assert at_once(6, work) == [(0,)] * 6
+        assert {repr(s.loss) for s in opened} == {"PureDP(0.25)"}
+        opened[0]._engine.ledger.verify()
+        for s in opened:
+            s.close()
+
+
+def test_a_partition_is_found_again_by_its_request_id_after_a_restart(tmp_path):
+    def opened():
+        return cp.Session(Numbers(DATA), cp.PureDP(1), ledger=tmp_path / "ledger.db")
+
+    with opened() as s:
+        parts = s.partition("letter", within=cp.PureDP(0.4), id="by letter")
+        told = parts["a"].launch(cp.Laplace(0.4, asks=2), id="L").ask("apples", id="q")
+    with opened() as s:
+        again = s.partition("letter", within=cp.PureDP(0.4), id="by letter")
+        assert s.loss == cp.PureDP(0.4) and again._path == parts._path, "paid for once"
+        assert again["a"].launch(cp.Laplace(0.4, asks=2), id="L").ask("apples", id="q") == told
+        with pytest.raises(BudgetExceeded):
+            again["a"].launch(cp.Laplace(0.1))
+        with pytest.raises(RequestConflict, match=r"^request 'by letter' was made before"):
+            s.partition("letter", within=cp.PureDP(0.3), id="by letter")
+        assert s.partition("letter", within=cp.PureDP(0.4))._path != parts._path, "without an id, a new one"
+        assert s.loss == cp.PureDP(0.8)
+
+
+@pytest.mark.parametrize(
+    ("field", "key", "others"),
+    [
+        (cp.number(0, 10, step="0.5"), 2.5, 5),
+        (cp.number(0, 100, step=10), 10, 100),
+        (cp.date("2000-01-01", "2009-12-31"), "2000-01-03", "2000-01-02"),
+        (cp.category([7, 8]), 7, 8),
+        (cp.boolean(), True, False),
+        (cp.text(), "7", "8"),
+    ],
+)
+def test_a_handle_in_a_part_that_is_found_again_is_about_the_same_part(field, key, others):
+    """A part's name holds the stored value; read as a number of units it would name another part, paid for once."""
+    stream = cp.Stream(fields={"by": field}, neighbours="add-or-remove")
+    stream.extend([{"by": key}] * 3 + [{"by": others}] * 7)
+    frame = {"by": [key] * 3 + [others] * 7}
+    for source, request in ((stream, cp.total()), (cp.Table(pa.table(frame), columns={"by": field}), cp.count())):
+        s = cp.Session(source, cp.PureDP(10**6))
+        handle = s.partition("by", within=cp.PureDP(10**5))[key].launch(cp.Laplace(10**5, asks=2))
+        assert handle.ask(request) == s.at(handle.path).ask(request) == 3
+
+
+def test_the_history_tells_what_was_asked_with_which_options_and_never_an_answer():
+    with cp.Session(Numbers(DATA), cp.PureDP(10**6)) as s:
+        svt = s.launch(cp.SparseVector(epsilon=10**5, threshold=50))
+        assert svt.ask("beans", threshold=60) is False
+        noisy = s.launch(cp.Laplace(10**5))
+        assert noisy.ask("apples") == 100
+        asked = [fact.what for fact in s.history if fact.kind == "ask"]
+        assert asked == ["'beans', Threshold(at=Fraction(60, 1))", "'apples'"]
+
+
+def test_two_worlds_have_the_same_history():
+    def run(data):
+        with cp.Session(Numbers(data), cp.PureDP(1)) as s:
+            s.launch(cp.SparseVector(epsilon=0.5, threshold=50, hits=3)).ask("apples", threshold=10**6)
+            s.launch(cp.Laplace(0.5)).ask("beans")
+            return s.history
+
+    assert run(DATA) == run({**DATA, "apples": 99, "beans": 4})
