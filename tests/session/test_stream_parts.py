@@ -288,3 +288,15 @@ def test_the_parts_are_never_read_off_the_data():
             deed()
     with pytest.raises(cp.InvalidRequest, match="'FR' is not a key"):
         cp.Session(stream, within=cp.PureDP(1)).partition("country", k=2, within=cp.PureDP("0.1"))["FR"]
+
+
+def test_a_handle_on_a_field_found_again_below_lives_in_a_session_on_the_whole_stream():
+    stream = visits()
+    session = cp.Session(stream, within=cp.PureDP(10**6))
+    launched = session.delegate(cp.PureDP(10**5)).launch(cp.Counter(10**4, bound=10), of="clicks")
+    stream.extend([{"clicks": 4}, {"clicks": 5}])
+    found = session.at(launched.path)
+    assert found.ask() == 9
+    assert found._session.launch(cp.Counter(10**4)).ask() == 0, "records from here on, not clicks"
+    stream.append({"clicks": 7})
+    assert found._session.handles[-1].ask() == 1

@@ -250,12 +250,12 @@ class Session:
         row = self._engine.ledger.read(path)
         if row is None or path[: len(self._path)] != self._path:
             return None
-        source = self._engine.source_at(self._source, path, len(self._path))
         if path == self._path:
             return self
+        source, around = (self._engine.source_at(self._source, end, len(self._path)) for end in (path, path[:-1]))
         if isinstance(row.mechanism, Concurrent) and row.by is None:
             return self._inside(path, source)
-        home = self if path[:-1] == self._path else self._inside(path[:-1], source)
+        home = self if path[:-1] == self._path else self._inside(path[:-1], around)
         if not isinstance(row.mechanism, Concurrent):
             return Handle(home, source, path, row.mechanism)
         rule = row.mechanism.rule
