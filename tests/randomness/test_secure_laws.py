@@ -167,6 +167,14 @@ def test_discrete_gaussian_is_exact_however_tiny_the_words(sigma2, width):
     assert p_value(samples, gaussian_cdf(float(sigma2)), reach, bins=20, least=20) > ALARM
 
 
+@given(st.integers(1, 130), st.integers(0, 3), st.randoms(use_true_random=False))
+def test_few_columns_of_digits_spell_the_same_numbers_as_many(rows, few, random):
+    columns = [random.getrandbits(rows) for _ in range(few)]
+    ones = np.array([[column >> row & 1 for column in columns] for row in range(rows)], dtype=bool).reshape(rows, few)
+    many = np.concatenate([ones, np.zeros((rows, 100), dtype=bool)], axis=1)
+    assert laplace._from_digits(ones).tolist() == columns == laplace._from_digits(many)[:few].tolist()
+
+
 @pytest.mark.parametrize("width", [16, 64])
 def test_other_words_give_other_draws_of_the_same_law(width):
     samples = discrete_laplace(Fraction(10), 10**5, Keystream(bytes(32)), width)

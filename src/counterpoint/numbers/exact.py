@@ -13,7 +13,6 @@ import math
 import operator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import SupportsIndex
 
 from counterpoint.errors import InvalidParameter
 
@@ -23,6 +22,7 @@ Number = int | float | str | Decimal | Fraction
 PLACES = 400
 """The longest decimal that is believed to be meant: more places, or a larger power of ten, are refused."""
 _SCALE = 10**PLACES
+_DIGITS = frozenset("0123456789")
 
 
 def exact(value: object, what: str = "the value") -> Fraction:
@@ -41,7 +41,7 @@ def exact(value: object, what: str = "the value") -> Fraction:
         return _in_range(Fraction(value), what)
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         raise InvalidParameter(f"{what} must be a number, but a truth value was given")
-    if isinstance(value, SupportsIndex):
+    if hasattr(value, "__index__"):
         return _in_range(Fraction(operator.index(value)), what)
     if isinstance(value, str) and "/" in value:
         return _ratio(value, what)
@@ -52,6 +52,8 @@ def exact(value: object, what: str = "the value") -> Fraction:
 
 def _ratio(text: str, what: str) -> Fraction:
     above, _, below = text.partition("/")
+    if len(text) <= 2 * PLACES and _DIGITS.issuperset(above + below) and above and below.strip("0"):
+        return _in_range(Fraction(int(above), int(below)), what)  # as we write them ourselves
     bottom = exact(below.strip(), what)
     if bottom == 0:
         raise InvalidParameter(f"{what} must be a finite number, but its denominator is 0")

@@ -17,7 +17,7 @@ counterpoint.errors.SecretLeak: a secret was compared: nothing may depend on raw
 
 import operator
 from collections.abc import Callable
-from typing import NoReturn, SupportsIndex, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.privacy.tally import Tally
@@ -178,6 +178,6 @@ def _integers(value: object) -> Raw:
 def _integer(value: object) -> int:
     if type(value) is int:  # nearly always, and much cheaper to see than what follows
         return value
-    if isinstance(value, SupportsIndex):
+    if hasattr(value, "__index__"):
         return operator.index(value)
     raise InvalidParameter(f"a secret holds an integer or a tuple of integers, not a {type(value).__name__}")

@@ -11,6 +11,7 @@ serves at most `SPAN` bytes, far below the 2^38 where ChaCha20's block counter w
 
 import os
 import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,6 +117,7 @@ class Keystream:
                 self._settle_in()
 
 
+@lru_cache
 def word_type(width: int) -> np.dtype[Any]:
     """The narrowest unsigned type of `width` bits, with its bytes in the same order on every machine.
 

@@ -13,7 +13,7 @@ The work is the same for every value, but a word equal to its threshold, one in 
 array([ 5, 18,  4,  7, 20])
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -32,6 +32,7 @@ WIDTH = 32
 WORDS_AT_ONCE = 2**18
 """The words of a chunk, a megabyte: less pays more often for each call of numpy, more leaves the cache."""
 
+_FEW = 64
 _FITS = 62
 """Differences of two integers of so many bits fit into 64."""
 
@@ -110,10 +111,21 @@ def _from_digits(ones: NDArray[np.bool_]) -> Integers:
     """Read each column as a binary number from its lowest digit on, eight digits at a time in bytes."""
     kind: Any = np.int64 if len(ones) < _FITS else object
     values: Integers = np.zeros(ones.shape[1], dtype=kind)
-    for start in range(0, len(ones), 8):
-        octet = np.zeros(ones.shape[1], dtype=np.uint8)
-        for row in ones[start : start + 8][::-1]:
-            octet += octet
-            octet |= row
-        values += octet.astype(kind) << start
+    for place, octet in enumerate(_octets(ones)):
+        values += octet.astype(kind) << (8 * place)
     return values
+
+
+def _octets(ones: NDArray[np.bool_]) -> Iterable[NDArray[np.uint8]]:
+    """Eight digits at a time. For a few columns numpy's own packing is a third of the work, for many ten times it."""
+    if ones.shape[1] <= _FEW:
+        return np.packbits(ones, axis=0, bitorder="little")
+    return (_octet(ones[start : start + 8]) for start in range(0, len(ones), 8))
+
+
+def _octet(ones: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    octet = np.zeros(ones.shape[1], dtype=np.uint8)
+    for row in ones[::-1]:
+        octet += octet
+        octet |= row
+    return octet
