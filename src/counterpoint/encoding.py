@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.numbers import exact
@@ -89,7 +90,8 @@ def encode(value: object, *, sealed: bool = False) -> bytes:
     ...
     counterpoint.errors.InvalidParameter: a float is not plain data: give an integer or a rational
     """
-    _refuse_strangers(value)
+    if type(value) not in _HARMLESS:
+        _refuse_strangers(value)
     return (_SEALED if sealed else _OPEN).encode(value)
 
 
@@ -125,14 +127,14 @@ def plain_number(value: Fraction) -> str:
 
 def _refuse_strangers(value: object) -> None:
     """Refuse what the encoder would write by itself but `decode` would not give back: floats, dicts, sets, bytes."""
-    if isinstance(value, float):
-        raise InvalidParameter("a float is not plain data: give an integer or a rational")
-    if isinstance(value, dict | set | frozenset | bytes | bytearray):
-        raise InvalidParameter(f"a {type(value).__name__} is not plain data: give a tuple or a struct")
     if isinstance(value, tuple | list):
         parts: Any = value
     elif isinstance(value, msgspec.Struct):
-        parts = map(value.__getattribute__, value.__struct_fields__)
+        parts = astuple(value)
+    elif isinstance(value, float):
+        raise InvalidParameter("a float is not plain data: give an integer or a rational")
+    elif isinstance(value, dict | set | frozenset | bytes | bytearray):
+        raise InvalidParameter(f"a {type(value).__name__} is not plain data: give a tuple or a struct")
     else:
         return
     for part in parts:

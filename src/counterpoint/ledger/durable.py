@@ -16,7 +16,7 @@ Nothing is refunded, pruned or drawn again: what failed in between is finished f
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
 
@@ -58,7 +58,7 @@ from counterpoint.ledger.records import (
     read_entry,
     read_path,
 )
-from counterpoint.ledger.rows import read_row, seen_row, stored_row
+from counterpoint.ledger.rows import OpenRows, seen_row, stored_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.store import Committer, Store, Ticket, Unit
@@ -92,6 +92,7 @@ class DurableLedger(Ledger):
         self._seeds = seeds
         self._reached = reached
         self._committer = Committer(self._commit, store.desk)
+        self._rows = OpenRows()
         self._closed = False
         self._book: Book | None = None
         self._keys = DataKeys(name, master, ())
@@ -298,15 +299,16 @@ class DurableLedger(Ledger):
         self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
     ) -> Intent:
         if fact.kind == "launch":
-            decode(body, Plain)  # type: ignore[arg-type]  # what cannot be read back could never be finished
+            _must_be_readable(body)
         path, version, seed = planned.path, planned.version, self._seeds()
         sealed = self._keys.seal(seed, "seed", path, version, request)
-        charged = [stored_row(at, after, self._keys) for at, after in planned.charged]
+        charged = [(stored_row(at, after, self._keys), after) for at, after in planned.charged]
         pin = encode(planned.pin).decode()
         entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode())
         digest = sha256(body).digest()
-        for stored in charged:
+        for stored, after in charged:
             unit.put_row(stored)
+            self._rows.keep(stored, after)
         unit.put_request(
             StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
         )
@@ -326,6 +328,7 @@ class DurableLedger(Ledger):
         state = _digest(stored.node or stored.sealed or b"")
         unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
         unit.put_row(stored)
+        self._rows.keep(stored, row)
         unit.put_request(known._replace(seed=None, answer=sealed))
         unit.settled = True
         return answer
@@ -354,7 +357,13 @@ class DurableLedger(Ledger):
         return decode(self._keys.unseal(found.answer, "answer", *place), Plain)  # type: ignore[arg-type]
 
     def _row(self, stored: StoredRow | None) -> Row | None:
-        return None if stored is None else read_row(stored, self._keys)
+        return None if stored is None else self._rows.read(stored, self._keys)
+
+
+@lru_cache(maxsize=256)
+def _must_be_readable(body: bytes) -> None:
+    """What cannot be read back could never be finished."""
+    decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
 
 
 def _digest(data: bytes) -> str:

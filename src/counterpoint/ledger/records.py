@@ -8,6 +8,7 @@ and the fingerprints of sealed blobs, never a secret and never the fingerprint o
 True
 """
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -123,6 +124,7 @@ def path_text(path: Path) -> str:
     return _ENCODER.encode(path).decode()
 
 
+@lru_cache(maxsize=4096)
 def read_path(text: str) -> Path:
     """The path that `path_text` wrote."""
     return msgspec.json.decode(text, type=tuple[int | str, ...])

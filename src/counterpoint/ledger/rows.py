@@ -20,6 +20,9 @@ from counterpoint.ledger.records import StoredRow, path_text, read_path
 from counterpoint.ledger.sealing import DataKeys
 from counterpoint.mechanisms.mechanism import Mechanism, State
 
+_KEPT = 1024
+_LARGEST = 2**16
+
 
 class Frame(Tagged, Value, frozen=True):
     """The public part of a row."""
@@ -63,6 +66,33 @@ def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
 def _row(stored: StoredRow, state: State | None) -> Row:
     frame = read_frame(stored.frame)
     return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by, frame.of)
+
+
+class OpenRows:
+    """Rows with their states, as they were last written or read: a blob that has not changed is not unsealed again.
+
+    A sealed blob has a salt of its own, so equal rows have equal states; whoever else wrote the row has changed it.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[StoredRow, Row]] = {}
+
+    def read(self, stored: StoredRow, keys: DataKeys) -> Row:
+        """The row, with its state; `Unsealable` if the key at hand does not open it."""
+        before, row = self._rows.get(stored.path, (None, None))
+        if row is None or before != stored:
+            row = read_row(stored, keys)
+            self.keep(stored, row)
+        return row
+
+    def keep(self, stored: StoredRow, row: Row) -> None:
+        """Remember the last few; not a large state, of which few would fill the memory."""
+        if len(self._rows) >= _KEPT:
+            self._rows.clear()
+        if len(stored.sealed or b"") <= _LARGEST:
+            self._rows[stored.path] = (stored, row)
 
 
 @lru_cache(maxsize=4096)

@@ -92,7 +92,7 @@ class MasterKey:
 
     def wrap(self, key: bytes, place: bytes) -> bytes:
         """A data key, sealed."""
-        return _seal(self._key, key, place)
+        return _seal(self._key, os.urandom(_NONCE), key, place)
 
     def unwrap(self, blob: bytes, place: bytes) -> bytes | None:
         """The data key, or None if another master key wrapped it."""
@@ -139,9 +139,10 @@ class DataKeys:
     def seal(self, secret: bytes, kind: str, *place: Place) -> bytes:
         """The secret, bound to its place."""
         number = len(self._keys) - 1
-        salt = os.urandom(_SALT)
+        fresh = os.urandom(_SALT + _NONCE)
+        salt, nonce = fresh[:_SALT], fresh[_SALT:]
         head = bytes((_FORMAT, number)) + salt
-        return head + _seal(_derived(self._key(number), salt), secret, self._bound(kind, place))
+        return head + _seal(_derived(self._key(number), salt), nonce, secret, self._bound(kind, place))
 
     def unseal(self, blob: bytes, kind: str, *place: Place) -> bytes:
         """The secret, if this is what was sealed at this place."""
@@ -180,13 +181,12 @@ def _place(dataset: str, number: int) -> bytes:
 
 
 def _derived(key: bytes, salt: bytes) -> bytes:
-    return hmac.digest(key, b"counterpoint blob" + salt, sha256)
+    return hmac.digest(key, b"counterpoint blob" + salt, "sha256")
 
 
-def _seal(key: bytes, secret: bytes, place: bytes) -> bytes:
+def _seal(key: bytes, nonce: bytes, secret: bytes, place: bytes) -> bytes:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where something is sealed
 
-    nonce = os.urandom(_NONCE)
     return nonce + AESGCM(key).encrypt(nonce, secret, place)
 
 

@@ -11,15 +11,19 @@ other's lock would wait for ever. A failed sync is never tried again: the ledger
 """
 
 import os
+import re
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
 from counterpoint.ledger import schema
+from counterpoint.ledger.recent import Recent
 from counterpoint.ledger.records import Head
+from counterpoint.ledger.store import Ahead, Unit
 from counterpoint.ledger.tables import Tables
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ APPLICATION = 0x43506F69
 """Marks an SQLite file as a ledger of ours ("CPoi")."""
 _SOUND_WAL = (3, 51, 3)
 _POLL = 0.01
+_TOGETHER = 64
 
 
 def journal_mode(library: str) -> str:
@@ -54,6 +59,8 @@ class SqliteStore(Tables):
         if existing and vfs is None and not os.path.exists(self.path):
             raise LedgerError(f"there is no ledger at {self.path!r}")
         self._apsw = apsw
+        self._recent = Recent()
+        self._written: Unit | None = None
         self._lock = _taken(f"{self.path}.lock", wait) if vfs is None else None
         self.desk = threading.RLock()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -98,12 +105,25 @@ class SqliteStore(Tables):
         """See one moment only."""
         self._run("BEGIN")
 
+    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
+        """What is still in memory: nobody else writes to this file."""
+        return self._recent.known(name, requests, paths)
+
+    def write(self, unit: Unit) -> None:
+        """Write all that a unit has changed."""
+        super().write(unit)
+        self._written = unit
+
     def commit(self) -> None:
         """Return once it is on disk."""
         self._run("COMMIT")
+        if self._written is not None:
+            self._recent.learn(self._written)
+            self._written = None
 
     def rollback(self) -> None:
         """Forget the transaction, if SQLite has not done so already."""
+        self._written = None
         if self._connection.in_transaction:
             self._run("ROLLBACK")
 
@@ -131,11 +151,12 @@ class SqliteStore(Tables):
             self._refuse(error)
 
     def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
-        if parameters:
-            try:
-                self._connection.executemany(sql, parameters)
-            except self._apsw.Error as error:
-                self._refuse(error)
+        start = 0
+        while start < len(parameters):
+            size = min(_TOGETHER, 1 << (len(parameters) - start).bit_length() - 1)
+            rows = parameters[start : start + size]
+            self._run(_widened(sql, size), [value for row in rows for value in row])
+            start += size
 
     def _refuse(self, error: "apsw.Error") -> NoReturn:
         """In our words: a library's message may quote what it was given."""
@@ -159,6 +180,13 @@ class SqliteStore(Tables):
             f"the ledger {self.path!r} cannot be written: {why}. Nothing that was released is lost; mend that, open "
             "it again, and repeat what was not answered by its id"
         ) from None
+
+
+@lru_cache
+def _widened(sql: str, rows: int) -> str:
+    """The statement for so many rows at once: after each step of one, threads fight over the interpreter."""
+    before, values, after = re.split(r"(\([?, ]+\))", sql)
+    return before + ", ".join([values] * rows) + after
 
 
 def _taken(path: str, wait: float) -> int | None:

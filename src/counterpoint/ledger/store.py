@@ -22,6 +22,7 @@ from counterpoint.ledger.ledger import Path
 from counterpoint.ledger.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
 
 T = TypeVar("T")
+_PATIENCE = 1.0
 
 
 class Store(Protocol):
@@ -192,7 +193,7 @@ class Unit:
 class Ticket(Generic[T]):
     """A job that waits for its turn, what it is going to look up, and what came of it."""
 
-    __slots__ = ("error", "job", "paths", "request", "result")
+    __slots__ = ("_call", "done", "error", "job", "paths", "request", "result")
 
     def __init__(self, job: Callable[[Unit], T], request: str, paths: tuple[Path, ...]) -> None:
         self.job = job
@@ -200,6 +201,9 @@ class Ticket(Generic[T]):
         self.paths = paths
         self.result: T | None = None
         self.error: BaseException | None = None
+        self.done = False
+        self._call = threading.Lock()
+        self._call.acquire()
 
     def run(self, unit: Unit) -> None:
         """Do the job; what it raises is for whoever holds the ticket, and no concern of the others."""
@@ -208,14 +212,30 @@ class Ticket(Generic[T]):
         except Exception as error:
             self.error = error
 
+    def wait(self) -> None:
+        """Until it is called; or for long enough that whoever was to call must have been interrupted."""
+        self._call.acquire(timeout=_PATIENCE)
+
+    def call(self) -> None:
+        """It is done, or has to see to it."""
+        try:
+            self._call.release()
+        except RuntimeError:  # called before
+            return
+
 
 class Committer:
-    """Group commit: all who wait while one transaction is on its way share the next one."""
+    """Group commit: all who wait while one transaction is on its way share the next one.
+
+    Whoever comes first leads: it commits for all who wait, calls them, and calls one of those who came meanwhile to
+    lead next. So those who are done go on while the next transaction is on its way to the disk.
+    """
 
     def __init__(self, commit: Callable[[list[Ticket[Any]]], None], desk: Any) -> None:
         self._commit = commit
         self._desk = desk
         self._waiting: list[Ticket[Any]] = []
+        self._led = False
         self._guard = threading.Lock()
         self._home = os.getpid()
         self._broken: str | None = None
@@ -226,13 +246,11 @@ class Committer:
         ticket = Ticket(job, request, paths)
         with self._guard:
             self._waiting.append(ticket)
-        with self._desk:
-            with self._guard:
-                batch = self._waiting if ticket in self._waiting else []
-                if batch:
-                    self._waiting = []
-            if batch:
-                self._lead(batch)
+            led, self._led = self._led, True
+        if led:
+            ticket.wait()
+        if not ticket.done:
+            self._lead(ticket)
         if ticket.error is not None:
             raise ticket.error
         return ticket.result  # type: ignore[return-value]  # a job without an error has a result
@@ -248,7 +266,31 @@ class Committer:
         """Refuse everything from now on."""
         self._broken = self._broken or why
 
-    def _lead(self, batch: list[Ticket[Any]]) -> None:
+    def _lead(self, ticket: Ticket[Any]) -> None:
+        """Commit for all who wait, unless another has done so for this one by now."""
+        batch: list[Ticket[Any]] = []
+        try:
+            with self._desk:
+                with self._guard:
+                    if ticket in self._waiting:
+                        batch, self._waiting = self._waiting, batch
+                if batch:
+                    self._work(batch)
+        finally:
+            self._hand_on(batch, ticket)
+
+    def _hand_on(self, batch: list[Ticket[Any]], own: Ticket[Any]) -> None:
+        with self._guard:
+            following = self._waiting[:1]
+            self._led = bool(following)
+        for ticket in batch:
+            ticket.done = True
+            if ticket is not own:
+                ticket.call()
+        for ticket in following:
+            ticket.call()
+
+    def _work(self, batch: list[Ticket[Any]]) -> None:
         try:
             self.check()
             self._commit(batch)

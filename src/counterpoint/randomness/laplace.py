@@ -40,7 +40,10 @@ _FITS = 62
 def discrete_laplace(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:
     """`size` independent integers z, each with probability proportional to e^(-|z|/scale)."""
     law = geometric(scale, width)
-    return np.concatenate([law.differences(count, stream) for count in law.chunks(size)])
+    counts = list(law.chunks(size))
+    if len(counts) == 1:
+        return law.differences(size, stream)
+    return np.concatenate([law.differences(count, stream) for count in counts])
 
 
 def one_sided(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:

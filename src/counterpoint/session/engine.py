@@ -13,10 +13,9 @@ between intent and answer, a crash or an error, leaves the intent open, and whoe
 """
 
 import hashlib
+import os
 import threading
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode, digest, encode
@@ -84,8 +83,7 @@ class Engine:
         fact = Fact(kind, parent, f"{mechanism!r} at {mechanism.claim.loss!r}")
         own = _request(request, parent) if name is None else f"part {parent!r} {name}"
         while True:
-            with _told_as(request):
-                intent = self.ledger.intent(own, body, fact, plan)
+            intent = self._intent(request, own, body, fact, plan)
             if isinstance(intent, Done):
                 return as_path(intent.answer)
             if intent.request == own:
@@ -121,8 +119,7 @@ class Engine:
         own = _request(request, path[:-1])
         with self._locks[hash(path) % _STRIPES]:
             while True:
-                with _told_as(request):
-                    intent = self.ledger.intent(own, body, fact, plan)
+                intent = self._intent(request, own, body, fact, plan)
                 if isinstance(intent, Done):
                     return intent.answer
                 if intent.request == own:
@@ -147,6 +144,17 @@ class Engine:
                 source = source.part(row.by, source.spelled(row.by, part_key(path[length])))
         row = self.ledger.read(path)
         return source if row is None or row.of is None else source.of(row.of)
+
+    def _intent(
+        self, given: str | None, own: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]
+    ) -> Intent | Done:
+        """Record it; a conflict names the id that was given, not what the ledger knows it by."""
+        try:
+            return self.ledger.intent(own, body, fact, plan)
+        except RequestConflict:
+            if given is None:
+                raise
+            raise conflict(given) from None
 
     def _finish_first(self, intent: Intent, source: Source) -> None:
         try:
@@ -243,17 +251,6 @@ def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -
     return Ask(public, private, prepared.sensitivity, prepared.squared, each=each, one_way=one_way)
 
 
-@contextmanager
-def _told_as(given: str | None) -> Iterator[None]:
-    """A conflict names the id that was given, not what the ledger knows it by."""
-    try:
-        yield
-    except RequestConflict:
-        if given is None:
-            raise
-        raise conflict(given) from None
-
-
 def _said(*public: Plain) -> str:
     """What was asked, and the mechanism's own options as it understood them (a threshold in steps of the request)."""
     return ", ".join(repr(part) for part in public if part is not None)
@@ -276,7 +273,7 @@ def _request(given: object, session: Path) -> str:
     Ids of one session are no concern of another's, and none is the name of a part.
     """
     if given is None:
-        return uuid.uuid4().hex
+        return os.urandom(16).hex()
     if not isinstance(given, str) or not 0 < len(given) <= _LONGEST_ID or "\0" in given:
         what = f"not the {type(given).__name__} {given!r:.40}"
         raise InvalidParameter(f"a request id is a text of 1 to {_LONGEST_ID} characters, such as 'monday', {what}")

@@ -1,0 +1,278 @@
+"""Group commit: who shares a transaction, who waits for whom, and that nobody waits for ever."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counterpoint.errors import LedgerError, LedgerFailed
+from counterpoint.ledger import recent, rows, store
+from counterpoint.ledger.recent import Recent
+from counterpoint.ledger.records import Book, Head, StoredRequest, StoredRow
+from counterpoint.ledger.rows import OpenRows, stored_row
+from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.sqlite import SqliteStore
+from counterpoint.ledger.store import Committer, Ticket, Unit
+
+LONG = 30
+
+
+class Gates:
+    """Commits that wait, each for its own gate, and note whom they were for."""
+
+    def __init__(self, commits: int) -> None:
+        self.gates = [threading.Event() for _ in range(commits)]
+        self.begun = [threading.Event() for _ in range(commits)]
+        self.batches: list[list[str]] = []
+        self.committer = Committer(self.commit, threading.RLock())
+        self.answers: dict[str, object] = {}
+
+    def commit(self, batch: list[Ticket[object]]) -> None:
+        number = len(self.batches)
+        self.batches.append([ticket.request for ticket in batch])
+        self.begun[number].set()
+        assert self.gates[number].wait(LONG)
+        commit_at_once(batch)
+
+    def ask(self, name: str) -> None:
+        self.answers[name] = self.committer.run(lambda unit: name.upper(), name)
+
+
+def until(reached: Callable[[], bool]) -> None:
+    for _ in range(LONG * 1000):
+        if reached():
+            return
+        threading.Event().wait(0.001)
+    raise AssertionError("it never came to that")
+
+
+def test_those_who_wait_while_a_transaction_is_on_its_way_share_the_next_one():
+    gates = Gates(2)
+    first = leading(gates, "a")
+    later = [thread for name in "bcd" for thread in queued(gates, name)]
+    for gate in gates.gates:
+        gate.set()
+    joined(first + later)
+    assert gates.batches == [["a"], ["b", "c", "d"]]
+    assert gates.answers == {name: name.upper() for name in "abcd"}
+
+
+def test_who_is_done_goes_on_while_the_next_transaction_is_on_its_way():
+    gates = Gates(3)
+    first = leading(gates, "a")
+    second = [thread for name in "bcd" for thread in queued(gates, name)]
+    gates.gates[0].set()
+    assert gates.begun[1].wait(LONG)
+    third = queued(gates, "e")
+    gates.gates[1].set()
+    assert gates.begun[2].wait(LONG)
+    joined(first + second)
+    gates.gates[2].set()
+    joined(third)
+    assert gates.batches == [["a"], ["b", "c", "d"], ["e"]]
+
+
+def leading(gates: Gates, name: str) -> list[threading.Thread]:
+    """A client that commits for itself, and is kept from it by the first gate."""
+    thread = threading.Thread(target=gates.ask, args=(name,), daemon=True)
+    thread.start()
+    assert gates.begun[0].wait(LONG)
+    return [thread]
+
+
+def queued(gates: Gates, name: str) -> list[threading.Thread]:
+    """A client that has joined the queue."""
+    before = len(gates.committer._waiting)
+    thread = threading.Thread(target=gates.ask, args=(name,), daemon=True)
+    thread.start()
+    until(lambda: len(gates.committer._waiting) == before + 1)
+    return [thread]
+
+
+def joined(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(LONG)
+        assert not thread.is_alive()
+
+
+def test_whoever_is_never_called_sees_to_it_itself(monkeypatch):
+    monkeypatch.setattr(store, "_PATIENCE", 0.01)
+    committer = Committer(commit_at_once, threading.RLock())
+    committer._led = True  # somebody leads, and was interrupted before it could hand on
+    assert committer.run(lambda unit: 7, "request") == 7
+    assert not committer._led
+
+
+def commit_at_once(batch: list[Ticket[object]]) -> None:
+    for ticket in batch:
+        ticket.run(Unit(None, "people", Head(0, bytes(32))))
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, MemoryError, ValueError])
+def test_an_interrupted_commit_leaves_nobody_waiting_and_stops_the_ledger(interruption):
+    begun, gate, ends = threading.Event(), threading.Event(), []
+
+    def commit(batch: list[Ticket[object]]) -> None:
+        begun.set()
+        assert gate.wait(LONG)
+        raise interruption
+
+    committer = Committer(commit, threading.RLock())
+
+    def ask() -> None:
+        try:
+            committer.run(lambda unit: None, "request")
+        except BaseException as error:
+            ends.append(type(error))
+
+    threads = [threading.Thread(target=ask, daemon=True)]
+    threads[0].start()
+    assert begun.wait(LONG)
+    for _ in range(3):
+        threads.append(threading.Thread(target=ask, daemon=True))
+        threads[-1].start()
+    until(lambda: len(committer._waiting) == 3)
+    gate.set()
+    joined(threads)
+    assert ends.count(interruption) == 1 and ends.count(LedgerError) == 3
+    with pytest.raises(LedgerError, match="failed before"):
+        committer.run(lambda unit: None, "request")
+
+
+def test_those_who_share_an_interrupted_commit_are_told_that_it_was_cut_short():
+    gates = Gates(2)
+    first = leading(gates, "a")
+    errors: list[type] = []
+
+    def ask() -> None:
+        try:
+            gates.committer.run(lambda unit: None, "b")
+        except BaseException as error:
+            errors.append(type(error))
+
+    threads = []
+    for waiting in (1, 2):
+        threads.append(threading.Thread(target=ask, daemon=True))
+        threads[-1].start()
+        until(lambda waiting=waiting: len(gates.committer._waiting) == waiting)
+    gates.committer._commit = cut_short
+    gates.gates[0].set()
+    joined(first + threads)
+    assert sorted(kind.__name__ for kind in errors) == ["KeyboardInterrupt", "LedgerFailed"]
+    assert LedgerFailed in errors
+
+
+def cut_short(batch: list[Ticket[object]]) -> None:
+    raise KeyboardInterrupt
+
+
+def record(path: int, version: int, size: int = 1) -> StoredRow:
+    return StoredRow(f"[{path}]", version, b"{}", None, bytes([version % 256]) * size)
+
+
+def asked(path: int, number: int, done: bool) -> StoredRequest:
+    seed, answer = (None, b"answer") if done else (b"seed", None)
+    return StoredRequest(f"request {path}", f"[{path}]", number, bytes(32), 0, "0", 1, seed, answer)
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans(), st.integers(1, 3)), max_size=30)
+
+
+@settings(max_examples=40, deadline=None)
+@given(STEPS, st.sampled_from((0, 3, 100)))
+def test_what_a_store_keeps_in_memory_is_what_its_database_holds(tmp_path_factory, steps, most):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recent, "_MOST", most)
+        patch.setattr(recent, "_LARGEST", 2)
+        kept = SqliteStore(tmp_path_factory.mktemp("recent") / "ledger.db", synchronous="OFF")
+        try:
+            kept.begin(None)
+            kept.create("people", Book(Head(1, bytes(32)), bytes(32), "data", (), False), b"{}")
+            kept.commit()
+            for number, (path, done, committed, size) in enumerate(steps):
+                change(kept, record(path, number, size), asked(path, path, done), committed)
+                compare(kept)
+        finally:
+            kept.close()
+
+
+def change(kept: SqliteStore, row: StoredRow, request: StoredRequest, committed: bool) -> None:
+    head = kept.begin("people")
+    assert head is not None
+    unit = Unit(kept, "people", head)
+    unit.put_row(row)
+    unit.put_request(request)
+    kept.write(unit)
+    if committed:
+        kept.commit()
+    else:
+        kept.rollback()
+
+
+def compare(kept: SqliteStore) -> None:
+    paths, requests = [f"[{path}]" for path in range(6)], [f"request {path}" for path in range(6)]
+    ahead = kept.look_ahead("people", requests, paths)
+    assert ahead.rows == {path: kept.row("people", path) for path in ahead.rows}
+    assert ahead.opened == {path: kept.open_at("people", path) for path in ahead.opened}
+    assert ahead.requests == {request: kept.request("people", request) for request in ahead.requests}
+    assert not any(len(row.sealed or b"") > 2 for row in ahead.rows.values() if row is not None)
+
+
+def test_a_session_is_not_told_what_another_one_keeps():
+    unit = Unit(None, "people", Head(0, bytes(32)))
+    unit.put_row(record(0, 1))
+    kept = Recent()
+    kept.learn(unit)
+    assert kept.known("people", [], ["[0]"]).rows and not kept.known("places", [], ["[0]"]).rows
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 63, 64, 65, 200])
+def test_any_number_of_rows_is_written(tmp_path, count):
+    kept = SqliteStore(tmp_path / "ledger.db")
+    kept.begin(None)
+    kept.create("people", Book(Head(0, bytes(32)), bytes(32), "data", (), False), b"{}")
+    kept.commit()
+    unit = Unit(kept, "people", Head(0, bytes(32)))
+    for number in range(count):
+        unit.append("ask", f"{number}", (number,), "", "")
+        unit.put_row(record(number, number))
+        unit.put_request(asked(number, number, done=False))
+    kept.begin("people")
+    kept.write(unit)
+    kept.commit()
+    assert list(kept.entries("people", 0)) == unit.entries
+    assert {row.path: row for row in kept.rows("people")} == unit.rows
+    assert len(list(kept.requests("people"))) == count
+    kept.close()
+
+
+class Counted(DataKeys):
+    """Keys that count how often something was unsealed."""
+
+    unsealed = 0
+
+    def unseal(self, blob: bytes, kind: str, *place: object) -> bytes:
+        self.unsealed += 1
+        return super().unseal(blob, kind, *place)  # type: ignore[arg-type]
+
+
+def test_a_row_is_unsealed_again_only_if_somebody_has_changed_it(monkeypatch):
+    import counterpoint as cp
+    from counterpoint.ledger.ledger import Row
+    from counterpoint.mechanisms.additive import Left
+
+    master = MasterKey(bytes(32))
+    keys = Counted("people", master, (DataKeys.fresh("people", 0, master),))
+    row = Row(cp.Laplace(1, asks=2), Left(2), 0, 0)
+    opened, stored = OpenRows(), stored_row((0,), row, keys)
+    assert [opened.read(stored, keys) for _ in range(3)] == [row] * 3 and keys.unsealed == 1
+    changed = Row(row.mechanism, Left(1), 1, 0)
+    elsewhere = stored_row((0,), changed, keys)
+    assert opened.read(elsewhere, keys) == changed and keys.unsealed == 2
+    opened.keep(stored, row)
+    assert opened.read(stored, keys) == row and keys.unsealed == 2
+    monkeypatch.setattr(rows, "_LARGEST", 0)
+    opened = OpenRows()
+    assert [opened.read(stored, keys) for _ in range(2)] == [row] * 2 and keys.unsealed == 4
