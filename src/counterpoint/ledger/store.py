@@ -292,7 +292,8 @@ class Committer:
 
     def _work(self, batch: list[Ticket[Any]]) -> None:
         try:
-            self.check()
+            if self._broken is not None:
+                raise LedgerError(self._broken)
             self._commit(batch)
         except BaseException as error:
             # Whether it was committed is not known: nobody is told a result, and everybody may ask again by id.
