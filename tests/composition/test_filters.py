@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.budgets import within
+from counterpoint.composition.budgets import used, within
 from counterpoint.composition.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
@@ -46,6 +46,33 @@ def launch(rule, *losses):
         except BudgetExceeded:
             admitted.append(False)
     return account, admitted
+
+
+AMOUNTS = st.fractions(0, 3, max_denominator=50) | st.sampled_from([Fraction(1, 10**300), 1 + Fraction(1, 10**300)])
+SMALL = st.fractions(0, 1, max_denominator=50)
+KINDS = [
+    st.builds(PureDP, AMOUNTS),
+    st.builds(ApproxDP, AMOUNTS, SMALL),
+    st.builds(zCDP, AMOUNTS),
+    st.builds(ApproxzCDP, AMOUNTS, SMALL),
+    st.builds(RenyiDP, st.sampled_from([2, 8]), AMOUNTS),
+    st.builds(tCDP, AMOUNTS, st.sampled_from([10, 20])),
+    st.builds(GaussianDP, AMOUNTS),
+]
+PAIRS = st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(kind, kind))
+
+
+@given(PAIRS | st.tuples(st.one_of(KINDS), st.one_of(KINDS)), st.sampled_from([1, 10, 2**62]))
+def test_a_budget_is_used_up_by_more_than_all_its_parts_exactly_if_the_total_is_not_within_it(losses, parts):
+    total, budget = losses
+    assert (0 <= used(total, budget, parts) <= parts) == within(total, budget)
+
+
+@everyone
+@given(st.lists(st.fractions("1/100", "1/2", max_denominator=100), max_size=8))
+def test_what_a_filter_admits_it_says_to_be_within_its_parts(rule, epsilons):
+    account, _ = launch(rule, *map(PureDP, epsilons))
+    assert 0 <= rule.used(account, 2**62) <= 2**62
 
 
 def test_t02_the_direction_of_the_advanced_filter():

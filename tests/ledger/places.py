@@ -50,11 +50,12 @@ class Place:
     def ledger(self, name="session", **options):
         return self._memory if self.kind == "memory" else durable(self.durable, name, **options)
 
-    def session(self, within=None, source=None, name="session", **options):
+    def session(self, within=None, source=None, name="session", rule=None, **options):
         """The session, made or resumed."""
         ledger = self.ledger(name, **options)
         try:
-            return cp.Session(source or self.source, within or cp.PureDP(1), ledger=ledger)
+            budget = None if rule else within or cp.PureDP(1)
+            return cp.Session(source or self.source, budget, rule=rule, ledger=ledger)
         except BaseException:
             ledger.close()
             raise

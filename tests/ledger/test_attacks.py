@@ -11,7 +11,10 @@ from tests.ledger.places import DATA, Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
+from counterpoint.composition.budgets import within
+from counterpoint.composition.filters import Filter
 from counterpoint.errors import (
+    BudgetExceeded,
     LedgerError,
     LedgerFailed,
     LedgerRolledBack,
@@ -20,7 +23,7 @@ from counterpoint.errors import (
     Unsealable,
 )
 from counterpoint.ledger import schema
-from counterpoint.ledger.records import StoredRequest
+from counterpoint.ledger.records import BUDGET, StoredRequest
 from counterpoint.ledger.sqlite import journal_mode
 from counterpoint.ledger.store import Unit
 
@@ -128,6 +131,7 @@ REPLAYED = {
         "WHERE request = '() b'",
         " b'",
     ),
+    "what is spent": ("UPDATE counterpoint_row SET spent = spent - 1 WHERE path = '[]'", "account"),
     "a forgotten request": ("DELETE FROM counterpoint_request WHERE request = '() a'", "missing"),
 }
 
@@ -142,6 +146,51 @@ def test_verification_replays_what_the_start_does_not(lasting, what):
     lasting.sql(statement)
     with lasting.reopened() as s, pytest.raises(LedgerTampered, match=words):
         s._engine.ledger.verify()
+
+
+BUDGETS = [
+    (cp.PureDP(1), cp.Laplace("0.3")),
+    (cp.ApproxDP(1, 1e-6), cp.Laplace("0.3")),
+    (cp.zCDP(1), cp.Gaussian("0.3")),
+]
+
+
+@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+def test_the_database_refuses_a_charge_beyond_the_budget_even_if_the_rule_lets_it_pass(
+    lasting, monkeypatch, budget, mechanism
+):
+    with monkeypatch.context() as patch, lasting.session(budget) as s:
+        patch.setattr(Filter, "admit", lambda self, account, claim: account.plus(claim.loss, claim.interaction))
+        for _ in range(3):
+            s.launch(mechanism)
+        with pytest.raises(LedgerFailed, match="exceed its budget"):
+            for _ in range(20):  # an (epsilon, delta) budget takes a few more than the sum of epsilons says
+                s.launch(mechanism)
+    with lasting.reopened() as s:
+        s._engine.ledger.verify()
+        assert within(s.loss, budget)
+        assert 0 < lasting_spent(s) <= BUDGET
+
+
+def test_the_last_launch_that_fits_fills_the_budget_to_the_last_part(lasting):
+    with lasting.session(cp.PureDP(1)) as s:
+        for _ in range(3):
+            s.launch(cp.Laplace("1/3"))
+        assert lasting_spent(s) == BUDGET
+        with pytest.raises(BudgetExceeded):
+            s.launch(cp.Laplace("1e-300"))
+    assert lasting.sql("SELECT spent FROM counterpoint_row WHERE path = '[]'") == [(BUDGET,)]
+
+
+def lasting_spent(session):
+    ledger = session._engine.ledger
+    return ledger._store.row(ledger.name, "[]").spent
+
+
+def test_what_has_no_budget_has_no_cap(lasting):
+    with lasting.session(rule=cp.Odometer(cp.PureDP)) as s:
+        s.launch(cp.Laplace(10))
+        assert lasting_spent(s) is None
 
 
 def test_a_swapped_answer_is_not_given_out(lasting):

@@ -302,23 +302,32 @@ def test_the_size_of_what_is_sealed_does_not_tell_a_value_or_a_unit(tmp_path):
     assert len(set(place.sql("SELECT length(sealed) FROM counterpoint_items"))) == 1
 
 
-def test_a_ledger_of_the_first_schema_is_brought_up_to_date(lasting, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        patch.setattr(schema, "VERSION", 1)
-        ledger = lasting.ledger()
-        patch.setattr(type(ledger._store), "items", lambda *_: iter(()))
-        ledger.bind(visits().fingerprint())
-        ledger.close()
-    with pytest.raises(Exception, match="counterpoint_items"):
-        lasting.sql("SELECT * FROM counterpoint_items")
+EARLIER = {2: "DROP TABLE counterpoint_items", 3: "ALTER TABLE counterpoint_row DROP COLUMN spent"}
+"""How the tables of each version become those of the one before it."""
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+def test_a_ledger_of_an_older_schema_is_brought_up_to_date(lasting, version):
+    stream = visits()
+    with lasting.session(source=stream) as s:
+        handle = s.launch(cp.Laplace("0.5", asks=2))
+        told = handle.ask(cp.total(), id="before")
+    for later in range(schema.VERSION, version, -1):
+        lasting.sql(EARLIER[later])
+    mark = "PRAGMA user_version =" if lasting.kind == "sqlite" else "UPDATE counterpoint_schema SET version ="
+    lasting.sql(f"{mark} {version}")
+    with pytest.raises(Exception, match=r"spent|counterpoint_items"):
+        lasting.sql("SELECT spent, start FROM counterpoint_row, counterpoint_items")
     stream = visits()
     with lasting.session(source=stream) as s:
         stream.append(1)
+        s.launch(cp.Laplace("0.25"))
         s._engine.ledger.verify()
+        assert s.at(handle.path).ask(cp.total(), id="before") == told
     stream = visits()
-    with lasting.reopened(source=stream):
-        assert stream.pin() == 1
+    with lasting.reopened(source=stream) as s:
+        assert stream.pin() == 1 and s.loss == cp.PureDP("0.75")
+    assert lasting.sql("SELECT spent FROM counterpoint_row WHERE path = '[]'") == [(3 * 2**60,)]
 
 
 OWNERS = st.sampled_from(["ann", "bob", 7, "7"])

@@ -4,6 +4,9 @@
 (False, True)
 """
 
+import math
+from fractions import Fraction
+
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
 
@@ -29,3 +32,30 @@ def within(total: Loss, budget: Loss) -> bool:
     if isinstance(total, GaussianDP) and isinstance(budget, GaussianDP):
         return total.mu <= budget.mu
     return False
+
+
+def used(total: Loss, budget: Loss, parts: int) -> int:
+    """How many of so many equal parts of the budget a total has used, rounded up; more than all if it exceeds it.
+
+    Where a loss has several numbers, the one that is nearest to its limit counts.
+
+    >>> used(PureDP(0.3), PureDP(1), 100), used(PureDP(1), PureDP(1), 100), used(PureDP("1.000001"), PureDP(1), 100)
+    (30, 100, 101)
+    """
+    if not within(total, budget):
+        return parts + 1
+    limits = zip(_amounts(total), _amounts(budget), strict=True)
+    return max(math.ceil(parts * amount / limit) if limit else 0 for amount, limit in limits)
+
+
+def _amounts(loss: Loss) -> tuple[Fraction, ...]:
+    """The numbers of a loss that grow with what is lost."""
+    if isinstance(loss, ApproxDP):
+        return loss.epsilon, loss.delta
+    if isinstance(loss, ApproxzCDP):
+        return loss.rho, loss.delta
+    if isinstance(loss, PureDP | RenyiDP):
+        return (loss.epsilon,)
+    if isinstance(loss, zCDP | tCDP):
+        return (loss.rho,)
+    return (loss.mu,) if isinstance(loss, GaussianDP) else ()

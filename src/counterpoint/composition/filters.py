@@ -33,6 +33,7 @@ from counterpoint.composition.accumulators import (
     ZCDPSum,
 )
 from counterpoint.composition.best import BestSum, Terms
+from counterpoint.composition.budgets import used
 from counterpoint.composition.orders import order_for
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Value
@@ -215,6 +216,16 @@ class Filter(Rule, Value, frozen=True):
     def loss(self, account: Account) -> Loss:
         """What has been lost so far."""
         return _accumulator(account).total
+
+    def used(self, account: Account, parts: int) -> int:
+        """How many of so many equal parts of the budget are spent, rounded up; more than all if it does not hold.
+
+        >>> from counterpoint import Laplace
+        >>> rule = Filter(PureDP(1))
+        >>> rule.used(rule.admit(rule.start(), Laplace("1/3").claim), 1000)
+        334
+        """
+        return used(_accumulator(account).total, self.budget, parts)
 
     def bound(self, relation: Relation) -> Loss:
         """The budget."""

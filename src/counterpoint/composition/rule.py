@@ -55,6 +55,13 @@ class Rule(Tagged):
     def loss(self, account: Account) -> Loss:
         """What has been lost so far; reading it changes nothing (S3 sec. 1.3)."""
 
+    def used(self, account: Account, parts: int) -> int | None:
+        """How many of so many equal parts of the budget are spent, rounded up (more than all: it does not hold).
+
+        None where there is no budget that is spent little by little.
+        """
+        return None
+
     @abstractmethod
     def certificate(self, account: Account) -> Certificate:
         """Why the loss so far is what `loss` says."""

@@ -155,6 +155,7 @@ class PostgresStore(Tables):
         if isinstance(error, self._psycopg.errors.LockNotAvailable):
             raise LedgerBusy("another process has held this session's account for too long; try again") from None
         reasons = {
+            self._psycopg.IntegrityError: "a charge would exceed its budget, or a request be stored twice",
             self._psycopg.errors.DiskFull: "the disk is full",
             self._psycopg.errors.ReadOnlySqlTransaction: "it is read-only",
             self._psycopg.errors.InsufficientPrivilege: "it may not be written",

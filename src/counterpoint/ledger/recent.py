@@ -9,7 +9,7 @@ were asked are kept as they are stored (sealed), and of requests only those that
 >>> recent = Recent()
 >>> recent.learn(unit)
 >>> recent.known("people", [], ["[0]", "[1]"]).rows
-{'[0]': StoredRow(path='[0]', version=3, frame=b'frame', node=None, sealed=b'sealed')}
+{'[0]': StoredRow(path='[0]', version=3, frame=b'frame', node=None, sealed=b'sealed', spent=None)}
 """
 
 from collections.abc import Sequence

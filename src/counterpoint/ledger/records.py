@@ -17,6 +17,8 @@ import msgspec
 from counterpoint.ledger.ledger import Fact, Path
 
 KINDS = ("data", "open", "launch", "delegation", "ask", "answer", "refusal", "keys", "items")
+BUDGET = 2**62
+"""A whole budget, where a database counts in 64 bits. Parts of it are rounded up: they exceed it iff the loss does."""
 INTENTS = ("open", "launch", "delegation", "ask")
 
 
@@ -84,13 +86,17 @@ class Book(NamedTuple):
 
 
 class StoredRow(NamedTuple):
-    """A row: its public frame (mechanism, cursor, by), and its state: in the open (a session's), sealed, or halted."""
+    """A row: its public frame (mechanism, cursor, by), and its state: in the open (a session's), sealed, or halted.
+
+    `spent` says of a session with a budget how much of it is used, in parts of `BUDGET`, for the database to check too.
+    """
 
     path: str
     version: int
     frame: bytes
     node: bytes | None
     sealed: bytes | None
+    spent: int | None = None
 
 
 class StoredRequest(NamedTuple):

@@ -16,8 +16,9 @@ from functools import lru_cache
 from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import Unsealable
 from counterpoint.ledger.ledger import Node, Path, Row, Sealed
-from counterpoint.ledger.records import StoredRow, path_text, read_path
+from counterpoint.ledger.records import BUDGET, StoredRow, path_text, read_path
 from counterpoint.ledger.sealing import DataKeys
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
 
 _KEPT = 1024
@@ -40,9 +41,14 @@ def stored_row(path: Path, row: Row, keys: DataKeys, before: StoredRow | None = 
     if row.state is None:
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, Node):
-        return StoredRow(path_text(path), row.version, data, encode(row.state), None)
+        return StoredRow(path_text(path), row.version, data, encode(row.state), None, spent(row.mechanism, row.state))
     sealed = keys.seal(encode(row.state, sealed=True), "state", path, row.version)
     return StoredRow(path_text(path), row.version, data, None, sealed)
+
+
+def spent(mechanism: Mechanism, node: Node) -> int | None:
+    """How much of its budget a session has used, in parts of `BUDGET`; None for one that has none."""
+    return mechanism.rule.used(node.account, BUDGET) if isinstance(mechanism, Concurrent) else None
 
 
 def read_row(stored: StoredRow, keys: DataKeys) -> Row:

@@ -34,6 +34,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             name TEXT NOT NULL, start BIGINT NOT NULL, count BIGINT NOT NULL, sealed {blob} NOT NULL,
             PRIMARY KEY (name, start), CHECK (start >= 0 AND count > 0))""",
     ),
+    (
+        """ALTER TABLE counterpoint_row
+            ADD COLUMN spent BIGINT CHECK (spent BETWEEN 0 AND 4611686018427387904)""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

@@ -170,6 +170,7 @@ class SqliteStore(Tables):
         if isinstance(error, apsw.ConnectionClosedError):
             raise LedgerError(f"the ledger {self.path!r} has been closed") from None
         reasons = {
+            apsw.ConstraintError: "a charge would exceed its budget, or a request be stored twice",
             apsw.FullError: "the disk is full",
             apsw.ReadOnlyError: "it is read-only",
             apsw.CantOpenError: "it cannot be opened there",

@@ -24,11 +24,12 @@ class Tables:
     _HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
     _BOOK = "SELECT number, head, genesis, fingerprint, witnessed FROM counterpoint_book WHERE name = ?"
     _KEYS = "SELECT wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
-    _ROW = "SELECT path, version, frame, node, sealed FROM counterpoint_row WHERE name = ?"
+    _ROW = "SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?"
     _ASKED = f"SELECT {_REQUEST} FROM counterpoint_request WHERE name = ?"
-    _PUT_ROW = """INSERT INTO counterpoint_row (name, path, version, frame, node, sealed) VALUES (?, ?, ?, ?, ?, ?)
+    _PUT_ROW = """INSERT INTO counterpoint_row (name, path, version, frame, node, sealed, spent)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (name, path) DO UPDATE SET version = excluded.version, frame = excluded.frame,
-        node = excluded.node, sealed = excluded.sealed"""
+        node = excluded.node, sealed = excluded.sealed, spent = excluded.spent"""
     _PUT_REQUEST = f"""INSERT INTO counterpoint_request (name, {_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (name, request) DO UPDATE SET seed = excluded.seed, answer = excluded.answer"""
     _PUT_ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
@@ -151,8 +152,8 @@ class Tables:
 
 def as_row(found: tuple[Any, ...]) -> StoredRow:
     """A row of `_ROW`."""
-    path, version, frame, node, sealed = found
-    return StoredRow(path, version, bytes(frame), _blob(node), _blob(sealed))
+    path, version, frame, node, sealed, spent = found
+    return StoredRow(path, version, bytes(frame), _blob(node), _blob(sealed), spent)
 
 
 def as_request(found: tuple[Any, ...]) -> StoredRequest:

@@ -19,6 +19,7 @@ from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.ledger import Node, Path
 from counterpoint.ledger.records import INTENTS, KINDS, Book, Entry, StoredRow, link, path_text, read_entry
+from counterpoint.ledger.rows import spent
 from counterpoint.ledger.store import Store
 from counterpoint.ledger.witness import Seen, Witness
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -133,10 +134,12 @@ class Replay:
 
     def compare(self, store: Store) -> None:
         """Accounts, requests and answers against what is stored."""
-        for path, (_, account, launched) in self._nodes.items():
+        for path, (composition, account, launched) in self._nodes.items():
             stored = store.row(self._name, path_text(path))
             node = None if stored is None or stored.node is None else decode(stored.node, Node)
-            if node is None or node.account != account or node.launched != launched:
+            if stored is None or node is None or node.account != account or node.launched != launched:
+                raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if stored.spent not in (None, spent(composition, node)):  # None: written before this was kept
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
         count = 0
         for request in store.requests(self._name):
