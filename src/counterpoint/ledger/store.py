@@ -2,7 +2,7 @@
 
 A `Store` reads records and writes a `Unit` of changes in one transaction. In a unit, later requests see what earlier
 ones changed; nothing is written before all of them have been worked out, so one that is refused leaves no trace.
-`Committer` does group commit without a thread of its own: whoever finds the desk free commits for all who wait.
+`Committer` does group commit without a thread of its own: whoever comes first commits for all who wait.
 
 >>> unit = Unit(None, "people", Head(0, bytes(32)))
 >>> unit.append("open", "root", (), "Filter", "").number, unit.head.number
