@@ -303,7 +303,9 @@ class DurableLedger(Ledger):
         sealed = self._keys.seal(seed, "seed", path, version, request)
         charged = [stored_row(at, after, self._keys) for at, after in planned.charged]
         pin = encode(planned.pin).decode()
-        entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode())
+        assert len(charged) <= 1, "an entry tells of one row"
+        after, state = (charged[0].version, charged[0].fingerprint) if charged else (0, "")
+        entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode(), version=after, state=state)
         digest = sha256(body).digest()
         for stored in charged:
             unit.put_row(stored)
@@ -323,7 +325,7 @@ class DurableLedger(Ledger):
             raise moved_on()
         stored = stored_row(intent.path, row, self._keys, before)
         sealed = self._keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
-        state = _digest(stored.node or stored.sealed or b"")
+        state = stored.fingerprint
         unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
         unit.put_row(stored)
         unit.put_request(known._replace(seed=None, answer=sealed))

@@ -97,7 +97,7 @@ class Fact(Tagged, Value, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What an intent changes at once (rows that are charged) and where its answer will be settled."""
+    """What an intent changes at once (the row that is charged, if one is) and where its answer will be settled."""
 
     path: Path
     version: int

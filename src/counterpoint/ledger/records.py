@@ -23,8 +23,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
     `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `version` and `state`
-    are those of the row after an answer; of items, `version` is how many there are with them. `at` is when, by the
-    clock of whoever wrote it: for people, nothing is decided by it.
+    are those of the row at `path` after a charge or an answer (`state` its fingerprint); of items, `version` is how
+    many there are with them. `at` is when, by the clock of whoever wrote it: for people, nothing is decided by it.
     """
 
     number: int
@@ -90,6 +90,11 @@ class StoredRow(NamedTuple):
     frame: bytes
     node: bytes | None
     sealed: bytes | None
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands on record for the mechanism, its parameters and its state: whichever is changed, this differs."""
+        return sha256(b"%d %s%s" % (len(self.frame), self.frame, self.node or self.sealed or b"")).hexdigest()
 
 
 class StoredRequest(NamedTuple):

@@ -1,8 +1,8 @@
 """Checking a durable ledger: at every start what a thief or a restored snapshot would change, on demand every charge.
 
-`opened` follows the hash chain to its head, compares the witness, and the fingerprint of every sealed state with the
-last entry about it: it needs no key and reads each entry once. `verify` also replays every launch and every refusal
-through the rule (each must have been right at its place), and compares accounts, open requests and stored answers.
+`opened` follows the hash chain to its head, compares the witness, and the fingerprint of every row with the last entry
+about it: it needs no key and reads each entry once. `verify` also replays every launch and every refusal through the
+rule (each must have been right at its place), and compares accounts, open requests and stored answers.
 
 >>> _last_seen("people", Witness("/nowhere/at/all")) is None
 True
@@ -81,7 +81,7 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
         if seen is not None and 0 < number == seen.sequence and head != seen.head:
             raise _forked(name)
         entry = _entry(data, number)
-        if entry.kind == "answer":
+        if entry.state:
             last[path_text(entry.path)] = (entry.version, entry.state)
         elif entry.kind == "items":
             arrived.append((entry.version, entry.body))
@@ -214,11 +214,9 @@ def _last_seen(name: str, witness: Witness | None) -> Seen | None:
 
 
 def _compare_states(store: Store, name: str, last: dict[str, tuple[int, str]]) -> None:
-    """Every state that is sealed or gone is the one that the last answer at its path left."""
+    """Every row is the one that the last charge or answer at its path left: mechanism, parameters, account, state."""
     for row in store.rows(name):
-        if row.node is not None:
-            last.pop(row.path, None)  # a session's account: charges change it, `verify` replays them
-        elif last.pop(row.path, None) != (row.version, _digest(row.sealed or b"")):
+        if last.pop(row.path, None) != (row.version, row.fingerprint):
             raise _changed(row)
     if last:
         raise LedgerTampered(f"the row at {next(iter(last))} is missing")
@@ -244,7 +242,7 @@ def _compare_items(store: Store, name: str, arrived: list[tuple[int, str]]) -> N
 
 def _changed(row: StoredRow) -> LedgerTampered:
     return LedgerTampered(
-        f"the state at {row.path} is not the one that its last answer left: it was changed or put back"
+        f"the state at {row.path} is not the one that its last charge or answer left: it was changed or put back"
     )
 
 
