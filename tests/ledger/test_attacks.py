@@ -115,6 +115,9 @@ TAMPERED = {
     "WHERE path = '[]'",
     "an account": "UPDATE counterpoint_row SET node = (SELECT node FROM counterpoint_row WHERE path = '[2]') "
     "WHERE path = '[]'",
+    "what it is about": "UPDATE counterpoint_book SET fingerprint = 'other data'",
+    "a missing key": "DELETE FROM counterpoint_key",
+    "a key": "UPDATE counterpoint_key SET wrapped = (SELECT sealed FROM counterpoint_row WHERE path = '[0]')",
     "how often it was charged": "UPDATE counterpoint_row SET version = version - 1 WHERE path = '[]'",
 }
 

@@ -158,6 +158,20 @@ def test_a_wrong_key_cannot_be_changed_for_another(lasting):
         s._engine.ledger.rotate(MasterKey(bytes(32)))
 
 
+def test_two_processes_that_change_the_key_lose_none(lasting):
+    """Each opened the ledger before the other changed its key; what was sealed in between still opens."""
+    lasting.session().close()
+    first, second = lasting.ledger(), lasting.ledger()
+    first.rotate(MasterKey.from_file(lasting.key))
+    first.close()
+    answer = asked(lasting)
+    second.rotate(MasterKey.create(lasting.home / "new.key"))
+    second.close()
+    lasting.key = lasting.home / "new.key"
+    with lasting.reopened() as s:
+        assert s.handles[0].ask("apples", id="q") == answer
+
+
 CANARY = 918_273_645_546_372_819
 """So far from everything else that noise does not hide its first digits."""
 SEED = b"canary seed, do not show it out!"

@@ -54,6 +54,7 @@ from counterpoint.ledger.records import (
     StoredItems,
     StoredRequest,
     StoredRow,
+    keys_digest,
     path_text,
     read_entry,
     read_path,
@@ -170,12 +171,13 @@ class DurableLedger(Ledger):
     def rotate(self, master: MasterKey) -> None:
         """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
         with self._at_desk():
-            keys = self._keys.rewrapped(master)
             with self._transaction():
-                head = self._store.begin(self.name)
-                assert head is not None
+                head, book = self._store.begin(self.name), self._store.book(self.name)
+                assert head is not None and book is not None
+                # those on record, not those read at the start: another process may have added one since
+                keys = DataKeys(self.name, self._master, book.keys).rewrapped(master)
                 unit = Unit(self._store, self.name, head)
-                unit.append("keys", "", (), f"master key {master.name}", _digest(b"".join(keys)))
+                unit.append("keys", "", (), f"master key {master.name}", "", state=keys_digest(keys))
                 self._store.write(unit)
                 self._store.write_keys(self.name, keys)
                 self._store.commit()
@@ -212,9 +214,10 @@ class DurableLedger(Ledger):
                 "key FILE`, keep it apart from the database, and say COUNTERPOINT_KEY_FILE=FILE"
             )
         genesis = sha256(os.urandom(32)).digest()
-        first = Entry(1, "data", "", (), "the data that this session is about", fingerprint)
-        head = Head(1, first.hash(genesis))
         keys = (DataKeys.fresh(self.name, 0, self._master),)
+        about = "the data that this session is about"
+        first = Entry(1, "data", "", (), about, fingerprint, state=keys_digest(keys))
+        head = Head(1, first.hash(genesis))
         with self._store.desk:
             if self._witness is not None:
                 # Before the book: a book that its witness has never seen is one whose witness was taken away.
@@ -249,10 +252,10 @@ class DurableLedger(Ledger):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Whatever goes wrong ends this connection, as a crash would; a lock that was not to be had does not."""
+        """Whatever goes wrong ends this connection, as a crash would; a lock or a key that was not to be had does not."""
         try:
             yield
-        except LedgerBusy:
+        except (LedgerBusy, Unsealable):
             self._store.rollback()
             raise
         except BaseException:

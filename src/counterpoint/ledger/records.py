@@ -23,8 +23,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
     `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `version` and `state`
-    are those of the row at `path` after a charge or an answer (`state` its fingerprint); of items, `version` is how
-    many there are with them. `at` is when, by the clock of whoever wrote it: for people, nothing is decided by it.
+    are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state` is
+    the fingerprint of the wrapped keys; of items, `version` is how many there are with them. `at` is when, by the
+    clock of whoever wrote it: for people, nothing is decided by it.
     """
 
     number: int
@@ -80,6 +81,15 @@ class Book(NamedTuple):
     fingerprint: str | None
     keys: tuple[bytes, ...]
     witnessed: bool
+
+
+def keys_digest(keys: tuple[bytes, ...]) -> str:
+    """What stands on record for wrapped keys.
+
+    >>> keys_digest((b"one", b"two")) != keys_digest((b"two", b"one"))
+    True
+    """
+    return sha256(b"".join(sha256(key).digest() for key in keys)).hexdigest()
 
 
 class StoredRow(NamedTuple):

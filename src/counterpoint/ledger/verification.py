@@ -18,7 +18,7 @@ from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.ledger import Node, Path
-from counterpoint.ledger.records import INTENTS, KINDS, Book, Entry, StoredRow, link, path_text, read_entry
+from counterpoint.ledger.records import INTENTS, KINDS, Book, Entry, StoredRow, keys_digest, link, path_text, read_entry
 from counterpoint.ledger.store import Store
 from counterpoint.ledger.witness import Seen, Witness
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -73,6 +73,7 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
             f"{name!r} is kept with a witness, and none that has seen it was given: it was moved or taken away; say "
             "where it is, COUNTERPOINT_WITNESS=... or Durable(..., witness=...)"
         )
+    about: tuple[str, str] = ("", "")
     last: dict[str, tuple[int, str]] = {}
     arrived: list[tuple[int, str]] = []
     head, number = book.genesis, 0
@@ -81,7 +82,11 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
         if seen is not None and 0 < number == seen.sequence and head != seen.head:
             raise _forked(name)
         entry = _entry(data, number)
-        if entry.state:
+        if entry.kind == "data":
+            about = (entry.body, entry.state)
+        elif entry.kind == "keys":
+            about = (about[0], entry.state)
+        elif entry.state:
             last[path_text(entry.path)] = (entry.version, entry.state)
         elif entry.kind == "items":
             arrived.append((entry.version, entry.body))
@@ -92,6 +97,8 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
             f"{name!r} has {number} entries, but its witness has seen {seen.sequence}: an old copy was put back; "
             f"{_RESTORE}"
         )
+    if about != (book.fingerprint, keys_digest(book.keys)):
+        raise LedgerTampered(f"the data or the keys of {name!r} are not those on record: they were changed or put back")
     _compare_states(store, name, last)
     _compare_items(store, name, arrived)
 
