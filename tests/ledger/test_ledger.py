@@ -137,9 +137,15 @@ def test_a_mechanism_that_could_not_be_read_back_is_refused_by_what_lasts(lastin
     class Homeless(cp.Laplace, frozen=True):
         """Has no place of its own, so nobody could find it again."""
 
+    class HomelessFilter(cp.Filter, frozen=True):
+        """Nor has this one."""
+
+    with contextlib.closing(lasting.ledger()) as ledger, pytest.raises(InvalidParameter, match="HomelessFilter"):
+        cp.Session(lasting.source, rule=HomelessFilter(cp.PureDP(1)), ledger=ledger)
     with lasting.session() as s:
-        with pytest.raises(InvalidParameter, match="Homeless"):
-            s.launch(Homeless(0.5))
+        for cost in (0.5, 5):  # a refusal of it, which would be on record, could not be verified either
+            with pytest.raises(InvalidParameter, match="Homeless"):
+                s.launch(Homeless(cost))
         assert s.loss == cp.PureDP(0)
         s._engine.ledger.verify()
 

@@ -252,7 +252,7 @@ class DurableLedger(Ledger):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Whatever goes wrong ends this connection, as a crash would; a lock or a key that was not to be had does not."""
+        """Whatever goes wrong ends this connection, as a crash would; a lock or key that was not to be had does not."""
         try:
             yield
         except (LedgerBusy, Unsealable):
@@ -281,6 +281,8 @@ class DurableLedger(Ledger):
         waiting = unit.open_at(fact.path)
         if waiting is not None:
             return self._intent(unit, waiting)
+        if fact.kind != "ask":
+            decode(body, Plain)  # type: ignore[arg-type]  # what cannot be read could neither be finished nor verified
         seen: dict[Path, Row | None] = {}
 
         def read(path: Path) -> Row | None:
@@ -300,8 +302,6 @@ class DurableLedger(Ledger):
     def _record(  # noqa: PLR0917 - all that an intent is made of
         self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
     ) -> Intent:
-        if fact.kind == "launch":
-            decode(body, Plain)  # type: ignore[arg-type]  # what cannot be read back could never be finished
         path, version, seed = planned.path, planned.version, self._seeds()
         sealed = self._keys.seal(seed, "seed", path, version, request)
         charged = [stored_row(at, after, self._keys) for at, after in planned.charged]

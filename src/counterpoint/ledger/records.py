@@ -23,8 +23,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
     `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `version` and `state`
-    are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state` is
-    the fingerprint of the wrapped keys; of items, `version` is how many there are with them. `at` is when, by the
+    are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state`
+    is the fingerprint of the wrapped keys; of items, `version` is how many there are with them. `at` is when, by the
     clock of whoever wrote it: for people, nothing is decided by it.
     """
 
