@@ -61,12 +61,20 @@ def test_the_same_id_gets_the_same_answer_and_another_body_is_a_conflict(place):
         s._engine.ledger.verify()
 
 
-@pytest.mark.parametrize("bad", [7, "", "x" * 300, b"q", True, "nul\0"])
+@pytest.mark.parametrize("bad", [7, "", "x" * 300, b"q", True, "nul\0", "half a character \ud800"])
 def test_a_request_id_is_a_short_string(place, bad):
     with place.session() as s:
-        with pytest.raises(InvalidParameter, match="request id"):
-            s.launch(cp.Laplace(0.1), id=bad)
-        assert s.loss == cp.PureDP(0)
+        noisy = s.launch(cp.Laplace(0.1))
+        for deed in (lambda: s.launch(cp.Laplace(0.1), id=bad), lambda: noisy.ask("apples", id=bad)):
+            with pytest.raises(InvalidParameter, match="request id"):
+                deed()
+        assert s.loss == cp.PureDP(0.1) and isinstance(noisy.ask("apples"), int), "and the ledger goes on"
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 300, 7, "nul\0", "half a character \ud800"])
+def test_a_sessions_name_is_a_short_string(lasting, bad):
+    with pytest.raises(InvalidParameter, match="session's name"):
+        lasting.session(name=bad)
 
 
 class Flaky(Numbers):
