@@ -150,6 +150,16 @@ def test_the_master_key_can_be_changed_and_the_old_one_opens_nothing_any_more(la
     assert old.exists()
 
 
+def test_a_key_may_be_changed_more_often_than_a_byte_counts():
+    master = MasterKey(bytes(32))
+    wrapped = tuple(DataKeys.fresh("people", number, master) for number in range(300))
+    first, all_of_them = DataKeys("people", master, wrapped[:1]), DataKeys("people", master, wrapped)
+    for keys in (first, all_of_them):
+        assert all_of_them.unseal(keys.seal(b"secret", "state", (0,)), "state", (0,)) == b"secret"
+    with pytest.raises(Unsealable):
+        first.unseal(all_of_them.seal(b"secret", "state", (0,)), "state", (0,))
+
+
 def test_a_wrong_key_cannot_be_changed_for_another(lasting):
     asked(lasting)
     lasting.key = lasting.home / "wrong.key"

@@ -32,9 +32,12 @@ from counterpoint.errors import InvalidParameter, Unsealable
 _PLACES = msgspec.json.Encoder()
 """Places are texts, numbers and paths, which this writes as `encode` does, at a fraction of the time."""
 KEY_BYTES = 32
+_FORMAT = b"\x01"
+_NUMBER = 2
 _SALT = 16
+_HEAD = len(_FORMAT) + _NUMBER + _SALT
+"""What a blob begins with: how it is sealed, by which data key (one a day is more than a byte counts), and a salt."""
 _NONCE = 12
-_FORMAT = 1
 ENVIRONMENT = "COUNTERPOINT_KEY"
 """Holds the master key, as 64 hexadecimal digits; with _FILE, the path of a file that does."""
 
@@ -140,15 +143,15 @@ class DataKeys:
         """The secret, bound to its place."""
         number = len(self._keys) - 1
         salt = os.urandom(_SALT)
-        head = bytes((_FORMAT, number)) + salt
+        head = _FORMAT + number.to_bytes(_NUMBER, "big") + salt
         return head + _seal(_derived(self._key(number), salt), secret, self._bound(kind, place))
 
     def unseal(self, blob: bytes, kind: str, *place: Place) -> bytes:
         """The secret, if this is what was sealed at this place."""
-        number, salt = (blob[1], blob[2 : 2 + _SALT]) if len(blob) > 2 + _SALT else (0, b"")
+        number, salt = int.from_bytes(blob[len(_FORMAT) : _HEAD - _SALT], "big"), blob[_HEAD - _SALT : _HEAD]
         opened = None
-        if blob[:1] == bytes((_FORMAT,)) and number < len(self._keys):
-            opened = _unseal(_derived(self._key(number), salt), blob[2 + _SALT :], self._bound(kind, place))
+        if blob.startswith(_FORMAT) and number < len(self._keys):
+            opened = _unseal(_derived(self._key(number), salt), blob[_HEAD:], self._bound(kind, place))
         if opened is None:
             raise Unsealable(
                 f"the {kind} at {place[0]!r} cannot be opened: it is not what was sealed there; its charge stays"
