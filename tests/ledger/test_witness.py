@@ -11,6 +11,7 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.witness import Seen, Witness
 
 HEAD, OTHER = b"\xaa" * 32, b"\xbb" * 32
@@ -81,6 +82,17 @@ def test_a_witness_that_cannot_be_read_is_a_clear_error_and_not_one_that_has_see
 def test_it_is_its_owners_alone(witness):
     witness.note("a", 1, HEAD)
     assert os.stat(witness.path).st_mode & 0o777 == 0o600
+
+
+def test_new_files_are_in_a_folder_that_was_synced(tmp_path, monkeypatch):
+    """Else a power cut could take a key, without which nothing opens, or a witness, without which nothing starts."""
+    synced = []
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.fstat(file).st_ino), sync(file)))
+    for folder, make in (("keys", MasterKey.create), ("notes", lambda path: Witness(path).note("a", 0, HEAD))):
+        (tmp_path / folder).mkdir()
+        make(tmp_path / folder / "new")
+        assert (tmp_path / folder).stat().st_ino in synced
 
 
 def open_ledger(tmp_path):

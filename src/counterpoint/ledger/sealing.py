@@ -28,6 +28,7 @@ import msgspec
 
 from counterpoint.encoding import digest
 from counterpoint.errors import InvalidParameter, Unsealable
+from counterpoint.ledger.folders import sync_folder_of
 
 _PLACES = msgspec.json.Encoder()
 """Places are texts, numbers and paths, which this writes as `encode` does, at a fraction of the time."""
@@ -91,6 +92,7 @@ class MasterKey:
             file.write(key.hex() + "\n")
             file.flush()
             os.fsync(file.fileno())
+        sync_folder_of(path)
         return cls(key)
 
     def wrap(self, key: bytes, place: bytes) -> bytes:

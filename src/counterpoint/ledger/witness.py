@@ -18,6 +18,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerFailed
+from counterpoint.ledger.folders import sync_folder_of
 
 _TAIL = 2**16
 
@@ -68,6 +69,8 @@ class Witness:
         if self._file is None:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             size = os.fstat(self._file).st_size
+            if not size:
+                sync_folder_of(self.path)
             if size and os.pread(self._file, 1, size - 1) != b"\n":
                 # So that the line a crash has torn does not spoil the next; with a space, or what is left of a longer
                 # name could be taken for that of another session.
