@@ -175,6 +175,9 @@ def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(pla
         assert ledger.settle(intent, after, 42) == 41, "the first one counts"
         done = ledger.intent("q", b'"body"', fact, lambda read: pytest.fail("admitted twice"))
         assert isinstance(done, Done) and done.answer == 41
+        unasked = Intent("unasked", b'"body"', noisy.path, row.version + 1, "v1", bytes(32))
+        with pytest.raises(LedgerError, match="never made"):
+            ledger.settle(unasked, Row(row.mechanism, row.state, row.version + 2, "v1"), 44)
         late = ledger.intent("late", b'"late"', fact, lambda read: Plan(noisy.path, row.version, "v1"))
         with pytest.raises(LedgerError, match="moved on"):
             ledger.settle(late, after, 43)

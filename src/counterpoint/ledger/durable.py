@@ -44,6 +44,7 @@ from counterpoint.ledger.ledger import (
     Row,
     conflict,
     moved_on,
+    never_made,
 )
 from counterpoint.ledger.places import release
 from counterpoint.ledger.records import (
@@ -320,7 +321,7 @@ class DurableLedger(Ledger):
     def _settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
         known = unit.request(intent.request)
         if known is None:
-            raise LedgerError("this request was never made")
+            raise never_made()
         if known.answer is not None:
             return self._answer(known)
         before = unit.row(intent.path)

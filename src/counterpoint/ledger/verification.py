@@ -19,6 +19,7 @@ from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.ledger import Node, Path
 from counterpoint.ledger.records import INTENTS, KINDS, Book, Entry, StoredRow, keys_digest, link, path_text, read_entry
+from counterpoint.ledger.rows import read_frame
 from counterpoint.ledger.store import Store
 from counterpoint.ledger.witness import Seen, Witness
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -120,14 +121,16 @@ class Replay:
         self._name = name
         self._nodes: dict[Path, tuple[Concurrent, Account, int]] = {}
         self._open: dict[str, Entry] = {}
+        self._asked: dict[str, bytes] = {}
         self._done: dict[str, str] = {}
 
     def step(self, entry: Entry) -> None:
         """One entry further, if it was right."""
         if entry.kind in INTENTS:
-            if entry.request in self._open or entry.request in self._done:
+            if entry.request in self._asked:
                 raise self._wrong(entry, "a request was admitted twice")
             self._open[entry.request] = entry
+            self._asked[entry.request] = sha256(entry.body.encode()).digest()
         if entry.kind == "open":
             _, composition, _ = _parts(entry)
             self._nodes[()] = (composition, composition.rule.start(), 0)
@@ -140,19 +143,20 @@ class Replay:
 
     def compare(self, store: Store) -> None:
         """Accounts, requests and answers against what is stored."""
-        for path, (_, account, launched) in self._nodes.items():
+        for path, (composition, account, launched) in self._nodes.items():
             stored = store.row(self._name, path_text(path))
             node = None if stored is None or stored.node is None else decode(stored.node, Node)
             if node is None or node.account != account or node.launched != launched:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if stored is not None and read_frame(stored.frame).mechanism != composition:
+                raise LedgerTampered(f"the rule at {path!r} is not the one on record")
         count = 0
         for request in store.requests(self._name):
             count += 1
             answer = None if request.answer is None else _digest(request.answer)
-            entry = self._open.get(request.request)
-            if answer != self._done.get(request.request) or (answer is None) == (entry is None):
+            if (request.digest, answer) != (self._asked.get(request.request), self._done.get(request.request)):
                 raise LedgerTampered(f"request {request.request[:80]!r} is not stored as the entries say")
-        if count != len(self._open) + len(self._done):
+        if count != len(self._asked):
             raise LedgerTampered("a request on record is missing")
 
     def _launch(self, entry: Entry) -> None:
