@@ -106,6 +106,11 @@ def test_databases_that_complain_are_not_quoted(lasting):
         assert "canary" not in str(caught.value) and caught.value.__suppress_context__
 
 
+def test_a_full_server_says_so(postgres):
+    with closing(PostgresStore(postgres.url)) as store, pytest.raises(LedgerFailed, match="the disk is full"):
+        store._refuse(psycopg.errors.DiskFull("canary"))
+
+
 def test_a_damaged_file_is_a_clear_error(tmp_path):
     place = Place("sqlite", tmp_path)
     with place.session() as s:
@@ -249,12 +254,12 @@ def test_what_is_taken_away_from_under_an_open_ledger_is_a_clear_error(postgres)
 
 def test_a_witness_that_cannot_be_written_leaves_no_ledger_behind(lasting):
     """A book that its witness has never seen would be taken for one whose witness was taken away, for ever."""
-    witness = lasting.home / "witness"
-    witness.mkdir()
+    away = lasting.home / "not there yet"
+    durable = cp.Durable(lasting.url, key_file=lasting.key, witness=away / "witness")
     with pytest.raises(LedgerFailed, match="witness"):
-        lasting.session()
-    witness.rmdir()
-    with lasting.session() as s:
+        cp.Session(lasting.source, cp.PureDP(1), ledger=durable)
+    away.mkdir()
+    with cp.Session(lasting.source, cp.PureDP(1), ledger=durable) as s:
         assert isinstance(s.launch(cp.Laplace("0.1")).ask("apples"), int)
 
 

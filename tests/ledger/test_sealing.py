@@ -2,8 +2,11 @@
 
 import logging
 import os
+import resource
+import signal
 
 import pytest
+from tests.ledger.crashes import in_child
 from tests.ledger.places import DATA, Place
 from tests.session.numbers_source import Numbers
 
@@ -63,6 +66,20 @@ def test_a_key_file_is_private_and_never_overwritten(tmp_path):
         MasterKey.from_file(file)
     with pytest.raises(Unsealable, match="cannot be read"):
         MasterKey.from_file(tmp_path / "nowhere")
+
+
+def test_a_disk_without_room_for_a_key_is_left_without_half_a_key(tmp_path):
+    def work(say):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+        try:
+            MasterKey.create(tmp_path / "k")
+        except InvalidParameter as error:
+            say("refused", "no key file can be made" in str(error))
+
+    assert in_child(work) == (["refused True"], True) and not (tmp_path / "k").exists()
+    with pytest.raises(InvalidParameter, match="no key file can be made"):
+        MasterKey.create(tmp_path / "no" / "folder")
 
 
 def test_a_key_is_not_shown(tmp_path):

@@ -87,12 +87,16 @@ class MasterKey:
         except FileExistsError:
             raise InvalidParameter(f"there is a file {str(path)!r} already; a key is never overwritten") from None
         except OSError as error:
-            raise InvalidParameter(f"no key file can be made at {str(path)!r}: {error.strerror}") from None
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(key.hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder_of(path)
+            raise _unmade(path, error) from None
+        try:
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(key.hex() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            sync_folder_of(path)
+        except OSError as error:
+            os.unlink(path)  # half a key is none, and would stand in the way of a whole one
+            raise _unmade(path, error) from None
         return cls(key)
 
     def wrap(self, key: bytes, place: bytes) -> bytes:
@@ -178,6 +182,10 @@ class DataKeys:
 
     def __repr__(self) -> str:
         return f"DataKeys({self._dataset!r}, {len(self._keys)})"
+
+
+def _unmade(path: str | os.PathLike[str], error: OSError) -> InvalidParameter:
+    return InvalidParameter(f"no key file can be made at {str(path)!r}: {error.strerror}")
 
 
 def _place(dataset: str, number: int) -> bytes:
