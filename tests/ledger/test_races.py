@@ -3,6 +3,8 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -429,3 +431,37 @@ def test_an_interrupt_in_the_middle_of_a_commit_stops_the_ledger_and_is_passed_o
         done = ledger.intent("() q", b"[]", Fact("ask", (0,), ""), lambda read: pytest.fail("admitted twice"))
         assert done.answer == 5 if point in ("committed", "witnessed") else done.seed == begun.seed
         ledger.verify()
+
+
+FORKING = """
+import os, signal, sys
+import counterpoint as cp
+from tests.ledger.places import Place
+
+kind, home, url, closes = sys.argv[1:]
+s = Place(kind, home, url).session()
+noisy = s.launch(cp.Laplace("0.01", asks=9))
+noisy.ask("apples")
+if os.fork() == 0:
+    if closes == "True":
+        s.close()
+    sys.exit()
+os.wait()
+print(noisy.ask("apples", id="q"), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_forked_process_that_comes_to_its_end_takes_nothing_from_its_parent(lasting, closes):
+    """By closing what it has inherited it would take the parent's WAL or connection away, and with it what is answered
+    from then on."""
+    words = [sys.executable, "-c", FORKING, lasting.kind, lasting.home, lasting.url, closes]
+    path = os.pathsep.join(filter(None, sys.path))
+    run = subprocess.run(
+        list(map(str, words)), env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    with lasting.reopened() as s:
+        assert s.handles[0].ask("apples", id="q") == int(run.stdout) and s._engine.ledger.read((0,)).version == 2
+        s._engine.ledger.verify()

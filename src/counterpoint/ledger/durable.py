@@ -193,7 +193,9 @@ class DurableLedger(Ledger):
             yield
 
     def close(self) -> None:
-        """Let go of the database and the witness."""
+        """Let go of the database and the witness, which in a forked process are the parent's to let go of."""
+        if self._committer.inherited:
+            return
         with self._store.desk:
             if not self._closed:
                 self._closed = True
