@@ -110,22 +110,33 @@ TAMPERED = {
     "a version": "UPDATE counterpoint_row SET version = version - 1 WHERE path = '[0]'",
     "a halt": "UPDATE counterpoint_row SET sealed = NULL WHERE path = '[0]'",
     "a missing row": "DELETE FROM counterpoint_row WHERE path = '[0]'",
+    "a row nobody made": "INSERT INTO counterpoint_row SELECT name, '[7]', version, frame, node, sealed, spent "
+    "FROM counterpoint_row WHERE path = '[0]'",
+    "a mechanism": "UPDATE counterpoint_row SET frame = (SELECT frame FROM counterpoint_row WHERE path = '[1]') "
+    "WHERE path = '[0]'",
+    "a budget": "UPDATE counterpoint_row SET frame = (SELECT frame FROM counterpoint_row WHERE path = '[2]') "
+    "WHERE path = '[]'",
+    "an account": "UPDATE counterpoint_row SET node = (SELECT node FROM counterpoint_row WHERE path = '[2]') "
+    "WHERE path = '[]'",
+    "what it is about": "UPDATE counterpoint_book SET fingerprint = 'other data'",
+    "a missing key": "DELETE FROM counterpoint_key",
+    "a key": "UPDATE counterpoint_key SET wrapped = (SELECT sealed FROM counterpoint_row WHERE path = '[0]')",
+    "how often it was charged": "UPDATE counterpoint_row SET version = version - 1 WHERE path = '[]'",
 }
 
 
 @pytest.mark.parametrize("what", TAMPERED)
 def test_a_tampered_ledger_is_refused_at_start(lasting, what):
     asked(lasting, "a", "b")
+    with lasting.session() as s:
+        s.launch(cp.Laplace("0.1", asks=100))
+        s.delegate(cp.PureDP("0.1"))
     lasting.sql(TAMPERED[what])
     with pytest.raises(LedgerTampered):
         lasting.reopened()
 
 
 REPLAYED = {
-    "an account": (
-        "UPDATE counterpoint_row SET node = (SELECT node FROM counterpoint_row WHERE path = '[1]') WHERE path = '[]'",
-        "account",
-    ),
     "a stored answer": (
         "UPDATE counterpoint_request SET answer = (SELECT answer FROM counterpoint_request WHERE request = '() a') "
         "WHERE request = '() b'",
@@ -139,9 +150,6 @@ REPLAYED = {
 @pytest.mark.parametrize("what", REPLAYED)
 def test_verification_replays_what_the_start_does_not(lasting, what):
     asked(lasting, "a", "b")
-    with lasting.session() as s:
-        s.delegate(cp.PureDP("0.1"))
-        s._engine.ledger.verify()
     statement, words = REPLAYED[what]
     lasting.sql(statement)
     with lasting.reopened() as s, pytest.raises(LedgerTampered, match=words):

@@ -61,12 +61,20 @@ def test_the_same_id_gets_the_same_answer_and_another_body_is_a_conflict(place):
         s._engine.ledger.verify()
 
 
-@pytest.mark.parametrize("bad", [7, "", "x" * 300, b"q", True, "nul\0"])
+@pytest.mark.parametrize("bad", [7, "", "x" * 300, b"q", True, "nul\0", "half a character \ud800"])
 def test_a_request_id_is_a_short_string(place, bad):
     with place.session() as s:
-        with pytest.raises(InvalidParameter, match="request id"):
-            s.launch(cp.Laplace(0.1), id=bad)
-        assert s.loss == cp.PureDP(0)
+        noisy = s.launch(cp.Laplace(0.1))
+        for deed in (lambda: s.launch(cp.Laplace(0.1), id=bad), lambda: noisy.ask("apples", id=bad)):
+            with pytest.raises(InvalidParameter, match="request id"):
+                deed()
+        assert s.loss == cp.PureDP(0.1) and isinstance(noisy.ask("apples"), int), "and the ledger goes on"
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 300, 7, "nul\0", "half a character \ud800"])
+def test_a_sessions_name_is_a_short_string(lasting, bad):
+    with pytest.raises(InvalidParameter, match="session's name"):
+        lasting.session(name=bad)
 
 
 class Flaky(Numbers):
@@ -137,9 +145,15 @@ def test_a_mechanism_that_could_not_be_read_back_is_refused_by_what_lasts(lastin
     class Homeless(cp.Laplace, frozen=True):
         """Has no place of its own, so nobody could find it again."""
 
+    class HomelessFilter(cp.Filter, frozen=True):
+        """Nor has this one."""
+
+    with contextlib.closing(lasting.ledger()) as ledger, pytest.raises(InvalidParameter, match="HomelessFilter"):
+        cp.Session(lasting.source, rule=HomelessFilter(cp.PureDP(1)), ledger=ledger)
     with lasting.session() as s:
-        with pytest.raises(InvalidParameter, match="Homeless"):
-            s.launch(Homeless(0.5))
+        for cost in (0.5, 5):  # a refusal of it, which would be on record, could not be verified either
+            with pytest.raises(InvalidParameter, match="Homeless"):
+                s.launch(Homeless(cost))
         assert s.loss == cp.PureDP(0)
         s._engine.ledger.verify()
 
@@ -161,6 +175,9 @@ def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(pla
         assert ledger.settle(intent, after, 42) == 41, "the first one counts"
         done = ledger.intent("q", b'"body"', fact, lambda read: pytest.fail("admitted twice"))
         assert isinstance(done, Done) and done.answer == 41
+        unasked = Intent("unasked", b'"body"', noisy.path, row.version + 1, "v1", bytes(32))
+        with pytest.raises(LedgerError, match="never made"):
+            ledger.settle(unasked, Row(row.mechanism, row.state, row.version + 2, "v1"), 44)
         late = ledger.intent("late", b'"late"', fact, lambda read: Plan(noisy.path, row.version, "v1"))
         with pytest.raises(LedgerError, match="moved on"):
             ledger.settle(late, after, 43)

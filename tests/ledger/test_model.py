@@ -121,10 +121,16 @@ class SqliteLedgers(Ledgers):
     kind = "sqlite"
 
 
+class PostgresLedgers(Ledgers):
+    kind = "postgres"
+
+
 TestMemory = Ledgers.TestCase
 TestMemory.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 TestSqlite = SqliteLedgers.TestCase
 TestSqlite.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
+TestPostgres = PostgresLedgers.TestCase
+TestPostgres.settings = settings(max_examples=5, stateful_step_count=20, deadline=None)
 
 
 def crashes(place):

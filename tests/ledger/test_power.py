@@ -96,11 +96,13 @@ def test_an_unsafe_mode_is_noticed(synchronous, tmp_path):
     assert any(lost(log[:at], SURVIVORS["none"], tmp_path / "disk") for at in cuts(log, every=10**9))
 
 
-def test_a_failed_sync_is_never_tried_again(tmp_path):
+def test_a_failed_sync_is_never_tried_again():
+    """Not by whoever asks again, not by another session on the same file, and not when it is closed."""
     disk = Disk(f"failing{next(_numbers)}")
     store = SqliteStore("ledger.db", vfs=disk.vfs_name)
-    s = cp.Session(Numbers(DATA), cp.PureDP(1), ledger=DurableLedger(store, "session", KEY))
-    noisy = s.launch(cp.Laplace("0.001", asks=50))
+    ledgers = [DurableLedger(store, name, KEY) for name in ("session", "other")]
+    first, second = [cp.Session(Numbers(DATA), cp.PureDP(1), ledger=ledger) for ledger in ledgers]
+    noisy, other = [s.launch(cp.Laplace("0.001", asks=50)) for s in (first, second)]
     before = len(disk.log)
 
     def fails(file, flags):
@@ -111,9 +113,11 @@ def test_a_failed_sync_is_never_tried_again(tmp_path):
 
     kept, recording.File.xSync = recording.File.xSync, fails
     try:
-        for _ in range(3):
+        for handle in (noisy, noisy, other, noisy):
             with pytest.raises(cp.LedgerError):
-                noisy.ask("apples")
+                handle.ask("apples")
+        first.close(), second.close()
     finally:
         recording.File.xSync = kept
     assert sum(event[0] == "tried" for event in disk.log[before:]) == 1
+    assert [event[0] for event in disk.log[before:]][-1] == "tried", "nor is anything written any more"

@@ -2,8 +2,11 @@
 
 import logging
 import os
+import resource
+import signal
 
 import pytest
+from tests.ledger.crashes import in_child
 from tests.ledger.places import DATA, Place
 from tests.session.numbers_source import Numbers
 
@@ -63,6 +66,20 @@ def test_a_key_file_is_private_and_never_overwritten(tmp_path):
         MasterKey.from_file(file)
     with pytest.raises(Unsealable, match="cannot be read"):
         MasterKey.from_file(tmp_path / "nowhere")
+
+
+def test_a_disk_without_room_for_a_key_is_left_without_half_a_key(tmp_path):
+    def work(say):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+        try:
+            MasterKey.create(tmp_path / "k")
+        except InvalidParameter as error:
+            say("refused", "no key file can be made" in str(error))
+
+    assert in_child(work) == (["refused True"], True) and not (tmp_path / "k").exists()
+    with pytest.raises(InvalidParameter, match="no key file can be made"):
+        MasterKey.create(tmp_path / "no" / "folder")
 
 
 def test_a_key_is_not_shown(tmp_path):
@@ -150,12 +167,36 @@ def test_the_master_key_can_be_changed_and_the_old_one_opens_nothing_any_more(la
     assert old.exists()
 
 
+def test_a_key_may_be_changed_more_often_than_a_byte_counts():
+    master = MasterKey(bytes(32))
+    wrapped = tuple(DataKeys.fresh("people", number, master) for number in range(300))
+    first, all_of_them = DataKeys("people", master, wrapped[:1]), DataKeys("people", master, wrapped)
+    for keys in (first, all_of_them):
+        assert all_of_them.unseal(keys.seal(b"secret", "state", (0,)), "state", (0,)) == b"secret"
+    with pytest.raises(Unsealable):
+        first.unseal(all_of_them.seal(b"secret", "state", (0,)), "state", (0,))
+
+
 def test_a_wrong_key_cannot_be_changed_for_another(lasting):
     asked(lasting)
     lasting.key = lasting.home / "wrong.key"
     MasterKey.create(lasting.key)
     with lasting.reopened() as s, pytest.raises(Unsealable):
         s._engine.ledger.rotate(MasterKey(bytes(32)))
+
+
+def test_two_processes_that_change_the_key_lose_none(lasting):
+    """Each opened the ledger before the other changed its key; what was sealed in between still opens."""
+    lasting.session().close()
+    first, second = lasting.ledger(), lasting.ledger()
+    first.rotate(MasterKey.from_file(lasting.key))
+    first.close()
+    answer = asked(lasting)
+    second.rotate(MasterKey.create(lasting.home / "new.key"))
+    second.close()
+    lasting.key = lasting.home / "new.key"
+    with lasting.reopened() as s:
+        assert s.handles[0].ask("apples", id="q") == answer
 
 
 CANARY = 918_273_645_546_372_819

@@ -10,6 +10,7 @@ from tests.ledger.places import Place
 from tests.ledger.test_sealing import CANARY, dumped
 
 import counterpoint as cp
+from counterpoint.encoding import encode
 from counterpoint.errors import DataChanged, LedgerError, LedgerRolledBack, LedgerTampered, Unsealable
 from counterpoint.ledger import schema
 from counterpoint.ledger.sealing import MasterKey
@@ -283,14 +284,19 @@ def test_without_the_key_charges_can_be_read_and_items_cannot(begun):
         s._engine.ledger.verify()
 
 
-def test_no_item_and_no_unit_lies_in_the_open(lasting):
+def test_no_item_no_unit_and_no_state_lies_in_the_open(lasting):
+    """A counter's state holds what it has counted."""
     stream = cp.Stream(bound=10**18, unit="user", per_unit=3)
     stream.append(CANARY, unit="canary-of-before")
-    with lasting.session(source=stream):
-        stream.extend([CANARY, CANARY + 1], units=["canary-of-now", CANARY])
+    with lasting.session(source=stream) as s:
+        counter = s.launch(cp.Counter(epsilon="0.5"))
+        stream.extend([CANARY, 0], units=["canary-of-now", CANARY])
+        counter.ask()
+        state = encode(s._engine.ledger.read(counter.path).state, sealed=True)
         stored = dumped(lasting)
     stored += dumped(lasting)
     digits, needle = str(CANARY)[:12].encode(), CANARY.to_bytes(8, "big")[:5]
+    assert digits in state, "or the search below could not fail"
     assert stored and not [b for b in stored if digits in b or needle in b or b"canary-of" in b]
 
 

@@ -44,6 +44,7 @@ from counterpoint.ledger.ledger import (
     Row,
     conflict,
     moved_on,
+    never_made,
 )
 from counterpoint.ledger.places import release
 from counterpoint.ledger.records import (
@@ -54,6 +55,7 @@ from counterpoint.ledger.records import (
     StoredItems,
     StoredRequest,
     StoredRow,
+    keys_digest,
     path_text,
     read_entry,
     read_path,
@@ -171,12 +173,13 @@ class DurableLedger(Ledger):
     def rotate(self, master: MasterKey) -> None:
         """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
         with self._at_desk():
-            keys = self._keys.rewrapped(master)
             with self._transaction():
-                head = self._store.begin(self.name)
-                assert head is not None
+                head, book = self._store.begin(self.name), self._store.book(self.name)
+                assert head is not None and book is not None
+                # those on record, not those read at the start: another process may have added one since
+                keys = DataKeys(self.name, self._master, book.keys).rewrapped(master)
                 unit = Unit(self._store, self.name, head)
-                unit.append("keys", "", (), f"master key {master.name}", _digest(b"".join(keys)))
+                unit.append("keys", "", (), f"master key {master.name}", "", state=keys_digest(keys))
                 self._store.write(unit)
                 self._store.write_keys(self.name, keys)
                 self._store.commit()
@@ -191,10 +194,13 @@ class DurableLedger(Ledger):
             yield
 
     def close(self) -> None:
-        """Let go of the database and the witness."""
+        """Let go of the database and the witness, which in a forked process are the parent's to let go of."""
+        if self._committer.inherited:
+            return
         with self._store.desk:
             if not self._closed:
                 self._closed = True
+                self._rows = OpenRows()  # no state outlives it in memory
                 self._committer.stop("this ledger has been closed")
                 if self._witness is not None:
                     self._witness.close()
@@ -213,9 +219,10 @@ class DurableLedger(Ledger):
                 "key FILE`, keep it apart from the database, and say COUNTERPOINT_KEY_FILE=FILE"
             )
         genesis = sha256(os.urandom(32)).digest()
-        first = Entry(1, "data", "", (), "the data that this session is about", fingerprint)
-        head = Head(1, first.hash(genesis))
         keys = (DataKeys.fresh(self.name, 0, self._master),)
+        about = "the data that this session is about"
+        first = Entry(1, "data", "", (), about, fingerprint, state=keys_digest(keys))
+        head = Head(1, first.hash(genesis))
         with self._store.desk:
             if self._witness is not None:
                 # Before the book: a book that its witness has never seen is one whose witness was taken away.
@@ -250,10 +257,10 @@ class DurableLedger(Ledger):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Whatever goes wrong ends this connection, as a crash would; a lock that was not to be had does not."""
+        """Whatever goes wrong ends this connection, as a crash would; a lock or key that was not to be had does not."""
         try:
             yield
-        except LedgerBusy:
+        except (LedgerBusy, Unsealable):
             self._store.rollback()
             raise
         except BaseException:
@@ -279,6 +286,8 @@ class DurableLedger(Ledger):
         waiting = unit.open_at(fact.path)
         if waiting is not None:
             return self._intent(unit, waiting)
+        if fact.kind != "ask":
+            _must_be_readable(body)
         seen: dict[Path, Row | None] = {}
 
         def read(path: Path) -> Row | None:
@@ -298,13 +307,13 @@ class DurableLedger(Ledger):
     def _record(  # noqa: PLR0917 - all that an intent is made of
         self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
     ) -> Intent:
-        if fact.kind == "launch":
-            _must_be_readable(body)
         path, version, seed = planned.path, planned.version, self._seeds()
         sealed = self._keys.seal(seed, "seed", path, version, request)
         charged = [(stored_row(at, after, self._keys), after) for at, after in planned.charged]
         pin = encode(planned.pin).decode()
-        entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode())
+        assert len(charged) <= 1, "an entry tells of one row"
+        changed, state = (charged[0][0].version, charged[0][0].fingerprint) if charged else (0, "")
+        entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode(), version=changed, state=state)
         digest = sha256(body).digest()
         for stored, after in charged:
             unit.put_row(stored)
@@ -317,7 +326,7 @@ class DurableLedger(Ledger):
     def _settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
         known = unit.request(intent.request)
         if known is None:
-            raise LedgerError("this request was never made")
+            raise never_made()
         if known.answer is not None:
             return self._answer(known)
         before = unit.row(intent.path)
@@ -325,7 +334,7 @@ class DurableLedger(Ledger):
             raise moved_on()
         stored = stored_row(intent.path, row, self._keys, before)
         sealed = self._keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
-        state = _digest(stored.node or stored.sealed or b"")
+        state = stored.fingerprint
         unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
         unit.put_row(stored)
         self._rows.keep(stored, row)
@@ -362,7 +371,7 @@ class DurableLedger(Ledger):
 
 @lru_cache(maxsize=256)
 def _must_be_readable(body: bytes) -> None:
-    """What cannot be read back could never be finished."""
+    """What cannot be read back could neither be finished nor verified."""
     decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
 
 

@@ -97,7 +97,7 @@ class Fact(Tagged, Value, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What an intent changes at once (rows that are charged) and where its answer will be settled."""
+    """What an intent changes at once (the row that is charged, if one is) and where its answer will be settled."""
 
     path: Path
     version: int
@@ -189,6 +189,8 @@ class MemoryLedger(Ledger):
             done = self._done.get(intent.request)
             if done is not None:
                 return done.answer
+            if intent.request not in self._requests:
+                raise never_made()
             before = self._rows.get(intent.path)
             if before is not None and before.version != intent.version:
                 raise moved_on()
@@ -219,6 +221,11 @@ class MemoryLedger(Ledger):
 def conflict(request: str) -> RequestConflict:
     """The error for an id that was used before."""
     return RequestConflict(f"request {request[:80]!r} was made before with another body; choose another id")
+
+
+def never_made() -> LedgerError:
+    """The error for a step that nobody has asked for."""
+    return LedgerError("this request was never made; nothing was stored")
 
 
 def moved_on() -> LedgerError:

@@ -19,13 +19,14 @@ from counterpoint.ledger.records import StoredRow, path_text
 from counterpoint.ledger.rows import read_frame
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.sources.columns import is_readable
 
 _LONGEST_NAME = 200
 
 
 def durable(place: Place, name: str, *, existing: bool = False, **options: Any) -> DurableLedger:
     """The record of the session of this name at a place; with `existing`, only if there is one."""
-    if not (type(name) is str and 0 < len(name) <= _LONGEST_NAME and "\0" not in name):
+    if not (type(name) is str and 0 < len(name) <= _LONGEST_NAME and is_readable(name)):
         raise InvalidParameter(f"a session's name is a string of 1 to {_LONGEST_NAME} characters")
     where = place if isinstance(place, Durable) else Durable(place)
     store = hold(where, existing)

@@ -7,7 +7,7 @@ Durable('ledger.db')
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -99,7 +99,6 @@ Place: TypeAlias = Durable | str | os.PathLike[str]
 
 _guard = threading.Lock()
 _held: dict[str, tuple[Store, int, int]] = {}
-_inherited: list[Any] = []
 
 
 def hold(place: Durable, existing: bool) -> Store:
@@ -109,9 +108,8 @@ def hold(place: Durable, existing: bool) -> Store:
     name = os.path.realpath(place.place)
     with _guard:
         store, users, home = _held.get(name, (None, 0, os.getpid()))
-        if store is not None and home != os.getpid():
-            _inherited.append(store)  # the parent's: to close it here would reach into the parent's files
-            store, users = None, 0
+        if home != os.getpid():
+            store, users = None, 0  # the parent's
         if store is None:
             store = place.store(existing)
         _held[name] = (store, users + 1, os.getpid())

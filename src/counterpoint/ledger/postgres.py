@@ -10,6 +10,7 @@ Traceback (most recent call last):
 counterpoint.errors.LedgerError: the ledger's database could not be reached under this URL
 """
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -43,7 +44,7 @@ class PostgresStore(Tables):
             self._connection: Connection[Any] = psycopg.connect(url, autocommit=True, client_encoding="utf8")
         except psycopg.Error:  # its words may quote the password
             raise LedgerError("the ledger's database could not be reached under this URL") from None
-        finalize(self, self._connection.close)
+        finalize(self, _close_at_home, self._connection, os.getpid())
         try:
             self._set_up(existing, lock_timeout)
         except LedgerError:
@@ -166,3 +167,9 @@ class PostgresStore(Tables):
             f"the ledger's database cannot be used: {why}. Nothing that was released is lost; mend that, open it "
             "again, and repeat what was not answered by its id"
         ) from None
+
+
+def _close_at_home(connection: "Connection[Any]", home: int) -> None:
+    """A forked child that says goodbye to the server would end its parent's connection."""
+    if os.getpid() == home:
+        connection.close()

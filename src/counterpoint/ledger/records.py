@@ -26,7 +26,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
     `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `version` and `state`
-    are those of the row after an answer; of items, `version` is how many there are with them. `at` is when, by the
+    are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state`
+    is the fingerprint of the wrapped keys; of items, `version` is how many there are with them. `at` is when, by the
     clock of whoever wrote it: for people, nothing is decided by it.
     """
 
@@ -85,6 +86,15 @@ class Book(NamedTuple):
     witnessed: bool
 
 
+def keys_digest(keys: tuple[bytes, ...]) -> str:
+    """What stands on record for wrapped keys.
+
+    >>> keys_digest((b"one", b"two")) != keys_digest((b"two", b"one"))
+    True
+    """
+    return sha256(b"".join(sha256(key).digest() for key in keys)).hexdigest()
+
+
 class StoredRow(NamedTuple):
     """A row: its public frame (mechanism, cursor, by), and its state: in the open (a session's), sealed, or halted.
 
@@ -97,6 +107,11 @@ class StoredRow(NamedTuple):
     node: bytes | None
     sealed: bytes | None
     spent: int | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands on record for the mechanism, its parameters and its state: whichever is changed, this differs."""
+        return sha256(b"%d %s%s" % (len(self.frame), self.frame, self.node or self.sealed or b"")).hexdigest()
 
 
 class StoredRequest(NamedTuple):

@@ -28,13 +28,17 @@ import msgspec
 
 from counterpoint.encoding import digest
 from counterpoint.errors import InvalidParameter, Unsealable
+from counterpoint.ledger.folders import sync_folder_of
 
 _PLACES = msgspec.json.Encoder()
 """Places are texts, numbers and paths, which this writes as `encode` does, at a fraction of the time."""
 KEY_BYTES = 32
+_FORMAT = b"\x01"
+_NUMBER = 2
 _SALT = 16
+_HEAD = len(_FORMAT) + _NUMBER + _SALT
+"""What a blob begins with: how it is sealed, by which data key (one a day is more than a byte counts), and a salt."""
 _NONCE = 12
-_FORMAT = 1
 ENVIRONMENT = "COUNTERPOINT_KEY"
 """Holds the master key, as 64 hexadecimal digits; with _FILE, the path of a file that does."""
 
@@ -83,11 +87,16 @@ class MasterKey:
         except FileExistsError:
             raise InvalidParameter(f"there is a file {str(path)!r} already; a key is never overwritten") from None
         except OSError as error:
-            raise InvalidParameter(f"no key file can be made at {str(path)!r}: {error.strerror}") from None
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(key.hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+            raise _unmade(path, error) from None
+        try:
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(key.hex() + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            sync_folder_of(path)
+        except OSError as error:
+            os.unlink(path)  # half a key is none, and would stand in the way of a whole one
+            raise _unmade(path, error) from None
         return cls(key)
 
     def wrap(self, key: bytes, place: bytes) -> bytes:
@@ -141,15 +150,15 @@ class DataKeys:
         number = len(self._keys) - 1
         fresh = os.urandom(_SALT + _NONCE)
         salt, nonce = fresh[:_SALT], fresh[_SALT:]
-        head = bytes((_FORMAT, number)) + salt
+        head = _FORMAT + number.to_bytes(_NUMBER, "big") + salt
         return head + _seal(_derived(self._key(number), salt), nonce, secret, self._bound(kind, place))
 
     def unseal(self, blob: bytes, kind: str, *place: Place) -> bytes:
         """The secret, if this is what was sealed at this place."""
-        number, salt = (blob[1], blob[2 : 2 + _SALT]) if len(blob) > 2 + _SALT else (0, b"")
+        number, salt = int.from_bytes(blob[len(_FORMAT) : _HEAD - _SALT], "big"), blob[_HEAD - _SALT : _HEAD]
         opened = None
-        if blob[:1] == bytes((_FORMAT,)) and number < len(self._keys):
-            opened = _unseal(_derived(self._key(number), salt), blob[2 + _SALT :], self._bound(kind, place))
+        if blob.startswith(_FORMAT) and number < len(self._keys):
+            opened = _unseal(_derived(self._key(number), salt), blob[_HEAD:], self._bound(kind, place))
         if opened is None:
             raise Unsealable(
                 f"the {kind} at {place[0]!r} cannot be opened: it is not what was sealed there; its charge stays"
@@ -174,6 +183,10 @@ class DataKeys:
 
     def __repr__(self) -> str:
         return f"DataKeys({self._dataset!r}, {len(self._keys)})"
+
+
+def _unmade(path: str | os.PathLike[str], error: OSError) -> InvalidParameter:
+    return InvalidParameter(f"no key file can be made at {str(path)!r}: {error.strerror}")
 
 
 def _place(dataset: str, number: int) -> bytes:

@@ -259,8 +259,13 @@ class Committer:
         """Refuse to go on after a failure, or in a forked process, which would share its parent's connection."""
         if self._broken is not None:
             raise LedgerError(self._broken)
-        if self._home != os.getpid():
+        if self.inherited:
             raise LedgerError("a ledger cannot be used in a forked process; open it there")
+
+    @property
+    def inherited(self) -> bool:
+        """Whether this is a fork of the process that has the ledger open."""
+        return self._home != os.getpid()
 
     def stop(self, why: str) -> None:
         """Refuse everything from now on."""

@@ -1,8 +1,8 @@
 """Checking a durable ledger: at every start what a thief or a restored snapshot would change, on demand every charge.
 
-`opened` follows the hash chain to its head, compares the witness, and the fingerprint of every sealed state with the
-last entry about it: it needs no key and reads each entry once. `verify` also replays every launch and every refusal
-through the rule (each must have been right at its place), and compares accounts, open requests and stored answers.
+`opened` follows the hash chain to its head, compares the witness, and the fingerprint of every row with the last entry
+about it: it needs no key and reads each entry once. `verify` also replays every launch and every refusal through the
+rule (each must have been right at its place), and compares accounts, open requests and stored answers.
 
 >>> _last_seen("people", Witness("/nowhere/at/all")) is None
 True
@@ -18,8 +18,8 @@ from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.ledger import Node, Path
-from counterpoint.ledger.records import INTENTS, KINDS, Book, Entry, StoredRow, link, path_text, read_entry
-from counterpoint.ledger.rows import spent
+from counterpoint.ledger.records import INTENTS, KINDS, Book, Entry, StoredRow, keys_digest, link, path_text, read_entry
+from counterpoint.ledger.rows import read_frame, spent
 from counterpoint.ledger.store import Store
 from counterpoint.ledger.witness import Seen, Witness
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -74,6 +74,7 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
             f"{name!r} is kept with a witness, and none that has seen it was given: it was moved or taken away; say "
             "where it is, COUNTERPOINT_WITNESS=... or Durable(..., witness=...)"
         )
+    about: tuple[str, str] = ("", "")
     last: dict[str, tuple[int, str]] = {}
     arrived: list[tuple[int, str]] = []
     head, number = book.genesis, 0
@@ -82,7 +83,11 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
         if seen is not None and 0 < number == seen.sequence and head != seen.head:
             raise _forked(name)
         entry = _entry(data, number)
-        if entry.kind == "answer":
+        if entry.kind == "data":
+            about = (entry.body, entry.state)
+        elif entry.kind == "keys":
+            about = (about[0], entry.state)
+        elif entry.state:
             last[path_text(entry.path)] = (entry.version, entry.state)
         elif entry.kind == "items":
             arrived.append((entry.version, entry.body))
@@ -93,6 +98,8 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
             f"{name!r} has {number} entries, but its witness has seen {seen.sequence}: an old copy was put back; "
             f"{_RESTORE}"
         )
+    if about != (book.fingerprint, keys_digest(book.keys)):
+        raise LedgerTampered(f"the data or the keys of {name!r} are not those on record: they were changed or put back")
     _compare_states(store, name, last)
     _compare_items(store, name, arrived)
 
@@ -114,14 +121,16 @@ class Replay:
         self._name = name
         self._nodes: dict[Path, tuple[Concurrent, Account, int]] = {}
         self._open: dict[str, Entry] = {}
+        self._asked: dict[str, bytes] = {}
         self._done: dict[str, str] = {}
 
     def step(self, entry: Entry) -> None:
         """One entry further, if it was right."""
         if entry.kind in INTENTS:
-            if entry.request in self._open or entry.request in self._done:
+            if entry.request in self._asked:
                 raise self._wrong(entry, "a request was admitted twice")
             self._open[entry.request] = entry
+            self._asked[entry.request] = sha256(entry.body.encode()).digest()
         if entry.kind == "open":
             _, composition, _ = _parts(entry)
             self._nodes[()] = (composition, composition.rule.start(), 0)
@@ -141,14 +150,15 @@ class Replay:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
             if stored.spent not in (None, spent(composition, node)):  # None: written before this was kept
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if read_frame(stored.frame).mechanism != composition:
+                raise LedgerTampered(f"the rule at {path!r} is not the one on record")
         count = 0
         for request in store.requests(self._name):
             count += 1
             answer = None if request.answer is None else _digest(request.answer)
-            entry = self._open.get(request.request)
-            if answer != self._done.get(request.request) or (answer is None) == (entry is None):
+            if (request.digest, answer) != (self._asked.get(request.request), self._done.get(request.request)):
                 raise LedgerTampered(f"request {request.request[:80]!r} is not stored as the entries say")
-        if count != len(self._open) + len(self._done):
+        if count != len(self._asked):
             raise LedgerTampered("a request on record is missing")
 
     def _launch(self, entry: Entry) -> None:
@@ -217,11 +227,9 @@ def _last_seen(name: str, witness: Witness | None) -> Seen | None:
 
 
 def _compare_states(store: Store, name: str, last: dict[str, tuple[int, str]]) -> None:
-    """Every state that is sealed or gone is the one that the last answer at its path left."""
+    """Every row is the one that the last charge or answer at its path left: mechanism, parameters, account, state."""
     for row in store.rows(name):
-        if row.node is not None:
-            last.pop(row.path, None)  # a session's account: charges change it, `verify` replays them
-        elif last.pop(row.path, None) != (row.version, _digest(row.sealed or b"")):
+        if last.pop(row.path, None) != (row.version, row.fingerprint):
             raise _changed(row)
     if last:
         raise LedgerTampered(f"the row at {next(iter(last))} is missing")
@@ -247,7 +255,7 @@ def _compare_items(store: Store, name: str, arrived: list[tuple[int, str]]) -> N
 
 def _changed(row: StoredRow) -> LedgerTampered:
     return LedgerTampered(
-        f"the state at {row.path} is not the one that its last answer left: it was changed or put back"
+        f"the state at {row.path} is not the one that its last charge or answer left: it was changed or put back"
     )
 
 

@@ -12,11 +12,13 @@ Several processes may append to one file; a line that a crash has torn is passed
 7
 """
 
+import errno
 import os
 from typing import NamedTuple
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerFailed
+from counterpoint.ledger.folders import sync_folder_of
 
 _TAIL = 2**16
 
@@ -39,9 +41,11 @@ class Witness:
 
     def note(self, whose: str, sequence: int, head: bytes) -> None:
         """Append a line, and wait until it is on disk."""
+        line = f"{sequence} {head.hex()} {quote(whose, safe='')}\n".encode()
         try:
             file = self._open()
-            os.write(file, f"{sequence} {head.hex()} {quote(whose, safe='')}\n".encode())
+            if os.write(file, line) < len(line):  # a disk that is almost full takes a part, and calls it no error
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fdatasync(file)
         except OSError as error:
             raise LedgerFailed(f"the witness {self.path!r} cannot be written: {error.strerror}") from None
@@ -65,8 +69,12 @@ class Witness:
         if self._file is None:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             size = os.fstat(self._file).st_size
+            if not size:
+                sync_folder_of(self.path)
             if size and os.pread(self._file, 1, size - 1) != b"\n":
-                os.write(self._file, b"\n")  # so that the line a crash has torn does not spoil the next
+                # So that the line a crash has torn does not spoil the next; with a space, or what is left of a longer
+                # name could be taken for that of another session.
+                os.write(self._file, b" \n")
         return self._file
 
     def _lines(self, tail: int | None) -> list[bytes]:

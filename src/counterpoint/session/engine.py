@@ -27,6 +27,7 @@ from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.secure import SAMPLER_VERSION, SecureCoins
+from counterpoint.sources.columns import is_readable
 from counterpoint.sources.shape import Of, named
 from counterpoint.sources.source import Prepared, Source
 
@@ -274,7 +275,7 @@ def _request(given: object, session: Path) -> str:
     """
     if given is None:
         return os.urandom(16).hex()
-    if not isinstance(given, str) or not 0 < len(given) <= _LONGEST_ID or "\0" in given:
+    if not isinstance(given, str) or not 0 < len(given) <= _LONGEST_ID or not is_readable(given):
         what = f"not the {type(given).__name__} {given!r:.40}"
         raise InvalidParameter(f"a request id is a text of 1 to {_LONGEST_ID} characters, such as 'monday', {what}")
     return f"{session!r} {given}"

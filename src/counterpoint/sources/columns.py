@@ -286,4 +286,4 @@ def is_readable(value: str) -> bool:
     >>> is_readable("Zürich"), is_readable("Zur\0ich")
     (True, False)
     """
-    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+    return "\0" not in value and (value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value))

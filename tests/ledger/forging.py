@@ -1,0 +1,40 @@
+"""Rewriting a record as somebody could who has the database and the witness: chain, rows and witness agree again.
+
+What is then still wrong is wrong by what the entries say, which `verify` alone can find.
+"""
+
+from msgspec.structs import replace
+
+from counterpoint.ledger.records import StoredRow, link, path_text, read_entry
+from counterpoint.ledger.witness import Witness
+
+
+def forge(place, edit=lambda entries: entries, renumber=True, name="session"):
+    """Change the entries by `edit`, from a list of them to another one, and make everything fit again."""
+    found = place.sql("SELECT entry FROM counterpoint_entry WHERE name = ? ORDER BY number", name)
+    entries = edit([read_entry(bytes(data)) for (data,) in found])
+    rows = place.sql("SELECT path, version, frame, node, sealed FROM counterpoint_row WHERE name = ?", name)
+    fitted = _fitted(entries, {row[0]: StoredRow(*row) for row in rows})
+    ((head,),) = place.sql("SELECT genesis FROM counterpoint_book WHERE name = ?", name)
+    place.sql("DELETE FROM counterpoint_entry WHERE name = ?", name)
+    for number, entry in enumerate(fitted, start=1):
+        data = (replace(entry, number=number) if renumber else entry).encoded()
+        head = link(head, data)
+        place.sql("INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)", name, number, data)
+    place.sql("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", len(fitted), head, name)
+    (place.home / "witness").unlink()
+    witness = Witness(place.home / "witness")
+    witness.note(name, len(fitted), head)
+    witness.close()
+
+
+def _fitted(entries, rows):
+    """The last entry about each row has its fingerprint; those about rows that are gone have none."""
+
+    def fit(entry):
+        if not entry.state or entry.kind in ("data", "keys"):
+            return entry
+        row = rows.pop(path_text(entry.path), None)
+        return replace(entry, version=row.version if row else 0, state=row.fingerprint if row else "")
+
+    return [fit(entry) for entry in reversed(entries)][::-1]

@@ -1,0 +1,67 @@
+"""Each step has coins of its own: seed, path, version and body all enter, so a seed that came twice would show nothing.
+
+Two draws at this scale agree with a probability of about 1e-12, far below any false alarm that could be noticed.
+"""
+
+import pytest
+from tests.ledger.places import DURABLE, Place
+from tests.session.numbers_source import Numbers
+
+import counterpoint as cp
+from counterpoint.ledger.ledger import MemoryLedger
+
+WIDE = cp.Laplace("1e-12", asks=5)
+SEED = bytes(range(32))
+
+
+def session(seeds=lambda: SEED):
+    data = Numbers({"apples": 7, "pears": 7})
+    return cp.Session(data, cp.PureDP(1), ledger=MemoryLedger(seeds=seeds))
+
+
+def test_the_same_seed_gives_other_noise_at_another_path():
+    s = session()
+    assert len({s.launch(WIDE).ask("apples") for _ in range(3)}) == 3
+
+
+def test_the_same_seed_gives_other_noise_at_the_next_step():
+    noisy = session().launch(WIDE)
+    assert len({noisy.ask("apples") for _ in range(3)}) == 3
+
+
+def test_the_same_seed_gives_other_noise_for_another_request():
+    """Else the difference of two answers would be the difference of what was counted."""
+    assert session().launch(WIDE).ask("apples") != session().launch(WIDE).ask("pears")
+
+
+def test_the_same_seed_gives_the_same_noise_for_the_same_step():
+    assert session().launch(WIDE).ask("apples") == session().launch(WIDE).ask("apples")
+
+
+def test_each_step_has_a_seed_of_its_own(tmp_path):
+    """Path, version and body are public: without a fresh seed all noise could be computed by anybody."""
+    drawn = []
+    for number in range(2):
+        for kind in ("memory", *DURABLE):
+            home = tmp_path / f"{kind}{number}"
+            home.mkdir()
+            with Place(kind, home).session() as s:
+                drawn.append(s.launch(WIDE).ask("apples"))
+    assert len(set(drawn)) == 6
+
+
+@pytest.mark.parametrize("kind", ["memory", *DURABLE])
+def test_no_seed_is_drawn_twice(kind, tmp_path):
+    with Place(kind, tmp_path).session() as s:
+        ledger, seeds = s._engine.ledger, []
+        settle = ledger.settle
+
+        def noted(intent, *rest):
+            seeds.append(intent.seed)
+            return settle(intent, *rest)
+
+        ledger.settle = noted
+        for _ in range(3):
+            noisy = s.launch(WIDE)
+            noisy.ask("apples"), noisy.ask("apples")
+    assert len(seeds) == len(set(seeds)) == 9 and all(len(seed) == 32 for seed in seeds)
