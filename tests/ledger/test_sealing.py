@@ -181,8 +181,11 @@ def test_a_wrong_key_cannot_be_changed_for_another(lasting):
     asked(lasting)
     lasting.key = lasting.home / "wrong.key"
     MasterKey.create(lasting.key)
-    with lasting.reopened() as s, pytest.raises(Unsealable):
-        s._engine.ledger.rotate(MasterKey(bytes(32)))
+    with lasting.reopened() as s:
+        with pytest.raises(Unsealable):
+            s._engine.ledger.rotate(MasterKey(bytes(32)))
+        assert s.loss == cp.PureDP(0.5), "and the ledger goes on"
+        s._engine.ledger.verify()
 
 
 def test_two_processes_that_change_the_key_lose_none(lasting):

@@ -10,7 +10,7 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.encoding import Plain, decode, encode
-from counterpoint.errors import LedgerTampered
+from counterpoint.errors import LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.ledger import Fact, Node, Plan
 from counterpoint.ledger.witness import Witness
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -176,12 +176,22 @@ def test_requests_are_stored_as_they_were_made(used, what):
 
 
 def test_a_changed_word_in_an_entry_breaks_the_chain(used):
-    """Also in one that is neither the last nor about anything that is stored elsewhere."""
-    ((data,),) = used.sql("SELECT entry FROM counterpoint_entry WHERE number = 6")
-    assert b"apples" in bytes(data)
-    used.sql("UPDATE counterpoint_entry SET entry = ? WHERE number = 6", bytes(data).replace(b"apples", b"quince"))
-    with pytest.raises(LedgerTampered, match="do not lead to its head"):
-        used.ledger()
+    """Also where nothing else tells of it: not the witness, which saw no refusal, and not the head as the last one."""
+    with used.reopened() as s:
+        for name in ("first", "second"):
+            with pytest.raises(cp.BudgetExceeded):
+                s.launch(cp.Laplace("0.9"), id=name)
+    for number, word, error in ((-2, b"first", LedgerTampered), (6, b"apples", LedgerRolledBack)):
+        ((last,),) = used.sql("SELECT max(number) FROM counterpoint_entry")
+        place = number if number > 0 else last + 1 + number
+        ((data,),) = used.sql("SELECT entry FROM counterpoint_entry WHERE number = ?", place)
+        assert word in bytes(data)
+        put = "UPDATE counterpoint_entry SET entry = ? WHERE number = ?"
+        used.sql(put, bytes(data).replace(word, b"other"), place)
+        with pytest.raises(error):
+            used.ledger()
+        used.sql(put, bytes(data), place)
+    verify(used)
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """Tables in PostgreSQL: a private copy in the session, found by name, that nothing in the database can disturb."""
 
 import gc
+import os
+import subprocess
 import sys
 import threading
 
@@ -232,3 +234,24 @@ def test_a_lost_connection_is_refused_from_then_on():
     for _ in range(2):
         with pytest.raises(InvalidRequest, match=r"^the engine could not answer this request$"):
             people.found(source, requests.count())
+
+
+FORKING = """
+import os, sys
+import counterpoint as cp
+
+table = cp.Table(sys.argv[1], relation=sys.argv[2])
+handle = cp.Session(table, within=cp.PureDP(10**6)).launch(cp.Laplace(10**5))
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+print(handle.ask(cp.count()))
+"""
+
+
+def test_a_forked_process_that_comes_to_its_end_leaves_the_table_to_its_parent():
+    name = engines.relation(pa.table({"age": [1, 2, 3]}))
+    words = [sys.executable, "-c", FORKING, engines.url(), name]
+    path = os.pathsep.join(filter(None, sys.path))
+    run = subprocess.run(words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert run.stdout == "3\n", run.stderr

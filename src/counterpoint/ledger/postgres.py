@@ -21,6 +21,7 @@ from counterpoint.ledger import schema
 from counterpoint.ledger.records import Head
 from counterpoint.ledger.store import Ahead, Unit
 from counterpoint.ledger.tables import Tables, as_request, as_row
+from counterpoint.sources.postgres import close_at_home
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -44,7 +45,7 @@ class PostgresStore(Tables):
             self._connection: Connection[Any] = psycopg.connect(url, autocommit=True, client_encoding="utf8")
         except psycopg.Error:  # its words may quote the password
             raise LedgerError("the ledger's database could not be reached under this URL") from None
-        finalize(self, _close_at_home, self._connection, os.getpid())
+        finalize(self, close_at_home, self._connection, os.getpid())
         try:
             self._set_up(existing, lock_timeout)
         except LedgerError:
@@ -167,9 +168,3 @@ class PostgresStore(Tables):
             f"the ledger's database cannot be used: {why}. Nothing that was released is lost; mend that, open it "
             "again, and repeat what was not answered by its id"
         ) from None
-
-
-def _close_at_home(connection: "Connection[Any]", home: int) -> None:
-    """A forked child that says goodbye to the server would end its parent's connection."""
-    if os.getpid() == home:
-        connection.close()

@@ -14,6 +14,7 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: name the table or view that is meant: relation="people" or "schema.people"
 """
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -59,6 +60,12 @@ _SETTINGS = {
 """What the meaning of our statements depends on."""
 
 
+def close_at_home(connection: "Connection[Any]", home: int) -> None:
+    """Close a connection, unless in a fork of the process `home` that made it: that would end its parent's."""
+    if os.getpid() == home:
+        connection.close()
+
+
 class Postgres:
     """One session whose temporary tables are the stored rows."""
 
@@ -67,7 +74,7 @@ class Postgres:
     def __init__(self, connection: "Connection[Any]") -> None:
         self._connection = connection
         self._closed = False
-        finalize(self, connection.close)
+        finalize(self, close_at_home, connection, os.getpid())
 
     @property
     def dialect(self) -> Dialect:
