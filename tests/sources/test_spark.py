@@ -10,6 +10,7 @@ from tests.sources import engines, people
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources import requests
 from counterpoint.sources.columns import number, text
+from counterpoint.sources.dates import date
 from counterpoint.sources.table import Table
 
 
@@ -60,3 +61,12 @@ def test_rows_that_cannot_be_read_are_one_constant_refusal():
 def test_only_a_dataframe_is_a_table():
     with pytest.raises(InvalidParameter, match="a table from Spark is a DataFrame, not a SparkSession"):
         Table(engines.spark())
+
+
+def test_a_time_with_a_zone_has_no_day_of_its_own_and_is_refused():
+    session = engines.spark().newSession()
+    frame = session.sql("SELECT TIMESTAMP '2020-05-05 23:30:00 UTC' AS t, TIMESTAMP_NTZ '2020-05-05 23:30:00' AS n")
+    columns = {"n": date("2020-01-01", "2020-12-31")}
+    assert people.found(Table(frame, columns=columns), requests.histogram("n", keys=["2020-05-05"])) == (1,)
+    with pytest.raises(InvalidParameter, match="timestamp with time zone cannot be declared as a date"):
+        Table(frame, columns={**columns, "t": date("2020-01-01", "2020-12-31")})
