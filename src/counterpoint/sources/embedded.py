@@ -143,7 +143,7 @@ def _offered(connection: "DuckDBPyConnection", data: object) -> str:
         data = _executed(data)
     if _is_made_by("pandas", data):
         _check_names(map(str, data.columns))  # type: ignore[attr-defined]  # as it has just been found to have
-        connection.register("offered", data)
+        connection.register("offered", _typed(data))
     elif hasattr(data, "__arrow_c_stream__"):
         _check_names(_names(data))
         connection.register("offered", _Arrow(data))
@@ -153,6 +153,29 @@ def _offered(connection: "DuckDBPyConnection", data: object) -> str:
             f"Spark frame, an Ibis table, or a postgresql:// URL, not a {type(data).__name__}"
         )
     return "offered"
+
+
+def _typed(frame: Any) -> object:
+    """A pandas frame whose categories of whole numbers or truth values are these, and may be missing.
+
+    DuckDB reads such a category as doubles or texts where a value is missing, and only there: a type that the schema
+    does not have, and that would tell of one row.
+    """
+    typed = frame.copy(deep=False)
+    with suppress(Exception):  # whose words may quote the data
+        for name, kind in frame.dtypes.items():
+            kept = getattr(kind, "categories", None)
+            if kept is not None and len(kept) == 0:
+                typed[name] = frame[name].astype(object)  # all are missing: a text, as where one is there
+            elif kept is not None and kept.dtype.kind in _NULLABLE:
+                values = kept.astype(_NULLABLE[kept.dtype.kind].format(8 * kept.dtype.itemsize)).array
+                typed[name] = values.take(frame[name].cat.codes.to_numpy(), allow_fill=True)  # astype takes floats
+        return typed
+    raise unreadable()
+
+
+_NULLABLE = {"i": "Int{}", "u": "UInt{}", "b": "boolean"}
+"""pandas' types that can be missing, by the kind of what is in them and its bits."""
 
 
 def _is_made_by(package: str, data: object) -> bool:
