@@ -400,7 +400,11 @@ def test_types_are_never_guessed_from_values(tmp_path):
     source = Table(tmp_path / "a.csv", columns={"n": number(0, 9)})
     assert people.found(source, requests.sum("n", where="s = 'x, \"y\"'")) == (1,)
     assert people.found(Table(tmp_path / "b.csv", columns={"n": number(0, 9)}), requests.sum("n")) == (1,)
-    objects = [pd.DataFrame({"x": pd.Series(values, dtype=object)}) for values in ([1, 2], ["a", None], [True, 0.5])]
+    objects = [
+        make({"x": pd.Series(values, dtype=object)})
+        for make in (pd.DataFrame, type("Frame", (pd.DataFrame,), {}))
+        for values in ([1, 2], ["a", None], [True, 0.5])
+    ]
     assert {Table(frame).describe() for frame in objects} == {Table(objects[0]).describe()}
 
 
