@@ -159,6 +159,28 @@ def test_epsilons_whose_common_measure_no_float_can_hold_are_composed_on_another
     assert lower < upper <= lower * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("tiny", [Fraction(1, 10**71), Fraction(1, 10**250)])
+@pytest.mark.parametrize("delta", [1e-6, 1e-18, "1e-80", "1e-299", "1e-320"])
+def test_a_vanishing_epsilon_among_others_changes_next_to_nothing(tiny, delta):
+    # only the vanishing one is undecided at such a delta: the tilt that would decide it too fits into no decimal
+    composed, without = compose.optimal([*MANY, PureDP(tiny)]), compose.optimal(MANY)
+    lower, upper = composed.bounds.epsilon_at(delta)
+    assert composed.method == "lattice"
+    assert without.bounds.epsilon_at(delta).lower <= upper
+    assert lower <= float(sum(loss.epsilon for loss in MANY) + tiny) and lower <= upper
+
+
+@pytest.mark.parametrize(("large", "copies"), [("49.5", 1), ("50.3", 1), ("50.6", 1), ("51", 1), ("55", 300)])
+def test_an_answer_that_is_all_but_certain_does_not_stretch_the_lattice_beyond_all_memory(large, copies):
+    # the small ones lie on a lattice on which twice the large one is a million million points
+    several = [PureDP(large)] * copies + [PureDP(Fraction(number, 10**10)) for number in range(1, 500)]
+    composed = compose.optimal(several)
+    assert composed.method == "lattice"
+    assert composed.bounds.delta_at(0).lower > 0.99
+    lower, upper = composed.bounds.epsilon_at(1e-6)
+    assert 0 < lower <= upper <= sum(loss.epsilon for loss in several)
+
+
 def test_one_enormous_epsilon_among_many_small_ones_only_adds_itself():
     with_it, without = compose.optimal([*MANY, PureDP(10**6)]), compose.optimal(MANY)
     for delta in (0.1, 1e-6):

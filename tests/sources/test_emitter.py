@@ -1,5 +1,6 @@
 """One emitter, several dialects: the same tree, only generated names, integers and literals."""
 
+import re
 import subprocess
 import sys
 
@@ -7,11 +8,12 @@ import duckdb
 import pytest
 import sqlglot
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlglot import exp
 from tests.sources import people
 
-from counterpoint.sources.conditions import Not, OneOf
-from counterpoint.sources.emitter import WIDE, statement, tally
+from counterpoint.sources.conditions import Like, Not, OneOf
+from counterpoint.sources.emitter import WIDE, statement, steady_pattern, tally
 from counterpoint.sources.plans import ByThreshold, Plan, Rows, Total
 
 SOURCE = people.table({})
@@ -42,6 +44,35 @@ def test_a_text_literal_means_itself_in_every_dialect(text):
     assert tally(plan, connection.execute(statement(plan, "bound")).fetchall()) == (1,)
     negated = Plan(Rows(), ((1,),), Not(OneOf(0, (text,))))
     assert tally(negated, connection.execute(statement(negated, "bound")).fetchall()) == (2,)
+
+
+def like(text, pattern):
+    """LIKE by its definition."""
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(like(text[i:], pattern[1:]) for i in range(len(text) + 1))
+    return bool(text) and pattern[0] in ("_", text[0]) and like(text[1:], pattern[1:])
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text("ab.\n😀", max_size=8), st.text("ab.\n😀%_", max_size=7))
+def test_a_like_as_a_regular_expression_finds_the_same(text, pattern):
+    assert (re.search(steady_pattern(pattern), text) is not None) == like(text, pattern)
+
+
+def test_no_text_makes_that_regular_expression_try_every_way_to_share_it_out():
+    for piece in ("%_", "%a_", "%_a", "%a"):  # where it did, this would not come to an end
+        assert re.search(steady_pattern(30 * piece + "%b_"), "b" + 3000 * "a") is None
+        assert re.search(steady_pattern(30 * piece + "%"), "b" + 3000 * "a") is not None
+
+
+def test_like_is_rewritten_where_the_engine_would_go_back_and_forth_and_nowhere_else():
+    plan = Plan(Rows(), ((1,),), Not(Like(0, "%it's_%")))
+    assert "c0 LIKE '%it''s_%'" in statement(plan, "bound") and "LIKE" in statement(plan, "bound", dialect="postgres")
+    tree = sqlglot.parse_one(statement(plan, "bound", dialect="spark"), read="spark")
+    assert not list(tree.find_all(exp.Like))
+    assert [found.expression.this for found in tree.find_all(exp.RegexpLike)] == [steady_pattern("%it's_%")]
 
 
 def test_sums_are_wide_in_every_dialect():

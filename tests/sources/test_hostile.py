@@ -130,6 +130,7 @@ class Unspeakable:
         lambda: pa.table([[1], [2]], names=["a", "a"]),
         lambda: pa.table([[1], [2]], names=["a", "A"]),
         lambda: pl.DataFrame({"a": [1], "A": [2]}),
+        lambda: pd.Series([1, 2], name="x", dtype=object),
         lambda: pd.DataFrame([[1, 2]], columns=["a", "a"]),
         lambda: pd.DataFrame([[1, 2]], columns=[1, "1"]),
         lambda: pd.DataFrame([[1]], columns=pd.Index(["\ud800"], dtype=object)),

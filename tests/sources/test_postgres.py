@@ -70,6 +70,20 @@ def test_values_that_only_postgres_can_hold_follow_the_stated_rules():
     assert people.found(by_day, requests.count()) == (2,), "a date that is missing names no unit"
 
 
+def test_a_unit_that_the_database_knows_by_several_spellings_is_refused():
+    url = fresh(
+        'CREATE COLLATION loose FROM "C"',
+        'CREATE TABLE t (who text COLLATE loose, sure text COLLATE "C", x int)',
+        "INSERT INTO t VALUES ('Ann', 'a', 1), ('ann', 'a', 2)",
+        # as ICU would make it, which not every server is built with
+        "UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'loose'",
+    )
+    with pytest.raises(InvalidParameter, match="NONDETERMINISTIC COLLATION cannot name the unit"):
+        Table(url, relation="t", unit="who")
+    source = Table(url, relation="t", unit="sure")
+    assert [named.name for named in source.declaration.columns] == ["sure", "x"]
+
+
 def test_texts_are_stored_under_the_collation_of_bytes():
     url = fresh(
         'CREATE TABLE t (s text COLLATE "C.utf8", b varchar(5) COLLATE "POSIX")',

@@ -10,6 +10,8 @@ from tests.sources import engines, people
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources import requests
 from counterpoint.sources.columns import number, text
+from counterpoint.sources.dates import date
+from counterpoint.sources.emitter import steady_pattern
 from counterpoint.sources.table import Table
 
 
@@ -60,3 +62,46 @@ def test_rows_that_cannot_be_read_are_one_constant_refusal():
 def test_only_a_dataframe_is_a_table():
     with pytest.raises(InvalidParameter, match="a table from Spark is a DataFrame, not a SparkSession"):
         Table(engines.spark())
+
+
+def test_a_time_with_a_zone_has_no_day_of_its_own_and_is_refused():
+    session = engines.spark().newSession()
+    frame = session.sql("SELECT TIMESTAMP '2020-05-05 23:30:00 UTC' AS t, TIMESTAMP_NTZ '2020-05-05 23:30:00' AS n")
+    columns = {"n": date("2020-01-01", "2020-12-31")}
+    assert people.found(Table(frame, columns=columns), requests.histogram("n", keys=["2020-05-05"])) == (1,)
+    with pytest.raises(InvalidParameter, match="timestamp with time zone cannot be declared as a date"):
+        Table(frame, columns={**columns, "t": date("2020-01-01", "2020-12-31")})
+
+
+def test_a_like_means_the_same_as_a_regular_expression_of_its_own():
+    texts = ["", "a", "ab", "a\nb", "b\n", "a.b", "é😀", "[a]^$", "aXbXc", "abab"]
+    patterns = [
+        "",
+        "%",
+        "_",
+        "__",
+        "a%",
+        "%b",
+        "a_b",
+        "%a%b%",
+        "%_b",
+        "a.%",
+        "_😀",
+        "[%]^$",
+        "%X%X%",
+        "%\n",
+        "%ab",
+        "b_",
+    ]
+    session = engines.spark()
+    cases = session.createDataFrame(
+        [(t, p, steady_pattern(p)) for t in texts for p in patterns], "t string, p string, r string"
+    )
+    agreeing = cases.selectExpr("SUM(INT((t LIKE p) = (t RLIKE r))) AS n", "SUM(INT(t LIKE p)) AS m").collect()[0]
+    assert agreeing.n == len(texts) * len(patterns) and agreeing.m > 30
+
+
+def test_a_pattern_that_could_share_out_a_text_in_many_ways_is_answered_at_once():
+    # by going back and forth, this took longer than anybody would wait, if the row was there and only then
+    source = Table(engines.spark().createDataFrame([("b" + 300 * "a",)], "s string"), columns={"s": text()})
+    assert people.found(source, requests.count(f"s LIKE '{40 * '%a_'}%b_'")) == (0,)

@@ -295,6 +295,36 @@ def test_dates_come_as_numpy_and_pandas_have_them_and_not_as_anything_else():
             fields.fit({"d": bad})
 
 
+@pytest.mark.parametrize("unit", ["D", "M", "s", "us", "ns"])
+@pytest.mark.parametrize("kind", [np.datetime64, np.timedelta64])
+def test_whether_a_time_is_refused_depends_on_its_type_and_never_on_its_value(kind, unit):
+    """numpy makes a date of a time that Python has a date for, and a whole number of any other."""
+    declared = {"n": number(0, 9), "t": text(), "k": category([1, 2]), "b": boolean()}
+    values = [kind(count, unit) for count in (0, 1, 10**7, 10**12, 2 * 10**18, -(10**12))]
+
+    def refused(deed, *given, **more):
+        try:
+            deed(*given, **more)
+        except InvalidRequest:
+            return True
+        return False
+
+    for name, column in declared.items():
+        fit = Fields.of({name: column}).fit
+        assert len({refused(fit, {name: value}) for value in values}) == 1, name
+    user, vector = Stream(bound=9, unit="user", per_unit=1), Stream(bound=9, dimensions=1)
+    for value in values:
+        assert refused(Stream(bound=9).append, value)
+        assert refused(user.append, 1, unit=value)
+        assert refused(vector.append, np.array([value]))
+
+
+def test_a_numpy_day_is_written_as_a_table_writes_it():
+    fields = Fields.of({"t": text()})
+    assert fields.fit({"t": np.datetime64("2005-01-01")}) == ("2005-01-01",)
+    assert fields.fit({"t": np.datetime64("12005-01-01")}) == fields.fit({"t": np.datetime64("NaT", "D")}) == (None,)
+
+
 def test_a_date_is_followed_by_no_mechanism_but_cuts_a_stream():
     stream = Stream(fields={"d": date("2000-01-01", "2009-12-31")})
     stream.extend([{"d": "2005-01-01"}, {"d": "1900-01-01"}, {}])

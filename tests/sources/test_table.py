@@ -360,6 +360,38 @@ def test_the_engine_reaches_nothing_outside_once_the_rows_are_in(tmp_path):
             engine.run(sql)
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([2**62 + 1, 2**62 + 3], "int64"),
+        ([1, 255], "uint8"),
+        ([7, -7], "Int64"),
+        ([True, False], "bool"),
+        (["a", "b"], "object"),
+    ],
+)
+def test_a_missing_value_in_a_pandas_category_changes_neither_its_type_nor_other_values(values, kind):
+    kept = pd.CategoricalDtype(pd.Index(values, dtype=kind))
+    worlds = [[*values, values[0]], [*values, None], [None] * 3, []]
+    frames = [pd.DataFrame({"k": pd.Series(pd.Categorical(world, dtype=kept))}) for world in worlds]
+    tables = [Table(frame) for frame in frames]
+    assert len({table.describe() for table in tables}) == 1
+    found = [people.found(table, requests.histogram("k", keys=values)) for table in tables]
+    assert found == [(2, 1), (1, 1), (0, 0), (0, 0)]
+    assert all(frame["k"].dtype == kept for frame in frames), "and the frame itself is left alone"
+
+
+def test_a_pandas_category_of_texts_is_one_even_if_all_are_missing():
+    frames = [pd.DataFrame({"k": pd.Categorical(world)}) for world in (["a", None], [None, None])]
+    assert len({Table(frame).describe() for frame in frames}) == 1
+
+
+def test_units_named_by_a_pandas_category_stay_apart_when_one_is_missing():
+    who = pd.Categorical([2**62 + 1, 2**62 + 3, 2**62 + 3, None])
+    source = Table(pd.DataFrame({"who": who}), unit="who", rows_per_unit=1)
+    assert people.found(source, requests.count()) == people.found(source, requests.count_distinct()) == (2,)
+
+
 def test_types_are_never_guessed_from_values(tmp_path):
     (tmp_path / "a.csv").write_text('n,s\n1,"x, ""y"""\n2,\n')
     (tmp_path / "b.csv").write_text("n,s\n1,x\noops,2020-01-01\n")
@@ -368,7 +400,11 @@ def test_types_are_never_guessed_from_values(tmp_path):
     source = Table(tmp_path / "a.csv", columns={"n": number(0, 9)})
     assert people.found(source, requests.sum("n", where="s = 'x, \"y\"'")) == (1,)
     assert people.found(Table(tmp_path / "b.csv", columns={"n": number(0, 9)}), requests.sum("n")) == (1,)
-    objects = [pd.DataFrame({"x": pd.Series(values, dtype=object)}) for values in ([1, 2], ["a", None], [True, 0.5])]
+    objects = [
+        make({"x": pd.Series(values, dtype=object)})
+        for make in (pd.DataFrame, type("Frame", (pd.DataFrame,), {}))
+        for values in ([1, 2], ["a", None], [True, 0.5])
+    ]
     assert {Table(frame).describe() for frame in objects} == {Table(objects[0]).describe()}
 
 

@@ -122,6 +122,7 @@ def test_a_where_is_read_as_what_it_says(where, meaning):
         "state SIMILAR TO 'x'",
         "state LIKE 'x' ESCAPE '!'",
         "state LIKE 'x\\%'",
+        f"state LIKE '{51 * '%_'}'",
         "state ~ 'x'",
         "state || 'x' = 'y'",
         "state = 'x' 'y'",

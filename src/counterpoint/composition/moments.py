@@ -22,8 +22,10 @@ from counterpoint.numbers import Interval, Precision
 Groups = tuple[tuple[Fraction, int], ...]
 """Randomized responses: the different epsilons, all above 0, and how many there are of each."""
 
-_DECIDED = 50.0
-"""Odds of e^50 are as good as certain: a steeper tilt would change nothing."""
+_DECIDED = 51.0
+"""Odds of e^51 are as good as certain (a part drops weights below 1e-22): a steeper tilt would change nothing."""
+_STEEPEST = 1e18
+"""The most that tilt times the largest loss may be: E[e^(tilt L)] has to fit into a decimal."""
 _TINY = 1e-60
 
 
@@ -90,8 +92,9 @@ class Shape:
         return float(np.sum(self.copies * self.epsilons**2 * 4 * wrong * (1 - wrong)))
 
     def largest_open(self, tilt: float) -> float:
-        """The largest epsilon whose answer is not as good as certain under the same weights; 0 if all are."""
-        return float(np.max(self.epsilons, initial=0.0, where=self.epsilons * (1 + 2 * tilt) < _DECIDED))
+        """The largest epsilon of which one of all the answers may be wrong under the same weights; 0 if none may."""
+        decided = self.epsilons * (1 + 2 * tilt) - np.log(self.copies)
+        return float(np.max(self.epsilons, initial=0.0, where=decided < _DECIDED))
 
     def log_moment(self, tilt: float) -> float:
         """The logarithm of E[e^(tilt L)]."""
@@ -123,7 +126,8 @@ class Shape:
         if reached(0):
             return Fraction(0)
         low, high = 0.0, 1e-3 / float(np.max(self.epsilons))
-        while not reached(high) and high * float(np.min(self.epsilons)) < _DECIDED:
+        steepest = min(_DECIDED / float(np.min(self.epsilons)), _STEEPEST / float(np.sum(self.copies * self.epsilons)))
+        while not reached(high) and high < steepest:
             low, high = high, 2 * high
         while high - low > 1e-3 * high:
             middle = (low + high) / 2

@@ -139,12 +139,14 @@ def _offered(connection: "DuckDBPyConnection", data: object) -> str:
     """What to select from, once the data is within reach of the connection."""
     if isinstance(data, str | Path):
         return _file(connection, Path(data))
-    if _is_made_by("ibis", data) and hasattr(data, "to_pyarrow"):
+    if _is_of("ibis", type(data)) and hasattr(data, "columns") and hasattr(data, "to_pyarrow"):
         data = _executed(data)
-    if _is_made_by("pandas", data):
-        _check_names(map(str, data.columns))  # type: ignore[attr-defined]  # as it has just been found to have
-        connection.register("offered", data)
-    elif hasattr(data, "__arrow_c_stream__"):
+    # a frame of pandas or of a subtype, whose own way to Arrow would guess types from values
+    of_pandas = any(_is_of("pandas", kind) for kind in type(data).__mro__)
+    if of_pandas and hasattr(data, "columns"):
+        _check_names(map(str, data.columns))
+        connection.register("offered", _typed(data))
+    elif hasattr(data, "__arrow_c_stream__") and not of_pandas:
         _check_names(_names(data))
         connection.register("offered", _Arrow(data))
     else:
@@ -155,9 +157,32 @@ def _offered(connection: "DuckDBPyConnection", data: object) -> str:
     return "offered"
 
 
-def _is_made_by(package: str, data: object) -> bool:
-    """Whether this is a frame or table of a package that need not be there, and is not imported to find out."""
-    return type(data).__module__.partition(".")[0] == package and hasattr(data, "columns")
+def _typed(frame: Any) -> object:
+    """A pandas frame whose categories of whole numbers or truth values are these, and may be missing.
+
+    DuckDB reads such a category as doubles or texts where a value is missing, and only there: a type that the schema
+    does not have, and that would tell of one row.
+    """
+    typed = frame.copy(deep=False)
+    with suppress(Exception):  # whose words may quote the data
+        for name, kind in frame.dtypes.items():
+            kept = getattr(kind, "categories", None)
+            if kept is not None and len(kept) == 0:
+                typed[name] = frame[name].astype(object)  # all are missing: a text, as where one is there
+            elif kept is not None and kept.dtype.kind in _NULLABLE:
+                values = kept.astype(_NULLABLE[kept.dtype.kind].format(8 * kept.dtype.itemsize)).array
+                typed[name] = values.take(frame[name].cat.codes.to_numpy(), allow_fill=True)  # astype takes floats
+        return typed
+    raise unreadable()
+
+
+_NULLABLE = {"i": "Int{}", "u": "UInt{}", "b": "boolean"}
+"""pandas' types that can be missing, by the kind of what is in them and its bits."""
+
+
+def _is_of(package: str, kind: type) -> bool:
+    """Whether this is a type of a package that need not be there, and is not imported to find out."""
+    return kind.__module__.partition(".")[0] == package
 
 
 def _executed(expression: Any) -> object:

@@ -14,6 +14,7 @@ SELECT COALESCE(SUM(c0), 0) FROM rows WHERE c1 >= 18
 SELECT COUNT(*) FROM rows WHERE NOT COALESCE(c2 IN ('it\'s'), FALSE)
 """
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 WIDE = {"duckdb": None, "postgres": None, "spark": "DECIMAL(38, 0)"}
 """What an integer is cast to before it is added up; None: the engine's SUM of 64-bit integers is already wider."""
+
+
+BACKTRACKING = {"spark"}
+"""Where LIKE tries every way in which the % of a pattern may share out a text: hours, for one row that is as long."""
 
 
 FEW = 2**17
@@ -44,7 +49,8 @@ def statement(plan: Plan, table: str, within: Condition | None = None, dialect: 
     source = exp.select().from_(table)
     if conditions:
         source = source.where(_written(AllOf(tuple(conditions)), total=False))
-    return _grouped(plan, source, dialect).sql(dialect=dialect)
+    tree = _grouped(plan, source, dialect)
+    return (tree.transform(_steady, copy=False) if dialect in BACKTRACKING else tree).sql(dialect=dialect)
 
 
 def _grouped(plan: Plan, source: "exp.Select", dialect: str) -> "exp.Select":
@@ -132,6 +138,29 @@ def _comparison(condition: OneOf | Within | Like | Short) -> "exp.Expr":
     if low is None:
         return exp.LTE(this=column, expression=_literal(high))  # type: ignore[arg-type]
     return exp.GTE(this=column, expression=_literal(low))
+
+
+def _steady(node: "exp.Expr") -> "exp.Expr":
+    """A LIKE as a regular expression whose time explodes on no text: that would tell whether it is there."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if not isinstance(node, exp.Like):
+        return node
+    return exp.RegexpLike(this=node.this, expression=exp.Literal.string(steady_pattern(node.expression.this)))
+
+
+def steady_pattern(like: str) -> str:
+    r"""A regular expression that finds what LIKE matches, and never goes back on where it has found a piece.
+
+    Pieces between % have a fixed length, so where each is found first, the most is left for those to come: no other
+    place need be tried, which is what the atomic groups (?>...) say.
+
+    >>> steady_pattern("a%b_%c.")
+    '(?s)^a(?>.*?b.).*c\\.$(?!.)'
+    """
+    first, *rest = ["".join("." if sign == "_" else re.escape(sign) for sign in piece) for piece in like.split("%")]
+    found = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
+    return f"(?s)^{first}{found}{f'.*{rest[-1]}' if rest else ''}$(?!.)"  # $ alone may stand before a last newline
 
 
 def _tree(column: "exp.Expr", thresholds: tuple[int, ...], first: int, last: int) -> "exp.Expr":

@@ -14,12 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 
-import numpy as np
-
 from counterpoint.errors import DataChanged, InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
-from counterpoint.sources.shape import Record
+from counterpoint.sources.shape import Record, plain
 
 Unit = str | int
 """How a unit is named."""
@@ -146,7 +144,7 @@ class Log:
         return None if owner is None else self._owner(owner)
 
     def _owner(self, given: object) -> Unit:
-        owner = given.item() if isinstance(given, np.generic) else given
+        owner = plain(given)
         if isinstance(owner, bool) or not isinstance(owner, str | int):
             raise InvalidRequest(f"a {self.unit!r} is named by a string or an integer")
         return owner

@@ -42,14 +42,21 @@ _KINDS = {
     "timestamp without time zone": "TIMESTAMP",
     "enum": "ENUM",
 }
-"""PostgreSQL's types by DuckDB's names; any other cannot be asked about."""
+"""PostgreSQL's types by DuckDB's names; any other cannot be asked about.
+
+Nor can a text in which the database takes different bytes for equal (a nondeterministic collation): by its bytes, one
+unit that is spelled in two ways would count as two.
+"""
 
 _FIND = "SELECT pg_catalog.to_regclass(%s)::pg_catalog.text"
 """Under the user's own search path, which may hold operators and types of anybody's: none of them is used here."""
 _DESCRIBE = """
-SELECT column_name::text, CASE WHEN typtype = 'e' THEN 'enum' ELSE data_type::text END
+SELECT column_name::text, CASE WHEN typtype = 'e' THEN 'enum'
+    WHEN NOT collisdeterministic THEN 'text under a nondeterministic collation' ELSE data_type::text END
 FROM information_schema.columns JOIN pg_namespace ON nspname = udt_schema
 JOIN pg_type ON typnamespace = pg_namespace.oid AND typname = udt_name
+JOIN pg_attribute ON attrelid = 'pg_temp.given'::regclass AND attnum = ordinal_position
+LEFT JOIN pg_collation ON pg_collation.oid = attcollation
 WHERE table_schema = pg_my_temp_schema()::regnamespace::text AND table_name = 'given' ORDER BY ordinal_position
 """
 _SETTINGS = {

@@ -29,9 +29,11 @@ from counterpoint.sources.columns import Boolean, Category, Key, Number, Text, i
 from counterpoint.sources.dates import Date, days
 from counterpoint.sources.declaration import Declaration, Named
 from counterpoint.sources.loading import DIGITS, INFINITE, NUMBER
-from counterpoint.sources.shape import Of, Reading, Record, is_nan
+from counterpoint.sources.shape import Of, Reading, Record, is_nan, plain
 
 _MISSING = {"NoneType", "NAType", "NaTType"}
+_DAYS = ("Y", "M", "W", "D")
+"""numpy's units of time that are whole days."""
 _WIDEST_TEXT = 2**127
 """Whole numbers from here on are not written out as texts; a table's widest integer type ends there."""
 
@@ -128,15 +130,15 @@ class Fields(Value, frozen=True):
 
 
 def _stored(named: Named, given: object) -> Key | None:
-    value = given.item() if isinstance(given, np.generic) else given
-    if type(value).__name__ in _MISSING or is_nan(value):
+    value = plain(given)
+    if type(value).__name__ in _MISSING or is_nan(value) or _is_no_time(value):
         return None
     column = named.column
     try:
         if isinstance(column, Number):
             return _steps(column, value)
         if isinstance(column, Date):
-            return _days(column, given)
+            return _days(column, value)
         if column.kind == "number":
             found: Key | None = _whole(value)
         else:
@@ -191,6 +193,10 @@ def _parsed(text: str) -> int | float | None:
     return float(text)
 
 
+def _is_no_time(value: object) -> bool:
+    return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
+
+
 def _whole(value: object) -> int | None:
     if isinstance(value, str):
         return int(value) if re.fullmatch(DIGITS, value) else None
@@ -206,6 +212,9 @@ def _written(value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value) if abs(value) < _WIDEST_TEXT else None
+    if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in _DAYS:
+        day = value.item()
+        return str(day) if isinstance(day, date) else None  # beyond the years 1 to 9999 it is a number
     if isinstance(value, UUID) or (isinstance(value, date) and not isinstance(value, datetime)):
         return str(value)
     raise TypeError

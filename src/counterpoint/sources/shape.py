@@ -160,17 +160,17 @@ class Shape(Value, frozen=True):
         >>> Shape(bound=9).fit(3.7), Shape(bound=9).fit(-1), Shape(dimensions=4, l1=2).fit([0, 1, 1, 0])
         (4, 0, (0, 1, 0, 0))
         """
-        plain = value.tolist() if isinstance(value, np.ndarray) else value
+        given = value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind not in "mM" else value
         if self.dimensions is None:
-            return self._number(plain)
-        if plain is None:
+            return self._number(given)
+        if given is None:
             return self.zero
-        if not isinstance(plain, list | tuple) or len(plain) != self.dimensions:
+        if not isinstance(given, list | tuple) or len(given) != self.dimensions:
             raise InvalidRequest(f"an item of this stream is a vector of {self.dimensions} numbers")
-        return self._cut([self._number(coordinate) for coordinate in plain])
+        return self._cut([self._number(coordinate) for coordinate in given])
 
     def _number(self, given: object) -> int:
-        value = given.item() if isinstance(given, np.generic) else given
+        value = plain(given)
         low, high = (-self.bound if self.signed else 0), self.bound
         if isinstance(value, int):
             return int(min(max(value, low), high))
@@ -192,6 +192,16 @@ class Shape(Value, frozen=True):
                 squared_room -= size * size
             vector[index] = size if coordinate > 0 else -size
         return tuple(vector)
+
+
+def plain(given: object) -> object:
+    """What numpy holds, as Python has it; a time stays as it is, of which numpy makes a date or a number by its value.
+
+    >>> plain(np.int64(3)), plain("a"), type(plain(np.timedelta64(3, "ns"))).__name__
+    (3, 'a', 'timedelta64')
+    """
+    keeps = not isinstance(given, np.generic) or isinstance(given, np.datetime64 | np.timedelta64)
+    return given if keeps else given.item()  # type: ignore[attr-defined]  # it is a np.generic
 
 
 def is_nan(value: object) -> bool:

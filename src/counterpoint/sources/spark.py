@@ -36,9 +36,14 @@ _KINDS = {
     "varchar": "VARCHAR",
     "char": "VARCHAR",
     "date": "DATE",
+    "timestamp": "timestamp with time zone",
     "timestamp_ntz": "TIMESTAMP",
 }
-"""Spark's types by DuckDB's names; any other, such as a string with a collation, cannot be asked about."""
+"""Spark's types by DuckDB's names; any other, such as a string with a collation, cannot be asked about.
+
+Those stay in lower case, so that none is taken for a type of DuckDB's that happens to have its name: a timestamp of
+Spark's has a time zone, and its day would depend on where Spark thinks it is.
+"""
 
 _SETTINGS = {
     "spark.sql.variable.substitute": "false",
@@ -115,7 +120,7 @@ class Framed:
         self._frame = frame
         self._engine: Spark | None = None
         self.kinds: dict[str, str] = {
-            name: _KINDS.get(kind.partition("(")[0], kind.upper()) for name, kind in frame.dtypes
+            name: _KINDS.get(kind.partition("(")[0], kind.lower()) for name, kind in frame.dtypes
         }
 
     @property

@@ -37,6 +37,8 @@ LONGEST = 10_000
 MOST_TOKENS = 2_000
 DEEPEST = 20
 """The most parentheses, or NOTs in a row, inside each other."""
+MOST_WILDCARDS = 100
+"""The most % and _ of one LIKE: an engine may call itself for each that a text fits, and run out of stack on some."""
 
 Literal: TypeAlias = bool | Fraction | str
 
@@ -197,6 +199,8 @@ class _Reader:
             raise InvalidRequest(f"{node.this.name} is {column.said()}: LIKE is for texts")
         if "\\" in pattern:
             raise InvalidRequest("a LIKE pattern may not hold a backslash: engines disagree about what it means")
+        if pattern.count("%") + pattern.count("_") > MOST_WILDCARDS:
+            raise InvalidRequest(f"a LIKE pattern may hold at most {MOST_WILDCARDS} of % and _")
         return _negated(node, Like(index, pattern))
 
     def literal(self, node: "exp.Expr", name: str, column: Column) -> Literal:
