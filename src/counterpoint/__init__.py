@@ -90,7 +90,8 @@ _ROOMS = {
     "randomness.seeded": ("SeededCoins",),
     "randomness.tape": ("RecordingCoins", "ReplayedCoins"),
     "session.partition": ("Partition",),
-    "session.session": ("Handle", "Quote", "Session", "open"),
+    "session.handle": ("Handle",),
+    "session.session": ("Quote", "Session", "open"),
     "sources.choices": ("keys", "quantile", "quantile_from"),
     "sources.columns": ("boolean", "category", "number", "text"),
     "sources.dates": ("date",),
@@ -233,8 +234,8 @@ if TYPE_CHECKING:
     from counterpoint.randomness.seeded import SeededCoins as SeededCoins
     from counterpoint.randomness.tape import RecordingCoins as RecordingCoins
     from counterpoint.randomness.tape import ReplayedCoins as ReplayedCoins
+    from counterpoint.session.handle import Handle as Handle
     from counterpoint.session.partition import Partition as Partition
-    from counterpoint.session.session import Handle as Handle
     from counterpoint.session.session import Quote as Quote
     from counterpoint.session.session import Session as Session
     from counterpoint.session.session import open as open

@@ -16,24 +16,21 @@ True
 (PureDP(0.4), Remaining(epsilon=0.6, delta=0))
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from counterpoint.composition.filters import Filter, Remaining
 from counterpoint.composition.parallel import Parallel
 from counterpoint.composition.rule import Rule
-from counterpoint.encoding import Plain, Value
+from counterpoint.encoding import Value
 from counterpoint.errors import (
     CounterpointError,
     InvalidParameter,
-    InvalidRequest,
     NotAllowed,
     RelationMismatch,
 )
-from counterpoint.ledger.ledger import Fact, Ledger, MemoryLedger, Path, Sealed
-from counterpoint.ledger.opening import durable
+from counterpoint.ledger.ledger import Fact, Ledger, Path
 from counterpoint.ledger.places import Place
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -44,12 +41,12 @@ from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Steps
 from counterpoint.session.display import as_html, as_table
 from counterpoint.session.engine import Engine
-from counterpoint.session.explaining import explained
 from counterpoint.session.fitting import launchable
+from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
+from counterpoint.session.recording import bind, closed_on_error, ledger_of
 from counterpoint.sources.shape import named
-from counterpoint.sources.source import Prepared, Source, in_units
-from counterpoint.sources.stream import Stream
+from counterpoint.sources.source import Source
 
 
 class Quote(Value, frozen=True):
@@ -102,9 +99,9 @@ class Session:
             )
         if chosen.halts:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
-        engine = Engine(_ledger(ledger, name))
-        with _closed_on_error(engine, ledger):
-            _bind(engine, source)
+        engine = Engine(ledger_of(ledger, name))
+        with closed_on_error(engine, ledger):
+            bind(engine, source)
             engine.open_root(Concurrent(chosen, source.relation), sequential)
             engine.recover(source)
             self._set_up(source, engine, ())
@@ -155,7 +152,7 @@ class Session:
             return Quote(fitted.claim.loss, None, f"{type(error).__name__}: {error}")
         return Quote(fitted.claim.loss, self.rule.loss(account))
 
-    def launch(self, mechanism: Mechanism, *, of: str | Sequence[str] | None = None, id: str | None = None) -> "Handle":
+    def launch(self, mechanism: Mechanism, *, of: str | Sequence[str] | None = None, id: str | None = None) -> Handle:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free.
 
         Of a stream of records a mechanism follows the field that `of` names (see `Stream.of`), or the records as such.
@@ -228,7 +225,7 @@ class Session:
         return tuple(fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path)
 
     @property
-    def handles(self) -> "tuple[Handle, ...]":
+    def handles(self) -> tuple[Handle, ...]:
         """What was launched here, in order, by whichever process; what was delegated or parted is in `given`."""
         return tuple(child for child in self._children() if isinstance(child, Handle))
 
@@ -304,56 +301,6 @@ class Session:
         return as_html(self)
 
 
-class Handle:
-    """The analyst's end of one launched mechanism."""
-
-    def __init__(self, session: Session, source: Source, path: Path, mechanism: Mechanism) -> None:
-        self._session = session
-        self._source = source
-        self._path = path
-        self.mechanism = mechanism
-
-    @property
-    def path(self) -> Path:
-        """Where this handle is found again: `session.at(handle.path)`."""
-        return self._path
-
-    def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
-        """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
-
-        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer;
-        it means so in this session, whatever ids others use.
-        """
-        self._session._must_be_open()
-        prepared = None if request is None else self._source.prepare(request)
-        public = self._public(prepared, options)
-        try:
-            answer = self._session._engine.ask(
-                self._path, self._source, prepared, public, sequential=self._session._sequential, request=id
-            )
-        except InvalidRequest as error:
-            raise InvalidRequest(explained(self.mechanism, public, prepared) or str(error)) from None
-        return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
-
-    def _public(self, prepared: Prepared | None, options: dict[str, Any]) -> Plain:
-        """What the mechanism makes of its options, on the grid of the request."""
-        understand: Callable[..., Plain] | None = getattr(self.mechanism, "public_part", None)
-        if understand is not None:
-            return understand(None if prepared is None else prepared.grid, **options)
-        if options:
-            raise InvalidRequest(f"{type(self.mechanism).__name__} takes no {', '.join(options)}")
-        return None
-
-    @property
-    def halted(self) -> bool:
-        """Whether the mechanism has given its last answer, or its state cannot be unsealed with the key at hand."""
-        row = self._session._engine.ledger.read(self._path)
-        return row is None or row.state is None or isinstance(row.state, Sealed)
-
-    def __repr__(self) -> str:
-        return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
-
-
 def open(ledger: Ledger | Place, name: str = "session", *, source: Source) -> Session:
     """Resume a session after a restart: same paths, same states, same answers for the same request ids.
 
@@ -365,30 +312,8 @@ def open(ledger: Ledger | Place, name: str = "session", *, source: Source) -> Se
     ...
     counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
     """
-    engine = Engine(_ledger(ledger, name, existing=True))
-    with _closed_on_error(engine, ledger):
-        _bind(engine, source)
+    engine = Engine(ledger_of(ledger, name, existing=True))
+    with closed_on_error(engine, ledger):
+        bind(engine, source)
         engine.recover(source)
         return Session._at(source, engine, ())
-
-
-def _bind(engine: Engine, source: Source) -> None:
-    """Say to the ledger which data it is about; the log of a stream is its to keep."""
-    engine.ledger.bind(source.fingerprint(), source.log if isinstance(source, Stream) else None)
-
-
-@contextmanager
-def _closed_on_error(engine: Engine, given: object) -> Iterator[None]:
-    """A ledger that was opened here is let go of if the session cannot be had; one that was given is its owner's."""
-    try:
-        yield
-    except BaseException:
-        if not isinstance(given, Ledger):
-            engine.ledger.close()
-        raise
-
-
-def _ledger(given: Ledger | Place | None, name: str, existing: bool = False) -> Ledger:
-    if given is None:
-        return MemoryLedger()
-    return given if isinstance(given, Ledger) else durable(given, name, existing=existing)

@@ -1,0 +1,74 @@
+"""A handle: the analyst's end of one launched mechanism.
+
+Asking through it costs nothing more; handles of one session may be asked in any order, and each is found again by its
+path after a restart.
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+>>> noisy = session.launch(cp.Laplace(epsilon=0.4, asks=2))
+>>> noisy.path, session.at(noisy.path).mechanism == noisy.mechanism
+((0,), True)
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from counterpoint.encoding import Plain
+from counterpoint.errors import InvalidRequest
+from counterpoint.ledger.ledger import Path, Sealed
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.session.explaining import explained
+from counterpoint.sources.source import Prepared, Source, in_units
+
+if TYPE_CHECKING:
+    from counterpoint.session.session import Session
+
+
+class Handle:
+    """The analyst's end of one launched mechanism."""
+
+    def __init__(self, session: "Session", source: Source, path: Path, mechanism: Mechanism) -> None:
+        self._session = session
+        self._source = source
+        self._path = path
+        self.mechanism = mechanism
+
+    @property
+    def path(self) -> Path:
+        """Where this handle is found again: `session.at(handle.path)`."""
+        return self._path
+
+    def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
+        """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
+
+        `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer;
+        it means so in this session, whatever ids others use.
+        """
+        self._session._must_be_open()
+        prepared = None if request is None else self._source.prepare(request)
+        public = self._public(prepared, options)
+        try:
+            answer = self._session._engine.ask(
+                self._path, self._source, prepared, public, sequential=self._session._sequential, request=id
+            )
+        except InvalidRequest as error:
+            raise InvalidRequest(explained(self.mechanism, public, prepared) or str(error)) from None
+        return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
+
+    def _public(self, prepared: Prepared | None, options: dict[str, Any]) -> Plain:
+        """What the mechanism makes of its options, on the grid of the request."""
+        understand: Callable[..., Plain] | None = getattr(self.mechanism, "public_part", None)
+        if understand is not None:
+            return understand(None if prepared is None else prepared.grid, **options)
+        if options:
+            raise InvalidRequest(f"{type(self.mechanism).__name__} takes no {', '.join(options)}")
+        return None
+
+    @property
+    def halted(self) -> bool:
+        """Whether the mechanism has given its last answer, or its state cannot be unsealed with the key at hand."""
+        row = self._session._engine.ledger.read(self._path)
+        return row is None or row.state is None or isinstance(row.state, Sealed)
+
+    def __repr__(self) -> str:
+        return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
