@@ -17,8 +17,9 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.errors import BudgetExceeded, Halted, InvalidRequest, LedgerError, RequestConflict
-from counterpoint.ledger import durable
-from counterpoint.ledger.ledger import Row
+from counterpoint.ledger import durable, steps
+from counterpoint.ledger.ledger import Plan, Row
+from counterpoint.ledger.rows import stored_row
 from counterpoint.session import engine
 
 
@@ -179,23 +180,23 @@ def release_before_commit(monkeypatch):
 
 def charge_after_answer(monkeypatch):
     """The account is charged when the launch is settled, not before."""
-    record, settle = durable.DurableLedger._record, durable.DurableLedger._settle
+    record, settle = steps.Steps._record, steps.Steps.settle
     owed = {}
 
     def free(self, unit, request, *rest):
         *more, fact, planned, row = rest
         if fact.kind == "launch":
             owed[request] = planned.charged
-            planned = durable.Plan(planned.path, planned.version, planned.pin)
+            planned = Plan(planned.path, planned.version, planned.pin)
         return record(self, unit, request, *more, fact, planned, row)
 
     def pays(self, unit, intent, row, answer):
         for at, charged in owed.pop(intent.request, ()):
-            unit.put_row(durable.stored_row(at, charged, self._keys))
+            unit.put_row(stored_row(at, charged, self.keys))
         return settle(self, unit, intent, row, answer)
 
-    monkeypatch.setattr(durable.DurableLedger, "_record", free)
-    monkeypatch.setattr(durable.DurableLedger, "_settle", pays)
+    monkeypatch.setattr(steps.Steps, "_record", free)
+    monkeypatch.setattr(steps.Steps, "settle", pays)
 
 
 def refund_on_error(monkeypatch):
@@ -211,7 +212,7 @@ def refund_on_error(monkeypatch):
             after = Row(before.mechanism, before.state, before.version + 2, before.cursor, before.by)
             ledger._committer.run(
                 lambda unit: (
-                    unit.put_row(durable.stored_row(parent, after, ledger._keys)),
+                    unit.put_row(stored_row(parent, after, ledger._steps.keys)),
                     unit.append("keys", "", (), "", ""),
                 ),
                 "",

@@ -16,19 +16,15 @@ Nothing is refunded, pruned or drawn again: what failed in between is finished f
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from counterpoint.encoding import Plain, decode, encode
+from counterpoint.encoding import Plain
 from counterpoint.errors import (
-    BudgetExceeded,
-    CounterpointError,
     DataChanged,
     LedgerBusy,
     LedgerError,
-    NotCovered,
-    RelationMismatch,
     Unsealable,
 )
 from counterpoint.ledger import verification
@@ -42,9 +38,6 @@ from counterpoint.ledger.ledger import (
     Plan,
     Read,
     Row,
-    conflict,
-    moved_on,
-    never_made,
 )
 from counterpoint.ledger.places import release
 from counterpoint.ledger.records import (
@@ -53,19 +46,16 @@ from counterpoint.ledger.records import (
     Entry,
     Head,
     StoredItems,
-    StoredRequest,
-    StoredRow,
     keys_digest,
     path_text,
     read_entry,
-    read_path,
 )
-from counterpoint.ledger.rows import OpenRows, seen_row, stored_row
+from counterpoint.ledger.rows import seen_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.sqlite import SqliteStore
+from counterpoint.ledger.steps import Steps
 from counterpoint.ledger.store import Committer, Store, Ticket, Unit
 from counterpoint.ledger.witness import Witness
-from counterpoint.randomness.secure import SAMPLER_VERSION
 from counterpoint.sources.log import Log
 
 __all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
@@ -91,22 +81,20 @@ class DurableLedger(Ledger):
         self._store = store
         self._master = master
         self._witness = witness
-        self._seeds = seeds
         self._reached = reached
         self._committer = Committer(self._commit, store.desk)
-        self._rows = OpenRows()
         self._closed = False
         self._book: Book | None = None
-        self._keys = DataKeys(name, master, ())
+        self._steps = Steps(DataKeys(name, master, ()), seeds)
         self._open_book()
 
     def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Check, charge and record, in one transaction."""
-        return self._committer.run(lambda unit: self._begin(unit, request, body, fact, plan), request, fact.path)
+        return self._committer.run(lambda unit: self._steps.begin(unit, request, body, fact, plan), request, fact.path)
 
     def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
         """Store both in one transaction, and let the witness know."""
-        job = partial(self._settle, intent=intent, row=row, answer=answer)
+        job = partial(self._steps.settle, intent=intent, row=row, answer=answer)
         settled = self._committer.run(job, intent.request, intent.path)
         self._reached("release")
         return settled
@@ -115,7 +103,7 @@ class DurableLedger(Ledger):
         """The row at a path."""
         with self._at_desk():
             stored = self._store.row(self.name, path_text(path))
-            return None if stored is None else seen_row(stored, self._keys)
+            return None if stored is None else seen_row(stored, self._steps.keys)
 
     def opened(self) -> tuple[Intent, ...]:
         """The intents that a crash has left open, as far as their seeds can be unsealed."""
@@ -123,7 +111,7 @@ class DurableLedger(Ledger):
             unit = Unit(self._store, self.name, self._head())
             self._store.begin_reading()  # or another process may settle one between its request and its row
             try:
-                found = [self._unsealed(unit, request) for request in self._store.open_requests(self.name)]
+                found = [self._steps.unsealed(unit, request) for request in self._store.open_requests(self.name)]
             finally:
                 self._store.rollback()
             return tuple(intent for intent in found if intent is not None)
@@ -155,7 +143,7 @@ class DurableLedger(Ledger):
                 "Bind the data as it was; for new data make a session with another name, and a budget of its own"
             )
         if log is not None:
-            log.keep(KeptLog(self._book.genesis, self._append, self._length, self._items, lambda: self._keys))
+            log.keep(KeptLog(self._book.genesis, self._append, self._length, self._items, lambda: self._steps.keys))
             with suppress(Unsealable):  # charges are there for whoever has no key; who asks for items is told
                 log.length()
 
@@ -183,7 +171,7 @@ class DurableLedger(Ledger):
                 self._store.write(unit)
                 self._store.write_keys(self.name, keys)
                 self._store.commit()
-            self._keys = DataKeys(self.name, master, keys)
+            self._steps.keys = DataKeys(self.name, master, keys)
             self._master = master
 
     @contextmanager
@@ -200,7 +188,7 @@ class DurableLedger(Ledger):
         with self._store.desk:
             if not self._closed:
                 self._closed = True
-                self._rows = OpenRows()  # no state outlives it in memory
+                self._steps.forget()
                 self._committer.stop("this ledger has been closed")
                 if self._witness is not None:
                     self._witness.close()
@@ -210,7 +198,7 @@ class DurableLedger(Ledger):
         with self._store.desk:
             self._book = verification.opened(self._store, self.name, self._witness)
             if self._book is not None:
-                self._keys = DataKeys(self.name, self._master, self._book.keys)
+                self._steps.keys = DataKeys(self.name, self._master, self._book.keys)
 
     def _create(self, fingerprint: str) -> None:
         if self._master is None:
@@ -276,104 +264,3 @@ class DurableLedger(Ledger):
         if self._witness is not None and unit.settled:
             self._witness.note(self.name, *unit.head)
             self._reached("witnessed")
-
-    def _begin(self, unit: Unit, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
-        known = unit.request(request)
-        if known is not None:
-            if known.digest != sha256(body).digest():
-                raise conflict(request)
-            return self._intent(unit, known) if known.answer is None else Done(body, self._answer(known))
-        waiting = unit.open_at(fact.path)
-        if waiting is not None:
-            return self._intent(unit, waiting)
-        if fact.kind != "ask":
-            _must_be_readable(body)
-        seen: dict[Path, Row | None] = {}
-
-        def read(path: Path) -> Row | None:
-            if path not in seen:
-                seen[path] = self._row(unit.row(path))
-            return seen[path]
-
-        try:
-            planned = plan(read)
-        except (BudgetExceeded, NotCovered, RelationMismatch) as refusal:
-            unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
-            raise
-        rows = dict(planned.charged)
-        row = rows[planned.path] if planned.path in rows else read(planned.path)
-        return self._record(unit, request, body, fact, planned, row)
-
-    def _record(  # noqa: PLR0917 - all that an intent is made of
-        self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
-    ) -> Intent:
-        path, version, seed = planned.path, planned.version, self._seeds()
-        sealed = self._keys.seal(seed, "seed", path, version, request)
-        charged = [(stored_row(at, after, self._keys), after) for at, after in planned.charged]
-        pin = encode(planned.pin).decode()
-        assert len(charged) <= 1, "an entry tells of one row"
-        changed, state = (charged[0][0].version, charged[0][0].fingerprint) if charged else (0, "")
-        entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode(), version=changed, state=state)
-        digest = sha256(body).digest()
-        for stored, after in charged:
-            unit.put_row(stored)
-            self._rows.keep(stored, after)
-        unit.put_request(
-            StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
-        )
-        return Intent(request, body, path, version, planned.pin, seed, row=row)
-
-    def _settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
-        known = unit.request(intent.request)
-        if known is None:
-            raise never_made()
-        if known.answer is not None:
-            return self._answer(known)
-        before = unit.row(intent.path)
-        if before is not None and before.version != intent.version:
-            raise moved_on()
-        stored = stored_row(intent.path, row, self._keys, before)
-        sealed = self._keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
-        state = stored.fingerprint
-        unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
-        unit.put_row(stored)
-        self._rows.keep(stored, row)
-        unit.put_request(known._replace(seed=None, answer=sealed))
-        unit.settled = True
-        return answer
-
-    def _intent(self, unit: Unit, found: StoredRequest) -> Intent:
-        assert found.seed is not None
-        path = read_path(found.path)
-        seed = self._keys.unseal(found.seed, "seed", path, found.version, found.request)
-        data = unit.entry(found.entry)
-        if data is None:
-            raise LedgerError("the entry of an open request is missing; `counterpoint ledger verify` says more")
-        body = read_entry(data).body.encode()
-        row = self._row(unit.row(path))
-        pin: int | str = decode(found.pin.encode(), int | str)  # type: ignore[arg-type]  # a union is a kind, too
-        return Intent(found.request, body, path, found.version, pin, seed, found.sampler, row)
-
-    def _unsealed(self, unit: Unit, found: StoredRequest) -> Intent | None:
-        try:
-            return self._intent(unit, found)
-        except CounterpointError:
-            return None
-
-    def _answer(self, found: StoredRequest) -> Plain:
-        assert found.answer is not None
-        place = (read_path(found.path), found.version, found.request)
-        return decode(self._keys.unseal(found.answer, "answer", *place), Plain)  # type: ignore[arg-type]
-
-    def _row(self, stored: StoredRow | None) -> Row | None:
-        return None if stored is None else self._rows.read(stored, self._keys)
-
-
-@lru_cache(maxsize=256)
-def _must_be_readable(body: bytes) -> None:
-    """What cannot be read back could neither be finished nor verified."""
-    decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
-
-
-def _digest(data: bytes) -> str:
-    return sha256(data).hexdigest()

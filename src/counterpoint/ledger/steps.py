@@ -1,0 +1,144 @@
+"""What an intent and its settlement do inside a transaction: look up, check, charge, seal and extend the chain.
+
+Each step reads and changes a `Unit`, which is written as a whole or not at all. Secrets leave a step only sealed.
+
+>>> from counterpoint.ledger.records import Head
+>>> unit = Unit(None, "people", Head(0, bytes(32)))
+>>> steps = Steps(DataKeys("people", None, ()))
+>>> steps.settle(unit, Intent("nobody", b"", (0,), 0, 0, bytes(32)), None, 7)
+Traceback (most recent call last):
+...
+counterpoint.errors.LedgerError: this request was never made; nothing was stored
+"""
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import sha256
+
+from counterpoint.encoding import Plain, decode, encode
+from counterpoint.errors import BudgetExceeded, CounterpointError, LedgerError, NotCovered, RelationMismatch
+from counterpoint.ledger.ledger import Done, Fact, Intent, Path, Plan, Read, Row, conflict, moved_on, never_made
+from counterpoint.ledger.records import StoredRequest, StoredRow, path_text, read_entry, read_path
+from counterpoint.ledger.rows import OpenRows, stored_row
+from counterpoint.ledger.sealing import DataKeys
+from counterpoint.ledger.store import Unit
+from counterpoint.randomness.secure import SAMPLER_VERSION
+
+
+class Steps:
+    """The steps of the protocol, with the keys of one session."""
+
+    def __init__(self, keys: DataKeys, seeds: Callable[[], bytes] = lambda: os.urandom(32)) -> None:
+        self.keys = keys
+        self._seeds = seeds
+        self._rows = OpenRows()
+
+    def forget(self) -> None:
+        """No state stays in memory."""
+        self._rows = OpenRows()
+
+    def begin(self, unit: Unit, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
+        """What came of this request before; or check, charge and record it. A refusal stays on record and is raised."""
+        known = unit.request(request)
+        if known is not None:
+            if known.digest != sha256(body).digest():
+                raise conflict(request)
+            return self.intent(unit, known) if known.answer is None else Done(body, self._answer(known))
+        waiting = unit.open_at(fact.path)
+        if waiting is not None:
+            return self.intent(unit, waiting)
+        if fact.kind != "ask":
+            _must_be_readable(body)
+        seen: dict[Path, Row | None] = {}
+
+        def read(path: Path) -> Row | None:
+            if path not in seen:
+                seen[path] = self._row(unit.row(path))
+            return seen[path]
+
+        try:
+            planned = plan(read)
+        except (BudgetExceeded, NotCovered, RelationMismatch) as refusal:
+            unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
+            raise
+        rows = dict(planned.charged)
+        row = rows[planned.path] if planned.path in rows else read(planned.path)
+        return self._record(unit, request, body, fact, planned, row)
+
+    def _record(  # noqa: PLR0917 - all that an intent is made of
+        self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
+    ) -> Intent:
+        path, version, seed = planned.path, planned.version, self._seeds()
+        sealed = self.keys.seal(seed, "seed", path, version, request)
+        charged = [(stored_row(at, after, self.keys), after) for at, after in planned.charged]
+        pin = encode(planned.pin).decode()
+        assert len(charged) <= 1, "an entry tells of one row"
+        changed, state = (charged[0][0].version, charged[0][0].fingerprint) if charged else (0, "")
+        entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode(), version=changed, state=state)
+        digest = sha256(body).digest()
+        for stored, after in charged:
+            unit.put_row(stored)
+            self._rows.keep(stored, after)
+        unit.put_request(
+            StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
+        )
+        return Intent(request, body, path, version, planned.pin, seed, row=row)
+
+    def settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
+        """State and answer together, and the seed gone; or what is on record, if somebody has settled it."""
+        known = unit.request(intent.request)
+        if known is None:
+            raise never_made()
+        if known.answer is not None:
+            return self._answer(known)
+        before = unit.row(intent.path)
+        if before is not None and before.version != intent.version:
+            raise moved_on()
+        stored = stored_row(intent.path, row, self.keys, before)
+        sealed = self.keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
+        state = stored.fingerprint
+        unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
+        unit.put_row(stored)
+        self._rows.keep(stored, row)
+        unit.put_request(known._replace(seed=None, answer=sealed))
+        unit.settled = True
+        return answer
+
+    def intent(self, unit: Unit, found: StoredRequest) -> Intent:
+        """An open request, ready to be finished from its seed."""
+        assert found.seed is not None
+        path = read_path(found.path)
+        seed = self.keys.unseal(found.seed, "seed", path, found.version, found.request)
+        data = unit.entry(found.entry)
+        if data is None:
+            raise LedgerError("the entry of an open request is missing; `counterpoint ledger verify` says more")
+        body = read_entry(data).body.encode()
+        row = self._row(unit.row(path))
+        pin: int | str = decode(found.pin.encode(), int | str)  # type: ignore[arg-type]  # a union is a kind, too
+        return Intent(found.request, body, path, found.version, pin, seed, found.sampler, row)
+
+    def unsealed(self, unit: Unit, found: StoredRequest) -> Intent | None:
+        """The same, or None if the key at hand does not open it."""
+        try:
+            return self.intent(unit, found)
+        except CounterpointError:
+            return None
+
+    def _answer(self, found: StoredRequest) -> Plain:
+        assert found.answer is not None
+        place = (read_path(found.path), found.version, found.request)
+        return decode(self.keys.unseal(found.answer, "answer", *place), Plain)  # type: ignore[arg-type]
+
+    def _row(self, stored: StoredRow | None) -> Row | None:
+        return None if stored is None else self._rows.read(stored, self.keys)
+
+
+@lru_cache(maxsize=256)
+def _must_be_readable(body: bytes) -> None:
+    """What cannot be read back could neither be finished nor verified."""
+    decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
