@@ -1,7 +1,9 @@
 """What is secret is sealed, bound to its place, and useless without the key; charges are readable without it."""
 
+import copy
 import logging
 import os
+import pickle
 import resource
 import signal
 
@@ -11,8 +13,8 @@ from tests.ledger.places import DATA, Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.errors import InvalidParameter, Unsealable
-from counterpoint.ledger.ledger import Fact
+from counterpoint.errors import InvalidParameter, SecretLeak, Unsealable
+from counterpoint.ledger.ledger import Fact, Intent
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 
 
@@ -82,13 +84,19 @@ def test_a_disk_without_room_for_a_key_is_left_without_half_a_key(tmp_path):
         MasterKey.create(tmp_path / "no" / "folder")
 
 
-def test_a_key_is_not_shown(tmp_path):
+def test_neither_a_key_nor_a_seed_is_shown_or_copied():
     key = MasterKey(b"\xab" * 32)
     assert "abab" not in repr(key) and "\\xab" not in repr(key)
-    with pytest.raises(Unsealable):
-        import copy
+    for secret in (key, DataKeys("people", key, (DataKeys.fresh("people", 0, key),)), begun()):
+        assert "abab" not in repr(secret) and "seed" not in repr(secret)
+        for deed in (pickle.dumps, copy.deepcopy):
+            with pytest.raises((Unsealable, SecretLeak)):
+                deed(secret)
 
-        copy.copy(key)
+
+def begun():
+    """The intent of a launch, in which the seed is the only secret."""
+    return Intent("L", b"[]", (0,), 0, 0, b"seed" * 8)
 
 
 def test_the_environment_gives_a_key(monkeypatch, tmp_path):

@@ -93,6 +93,7 @@ def test_new_files_are_in_a_folder_that_was_synced(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir()
         make(tmp_path / folder / "new")
         assert (tmp_path / folder).stat().st_ino in synced
+    assert (tmp_path / "keys" / "new").stat().st_ino in synced
 
 
 def open_ledger(tmp_path):

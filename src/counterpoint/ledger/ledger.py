@@ -15,12 +15,13 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import NoReturn
 
 import msgspec
 
 from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import LedgerError, RequestConflict
+from counterpoint.errors import LedgerError, RequestConflict, SecretLeak
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.randomness.secure import SAMPLER_VERSION
 from counterpoint.sources.log import Log
@@ -62,7 +63,7 @@ class Row(Tagged, Value, frozen=True):
 class Intent(msgspec.Struct, frozen=True):
     """What is about to be done: by which request, where, on which version of row and data, with which coins.
 
-    `row` is the row as the intent found it (None: it is about to be made). A seed is never shown.
+    `row` is the row as the intent found it (None: it is about to be made). A seed is never shown or pickled.
     """
 
     request: str
@@ -76,6 +77,9 @@ class Intent(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Intent({self.request!r}, {self.path!r}, version={self.version})"
+
+    def __reduce__(self) -> NoReturn:
+        raise SecretLeak("an intent was to be copied or pickled, and its seed with it")
 
 
 class Done(msgspec.Struct, frozen=True):
