@@ -84,6 +84,18 @@ def test_a_unit_that_the_database_knows_by_several_spellings_is_refused():
     assert [named.name for named in source.declaration.columns] == ["sure", "x"]
 
 
+def test_tables_that_were_spread_many_times_are_not_taken_for_each_other():
+    names = [f"a{i}" for i in range(14)]
+    frame = pa.table({"who": [1] * 4, "last": [1, 2, 3, 4], **dict.fromkeys(names, [7] * 4)})
+    source = engines.bound("postgres", frame, "who", 4)
+    for name in names:
+        source = source.spread(name, 3)
+    wide, narrow = source.spread("last", 3), source.spread("last", 1)
+    for spread, values in ((wide, 3), (narrow, 1)):
+        assert spread.reach("last") == values
+        assert people.found(spread, requests.count()) == (values,)
+
+
 def test_texts_are_stored_under_the_collation_of_bytes():
     url = fresh(
         'CREATE TABLE t (s text COLLATE "C.utf8", b varchar(5) COLLATE "POSIX")',

@@ -46,6 +46,8 @@ from counterpoint.sources.sensitivity import Moves
 from counterpoint.sources.source import Prepared, Source, told
 
 _REMEMBERED = 1024
+_LONGEST_NAME = 63
+"""PostgreSQL cuts names off there, and would take one table for another."""
 
 
 class _Compiled(NamedTuple):
@@ -228,6 +230,8 @@ class Table(Source):
         if k >= self.declaration.rows_per_unit or by == self.declaration.unit:
             return self
         rows = f"{self._rows}_{column}_{k}"
+        if len(rows) > _LONGEST_NAME:
+            rows = f"spread_{digest(self._rows, column, k).hex()[:32]}"
         engine = self._bound.engine
         query = loading.spread(self.declaration, column, k, self._rows, self._bound.key, dialect=engine.dialect)
         engine.create(rows, query)
