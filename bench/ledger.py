@@ -123,15 +123,20 @@ class Queue:
     def __init__(self, commit: Callable[[list[Ticket[None]]], None], desk: AbstractContextManager[object]) -> None:
         self._commit = commit
         self._desk = desk
+        self._guard = threading.Lock()
         self._waiting: list[Ticket[None]] = []
 
     def run(self, job: Callable[[Unit], None], request: str) -> None:
         """Wait for the lock, then commit for all who wait, unless somebody has done so."""
         ticket = Ticket(job, request, ())
-        self._waiting.append(ticket)
+        with self._guard:
+            self._waiting.append(ticket)
         with self._desk:
-            if ticket in self._waiting:
-                batch, self._waiting = self._waiting, []
+            batch: list[Ticket[None]] = []
+            with self._guard:
+                if ticket in self._waiting:
+                    batch, self._waiting = self._waiting, batch
+            if batch:
                 self._commit(batch)
 
 
