@@ -20,11 +20,12 @@ from counterpoint.mechanisms.composite import Composite, Own, Part
 from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.postprocessing import Failed
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
-from counterpoint.privacy.relations import Steps, every_step
+from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.verify.two_worlds import two_adaptive_worlds, two_worlds
@@ -493,6 +494,48 @@ def test_two_worlds_agree_on_an_honest_program(moves, seed):
     found = two_worlds(Program("honest"), left, right, seed)
     assert found.steps == len(moves) and found.messages >= len(moves)
     assert found.reached["once"] == any(move for _, move in moves)
+
+
+class OneWayProgram(Composite, Value, frozen=True):
+    """Asks a sparse vector that is private only where all values move the same way, and a vector's best coordinate."""
+
+    turned: int = 1
+
+    @property
+    def structure(self):
+        return Part("above", PureDP(1), OneWay(EACH)), Part("best", PureDP(1), OneWay(EACH))
+
+    @property
+    def relation(self):
+        return OneWay(EACH)
+
+    def accepts(self, message):
+        return isinstance(message, Ask) and message.one_way
+
+    def begin(self, context):
+        context.launch("above", SparseVector(1, 10, hits=5, monotone=True))
+        context.launch("best", NoisyMax(1, monotone=True))
+        return Memory()
+
+    def react(self, context, own, message):
+        above = context.ask("above", message.private * self.turned, one_way=True)
+        both = message.private.map(lambda raw: (raw, 3))
+        best = None if context.halted("best") else context.ask("best", both, sensitivity=2, each=1, one_way=True)
+        return own, (above, best)
+
+
+def upward(*values):
+    return [Ask(private=value, one_way=True) for value in values]
+
+
+def test_a_program_may_say_that_its_values_move_one_way_and_each_by_how_much():
+    assert OneWayProgram().claim.loss == PureDP(2)
+    assert two_worlds(OneWayProgram(), upward(3, 30), upward(4, 31)).reached == {"above": 1, "best": 1}
+    assert two_worlds(OneWayProgram(turned=-1), upward(3, 30), upward(4, 31)).steps == 2
+    with pytest.raises(RelationMismatch):
+        two_worlds(OneWayProgram(), upward(3, 30), upward(4, 29))
+    with pytest.raises(RelationMismatch, match="above"):
+        two_worlds(OneWayProgram(turned=2), upward(3, 30), upward(4, 31))
 
 
 NOTES = []

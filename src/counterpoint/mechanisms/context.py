@@ -114,11 +114,16 @@ class Context:
         sensitivity: int = 1,
         *,
         squared: int | None = None,
+        each: int | None = None,
+        one_way: bool = False,
         at: int = 0,
     ) -> Answer:
-        """Ask a sub-mechanism; its answer is public. `InvalidRequest` if it is not accepted, `Halted` if it has."""
-        encode((public, sensitivity, squared))
-        return self._send(name, at, Ask(public, private, sensitivity, squared))
+        """Ask a sub-mechanism; its answer is public. `InvalidRequest` if it is not accepted, `Halted` if it has.
+
+        How far neighbours move the value is said as in an `Ask` of one's own: its part's relation must allow no more.
+        """
+        encode((public, sensitivity, squared, each, one_way))
+        return self._send(name, at, Ask(public, private, sensitivity, squared, each=each, one_way=one_way))
 
     def update(self, name: str, private: Secret | Raw, at: int = 0) -> None:
         """Send an update to a sub-mechanism."""
