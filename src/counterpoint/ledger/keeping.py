@@ -68,6 +68,7 @@ class KeptLog:
                 return self._put(unit, batches)
             if [item for batch in known for item in self._opened(batch)] != list(items):
                 raise conflict(id)
+            unit.settled = True  # whoever sent them first may have died before the witness had seen it
             return known[0].start
 
         return self._append(job)
