@@ -308,8 +308,27 @@ def test_the_size_of_what_is_sealed_does_not_tell_a_value_or_a_unit(tmp_path):
     assert len(set(place.sql("SELECT length(sealed) FROM counterpoint_items"))) == 1
 
 
-EARLIER = {2: "DROP TABLE counterpoint_items", 3: "ALTER TABLE counterpoint_row DROP COLUMN spent"}
+EARLIER = {
+    2: ["DROP TABLE counterpoint_items"],
+    3: ["ALTER TABLE counterpoint_row DROP COLUMN spent"],
+    4: [
+        "DROP INDEX counterpoint_sent",
+        "ALTER TABLE counterpoint_items DROP COLUMN part",
+        "ALTER TABLE counterpoint_items DROP COLUMN request",
+    ],
+}
 """How the tables of each version become those of the one before it."""
+
+
+def bring_back(place, version):
+    """Make a ledger one of an earlier schema."""
+    for later in range(schema.VERSION, version, -1):
+        for statement in EARLIER[later]:
+            place.sql(statement)
+    mark = "PRAGMA user_version =" if place.kind == "sqlite" else "UPDATE counterpoint_schema SET version ="
+    place.sql(f"{mark} {version}")
+    with pytest.raises(Exception, match=r"spent|counterpoint_items|request"):
+        place.sql("SELECT spent, start, request FROM counterpoint_row, counterpoint_items")
 
 
 @pytest.mark.parametrize("version", range(1, schema.VERSION))
@@ -318,15 +337,11 @@ def test_a_ledger_of_an_older_schema_is_brought_up_to_date(lasting, version):
     with lasting.session(source=stream) as s:
         handle = s.launch(cp.Laplace("0.5", asks=2))
         told = handle.ask(cp.total(), id="before")
-    for later in range(schema.VERSION, version, -1):
-        lasting.sql(EARLIER[later])
-    mark = "PRAGMA user_version =" if lasting.kind == "sqlite" else "UPDATE counterpoint_schema SET version ="
-    lasting.sql(f"{mark} {version}")
-    with pytest.raises(Exception, match=r"spent|counterpoint_items"):
-        lasting.sql("SELECT spent, start FROM counterpoint_row, counterpoint_items")
+    bring_back(lasting, version)
     stream = visits()
     with lasting.session(source=stream) as s:
-        stream.append(1)
+        stream.append(1, id="first")
+        stream.append(1, id="first")
         s.launch(cp.Laplace("0.25"))
         s._engine.ledger.verify()
         assert s.at(handle.path).ask(cp.total(), id="before") == told

@@ -6,7 +6,7 @@ import resource
 import signal
 
 import pytest
-from tests.ledger.crashes import in_child
+from tests.ledger.crashes import Killer, in_child
 from tests.ledger.places import Place
 
 import counterpoint as cp
@@ -143,3 +143,36 @@ def test_nor_when_the_disk_takes_only_a_part_of_the_line(tmp_path):
     with place.reopened() as s:
         assert isinstance(s.handles[0].ask("apples", id="q"), int) and s._engine.ledger.read((0,)).version == 1
         s._engine.ledger.verify()
+
+
+REPEATED = {
+    "an ask": (6, lambda s, stream: s.at((0,)).ask(cp.total(), id="again")),
+    "a launch": (6, lambda s, stream: s.launch(cp.Laplace("0.2"), id="again")),
+    "items": (3, lambda s, stream: stream.append(1, id="again")),
+}
+
+
+@pytest.mark.parametrize("what", REPEATED)
+def test_what_is_told_again_has_been_seen_although_who_settled_it_died_before(lasting, what):
+    """Else the copy from before it could be put back unseen, and a second answer be had for the same charge."""
+    points, deed = REPEATED[what]
+    with lasting.session(source=cp.Stream()) as s:
+        s.launch(cp.Laplace("0.1"))
+
+    def work(say):
+        stream, killer = cp.Stream(), Killer(0)
+        s = lasting.reopened(source=stream, reached=killer)
+        killer.left = points
+        deed(s, stream)
+
+    assert in_child(work) == ([], False)
+    seen = Witness(lasting.home / "witness")
+    ((head,),) = lasting.sql("SELECT number FROM counterpoint_book")
+    assert seen.last("session").sequence < head, "or this could not fail"
+    stream = cp.Stream()
+    with lasting.reopened(source=stream) as s:
+        deed(s, stream)
+        assert seen.last("session").sequence == head
+        lines = (lasting.home / "witness").read_text().count("\n")
+        deed(s, stream)
+        assert (lasting.home / "witness").read_text().count("\n") == lines, "once is enough"

@@ -84,6 +84,7 @@ class DurableLedger(Ledger):
         self._reached = reached
         self._committer = Committer(self._commit, store.desk)
         self._closed = False
+        self._noted = 0
         self._book: Book | None = None
         self._steps = Steps(DataKeys(name, master, ()), seeds)
         self._open_book()
@@ -242,6 +243,7 @@ class DurableLedger(Ledger):
                 self._write(unit)
             else:
                 self._store.rollback()
+            self._note(unit)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -261,6 +263,10 @@ class DurableLedger(Ledger):
         self._reached("commit")
         self._store.commit()
         self._reached("committed")
-        if self._witness is not None and unit.settled:
+
+    def _note(self, unit: Unit) -> None:
+        """Before anybody is told what was settled, now or by somebody who did not come so far, the witness sees it."""
+        if self._witness is not None and unit.settled and unit.head.number > self._noted:
             self._witness.note(self.name, *unit.head)
+            self._noted = unit.head.number
             self._reached("witnessed")

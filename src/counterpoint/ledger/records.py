@@ -27,8 +27,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `version` and `state`
     are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state`
-    is the fingerprint of the wrapped keys; of items, `version` is how many there are with them. `at` is when, by the
-    clock of whoever wrote it: for people, nothing is decided by it.
+    is the fingerprint of the wrapped keys; of items, `version` is how many there are with them, and `request` the id
+    under which they were sent, if any. `at` is when, by the clock of whoever wrote it: for people, nothing is decided
+    by it.
     """
 
     number: int
@@ -129,11 +130,26 @@ class StoredRequest(NamedTuple):
 
 
 class StoredItems(NamedTuple):
-    """Items of a stream's log that arrived together: from which place on, how many, and what they say, sealed."""
+    """Items of a stream's log that arrived together: from which place on, how many, and what they say, sealed.
+
+    `request` is the id under which they were sent, if any; then this is the batch number `part` of what was.
+    """
 
     start: int
     size: int
     sealed: bytes
+    request: str | None = None
+    part: int | None = None
+
+    @property
+    def place(self) -> tuple["tuple[int | str, ...] | int | str", ...]:
+        """What the seal is bound to.
+
+        >>> StoredItems(5, 2, b"").place, StoredItems(5, 2, b"", "monday", 0).place
+        (((5,), 2), ((5,), 2, 'monday', 0))
+        """
+        bound = ((self.start,), self.size)
+        return bound if self.request is None or self.part is None else (*bound, self.request, self.part)
 
 
 def path_text(path: Path) -> str:

@@ -38,6 +38,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """ALTER TABLE counterpoint_row
             ADD COLUMN spent BIGINT CHECK (spent BETWEEN 0 AND 4611686018427387904)""",
     ),
+    (
+        """ALTER TABLE counterpoint_items ADD COLUMN request TEXT""",
+        """ALTER TABLE counterpoint_items
+            ADD COLUMN part BIGINT CHECK (part >= 0 AND (request IS NULL) = (part IS NULL))""",
+        """CREATE UNIQUE INDEX counterpoint_sent ON counterpoint_items (name, request, part)
+            WHERE request IS NOT NULL""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

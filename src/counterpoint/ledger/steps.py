@@ -44,7 +44,7 @@ class Steps:
         if known is not None:
             if known.digest != sha256(body).digest():
                 raise conflict(request)
-            return self.intent(unit, known) if known.answer is None else Done(body, self._answer(known))
+            return self.intent(unit, known) if known.answer is None else Done(body, self._told(unit, known))
         waiting = unit.open_at(fact.path)
         if waiting is not None:
             return self.intent(unit, waiting)
@@ -91,7 +91,7 @@ class Steps:
         if known is None:
             raise never_made()
         if known.answer is not None:
-            return self._answer(known)
+            return self._told(unit, known)
         before = unit.row(intent.path)
         if before is not None and before.version != intent.version:
             raise moved_on()
@@ -125,8 +125,10 @@ class Steps:
         except CounterpointError:
             return None
 
-    def _answer(self, found: StoredRequest) -> Plain:
+    def _told(self, unit: Unit, found: StoredRequest) -> Plain:
+        """An answer on record, which somebody is about to be told: whoever settled it may have died right after."""
         assert found.answer is not None
+        unit.settled = True
         place = (read_path(found.path), found.version, found.request)
         return decode(self.keys.unseal(found.answer, "answer", *place), Plain)  # type: ignore[arg-type]
 

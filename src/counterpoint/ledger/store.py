@@ -86,6 +86,9 @@ class Store(Protocol):
     def items(self, name: str, start: int) -> Iterator[StoredItems]:
         """The items of a session's stream from a place on, in order."""
 
+    def sent(self, name: str, request: str) -> list[StoredItems]:
+        """The items that were sent under an id, in order; none if it is new."""
+
     def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Ahead | None":
         """All these records at once, where asking for each would cost a round trip; None where it would not."""
 
@@ -174,10 +177,16 @@ class Unit:
             return self.items[-1].start + self.items[-1].size
         return 0 if self._store is None else self._store.length(self.name)
 
+    def sent(self, request: str) -> list[StoredItems]:
+        """The items that were sent under an id, as this unit leaves them."""
+        own = [items for items in self.items if items.request == request]
+        return own if own or self._store is None else self._store.sent(self.name, request)
+
     def put_items(self, items: StoredItems) -> None:
         """Store items that arrived; whoever sent them may rely on it, as on an answer."""
         self.items.append(items)
-        self.append("items", "", (), f"{items.size} items", sha256(items.sealed).hexdigest(), version=self.length())
+        what, body = f"{items.size} items", sha256(items.sealed).hexdigest()
+        self.append("items", items.request or "", (), what, body, version=self.length())
         self.settled = True
 
     def put_row(self, row: StoredRow) -> None:

@@ -34,7 +34,8 @@ class Tables:
         ON CONFLICT (name, request) DO UPDATE SET seed = excluded.seed, answer = excluded.answer"""
     _PUT_ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
 
-    _PUT_ITEMS = "INSERT INTO counterpoint_items (name, start, count, sealed) VALUES (?, ?, ?, ?)"
+    _ITEMS = "SELECT start, count, sealed, request, part FROM counterpoint_items WHERE name = ?"
+    _PUT_ITEMS = "INSERT INTO counterpoint_items (name, start, count, sealed, request, part) VALUES (?, ?, ?, ?, ?, ?)"
 
     @abstractmethod
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -127,14 +128,16 @@ class Tables:
 
     def items(self, name: str, start: int) -> Iterator[StoredItems]:
         """The items of a session's stream from a place on, in order."""
-        sql = f"""SELECT start, count, sealed FROM counterpoint_items WHERE name = ? AND start >= ?
-            ORDER BY start LIMIT {_PAGE}"""
+        sql = f"{self._ITEMS} AND start >= ? ORDER BY start LIMIT {_PAGE}"
         while page := self._run(sql, (name, start)):
-            for place, count, sealed in page:
-                yield StoredItems(place, count, bytes(sealed))
+            yield from map(as_items, page)
             if len(page) < _PAGE:
                 return
             start = page[-1][0] + 1
+
+    def sent(self, name: str, request: str) -> list[StoredItems]:
+        """The items that were sent under an id."""
+        return list(map(as_items, self._run(f"{self._ITEMS} AND request = ? ORDER BY part", (name, request))))
 
     def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead | None:
         """Each record is read when it is wanted."""
@@ -161,6 +164,12 @@ def as_request(found: tuple[Any, ...]) -> StoredRequest:
     *head, digest, version, pin, sampler, seed, answer = found
     request, path, entry = head
     return StoredRequest(request, path, entry, bytes(digest), version, pin, sampler, _blob(seed), _blob(answer))
+
+
+def as_items(found: tuple[Any, ...]) -> StoredItems:
+    """A row of `_ITEMS`."""
+    start, count, sealed, request, part = found
+    return StoredItems(start, count, bytes(sealed), request, part)
 
 
 def _blob(value: Any) -> bytes | None:

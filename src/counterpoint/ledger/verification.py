@@ -18,7 +18,18 @@ from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.ledger import Node, Path
-from counterpoint.ledger.records import INTENTS, KINDS, Book, Entry, StoredRow, keys_digest, link, path_text, read_entry
+from counterpoint.ledger.records import (
+    INTENTS,
+    KINDS,
+    Book,
+    Entry,
+    StoredItems,
+    StoredRow,
+    keys_digest,
+    link,
+    path_text,
+    read_entry,
+)
 from counterpoint.ledger.rows import read_frame, spent
 from counterpoint.ledger.store import Store
 from counterpoint.ledger.witness import Seen, Witness
@@ -26,6 +37,8 @@ from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.relations import Relation
 
+_Arrived = tuple[int, str, str | None]
+"""Of items on record: how many there are with them, the fingerprint, the id."""
 _RESTORE = "nothing is answered from it. Put back the newest copy; charges that no copy has cannot be recovered"
 
 
@@ -76,7 +89,7 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
         )
     about: tuple[str, str] = ("", "")
     last: dict[str, tuple[int, str]] = {}
-    arrived: list[tuple[int, str]] = []
+    arrived: list[_Arrived] = []
     head, number = book.genesis, 0
     for number, data in chain(store, name):
         head = link(head, data)
@@ -90,7 +103,7 @@ def _check(store: Store, name: str, book: Book, seen: Seen | None) -> None:
         elif entry.state:
             last[path_text(entry.path)] = (entry.version, entry.state)
         elif entry.kind == "items":
-            arrived.append((entry.version, entry.body))
+            arrived.append((entry.version, entry.body, entry.request or None))
     if (number, head) != book.head:
         raise LedgerTampered(f"the entries of {name!r} do not lead to its head: one was changed, added or taken away")
     if seen is not None and seen.sequence > number:
@@ -123,6 +136,8 @@ class Replay:
         self._open: dict[str, Entry] = {}
         self._asked: dict[str, bytes] = {}
         self._done: dict[str, str] = {}
+        self._sent: set[str] = set()
+        self._sending = ""
 
     def step(self, entry: Entry) -> None:
         """One entry further, if it was right."""
@@ -140,6 +155,7 @@ class Replay:
             self._refusal(entry)
         elif entry.kind == "answer":
             self._answered(entry)
+        self._arrived(entry)
 
     def compare(self, store: Store) -> None:
         """Accounts, requests and answers against what is stored."""
@@ -188,6 +204,15 @@ class Replay:
             composition = _parts(asked)[3]
             self._nodes[entry.path] = (composition, composition.rule.start(), 0)
 
+    def _arrived(self, entry: Entry) -> None:
+        """The batches of an id follow each other; whatever comes between ends it."""
+        sent = entry.request if entry.kind == "items" else ""
+        if sent != self._sending and sent in self._sent:
+            raise self._wrong(entry, "items arrived twice under one id")
+        if sent:
+            self._sent.add(sent)
+        self._sending = sent
+
     def _node(self, entry: Entry, path: Path) -> tuple[Concurrent, Account, int]:
         found = self._nodes.get(path)
         if found is None:
@@ -235,22 +260,32 @@ def _compare_states(store: Store, name: str, last: dict[str, tuple[int, str]]) -
         raise LedgerTampered(f"the row at {next(iter(last))} is missing")
 
 
-def _compare_items(store: Store, name: str, arrived: list[tuple[int, str]]) -> None:
+def _compare_items(store: Store, name: str, arrived: list[_Arrived]) -> None:
     """The log of a stream is, batch by batch, what arrived on record: none changed, moved, added or taken away."""
     count, place = 0, 0
+    before: StoredItems | None = None
     for items in store.items(name, 0):
         place += items.size
         if (
             count == len(arrived)
-            or arrived[count] != (place, _digest(items.sealed))
+            or arrived[count] != (place, _digest(items.sealed), items.request)
             or items.start + items.size != place
+            or items.part != _part(items.request, before)
         ):
             raise LedgerTampered(
                 f"the items of the stream of {name!r} from {items.start} on are not those that arrived"
             )
         count += 1
+        before = items
     if count < len(arrived):
         raise LedgerTampered(f"the items of the stream of {name!r} from {place} on are missing")
+
+
+def _part(request: str | None, before: StoredItems | None) -> int | None:
+    """Which batch of its id this is, behind that one: those of an id follow each other."""
+    if request is None:
+        return None
+    return 0 if before is None or before.part is None or before.request != request else before.part + 1
 
 
 def _changed(row: StoredRow) -> LedgerTampered:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode, digest, encode
-from counterpoint.errors import CounterpointError, Halted, InvalidParameter, LedgerError, NotAllowed, RequestConflict
+from counterpoint.errors import CounterpointError, Halted, LedgerError, NotAllowed, RequestConflict
 from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row, conflict
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State, ready
@@ -27,12 +27,11 @@ from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.secure import SAMPLER_VERSION, SecureCoins
-from counterpoint.sources.columns import is_readable
+from counterpoint.sources.ids import checked_id
 from counterpoint.sources.shape import Of, named
 from counterpoint.sources.source import Prepared, Source
 
 _STRIPES = 1024
-_LONGEST_ID = 256
 
 
 class Engine:
@@ -275,7 +274,4 @@ def _request(given: object, session: Path) -> str:
     """
     if given is None:
         return os.urandom(16).hex()
-    if not isinstance(given, str) or not 0 < len(given) <= _LONGEST_ID or not is_readable(given):
-        what = f"not the {type(given).__name__} {given!r:.40}"
-        raise InvalidParameter(f"a request id is a text of 1 to {_LONGEST_ID} characters, such as 'monday', {what}")
-    return f"{session!r} {given}"
+    return f"{session!r} {checked_id(given)}"

@@ -3,20 +3,24 @@
 At user level a unit's items beyond the first so many, and nobody's, are kept as nothing: they take their place in the
 log, whose length is public, and say nothing. Which ones count is decided by their order alone, never by what they say.
 A log that is to outlive its process has a keeper (a durable ledger), which decides the order among all who append.
+What is sent again under its id adds nothing, whether it is the same or not: the length, which is public, never depends
+on what items say.
 
 >>> log = Log("user", 2)
->>> log.extend([5, 6, 7, 8], ["ann", "bob", "ann", "ann"])
+>>> log.extend([5, 6, 7, 8], ["ann", "bob", "ann", "ann"], id="monday")
+>>> log.extend([5, 6, 7, 8], ["ann", "bob", "ann", "ann"], id="monday")
 >>> log.items
 [5, 6, 7, None]
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 
-from counterpoint.errors import DataChanged, InvalidParameter, InvalidRequest
+from counterpoint.errors import DataChanged, InvalidParameter, InvalidRequest, RequestConflict
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
+from counterpoint.sources.ids import checked_id
 from counterpoint.sources.shape import Record, plain
 
 Unit = str | int
@@ -24,6 +28,9 @@ Unit = str | int
 
 Item = tuple[Raw | Record | None, Unit | None]
 """What arrives: what it says in stored form, and whose it is."""
+
+Arrival = tuple[str | None, Sequence[Item]]
+"""What arrives at once, and the id under which it was sent, if any."""
 
 
 class Keeper(Protocol):
@@ -36,11 +43,14 @@ class Keeper(Protocol):
     def length(self) -> int:
         """How many items are kept."""
 
-    def add(self, items: Sequence[Item], first: bool = False) -> int:
+    def add(self, items: Sequence[Item], id: str | None = None) -> int:
         """Keep these behind all others, at once; the place of the first of them, once they are safe.
 
-        With `first`, only if there are no others: `DataChanged` if there are.
+        What is kept under this id already is not kept again; `RequestConflict` if it is something else.
         """
+
+    def begin(self, arrivals: Sequence[Arrival]) -> None:
+        """Keep these, at once, if there are no others: `DataChanged` if there are."""
 
     def after(self, known: int) -> Iterable[tuple[int, Sequence[Item]]]:
         """What is kept from this place on, in order: batches and their places."""
@@ -52,7 +62,7 @@ class Log:
     `unit` and `most` are both given (user level) or both None (event level). `sums` is for what has been added up.
     """
 
-    __slots__ = ("_arrived", "_keeper", "_lock", "_owners", "items", "most", "sums", "unit")
+    __slots__ = ("_arrived", "_keeper", "_lock", "_owners", "_sent", "items", "most", "sums", "unit")
 
     def __init__(self, unit: str | None = None, most: int | None = None) -> None:
         if (unit is None) != (most is None):
@@ -64,18 +74,36 @@ class Log:
         self.sums: dict[object, tuple[int, Raw]] = {}
         self._arrived: dict[Unit, int] = {}
         self._owners: list[Unit | None] = []
+        self._sent: dict[str, tuple[int, list[Item]]] = {}  # as it was sent: `items` has lost what does not count
         self._keeper: Keeper | None = None
         self._lock = Lock()  # taken last of all: a keeper may be at work on a transaction that asks for the length
 
-    def extend(self, items: Iterable[Raw | Record | None], owners: Iterable[Unit | None]) -> None:
-        """Keep these items, all at once, in this order; with a keeper they are safe when this returns."""
+    def extend(
+        self, items: Iterable[Raw | Record | None], owners: Iterable[Unit | None], id: str | None = None
+    ) -> None:
+        """Keep these items, all at once, in this order; with a keeper they are safe when this returns.
+
+        What was sent under this id before is not kept again; `RequestConflict` if it was something else.
+        """
+        own = None if id is None else checked_id(id)
         arriving = list(zip(items, owners, strict=True))
+        if own is not None and not arriving:
+            raise InvalidRequest("an id stands for the items that are sent under it, and here are none: leave it out")
         with self._lock:
             keeper = self._keeper
-            if keeper is None:
+            if keeper is None and self._is_new(own, arriving):
                 self._take(arriving)
         if keeper is not None and arriving:
-            self._take_at(keeper.add(arriving), arriving)
+            self._take_at(keeper.add(arriving, own), arriving)
+
+    def _is_new(self, id: str | None, arriving: list[Item]) -> bool:
+        """Whether this is sent for the first time; from now on its id is known."""
+        if id is None:
+            return True
+        _, known = self._sent.setdefault(id, (len(self.items), arriving))
+        if known != arriving:
+            raise conflict(id)
+        return known is arriving
 
     def keep(self, keeper: Keeper) -> None:
         """Be kept from now on: as what is kept already if nothing has arrived here, else as the beginning of it."""
@@ -91,9 +119,20 @@ class Log:
                         f"the log of this stream is on record with {kept} items: give a stream to which nothing has "
                         "been appended, and append what is new once the session is there"
                     )
-                keeper.add(list(zip(self.items, self._owners or [None] * len(self.items), strict=True)), first=True)
-                self._owners = []
+                keeper.begin(list(self._arrivals()))
+                self._owners, self._sent = [], {}
             self._keeper = keeper
+
+    def _arrivals(self) -> Iterator[Arrival]:
+        """What has arrived before there was a keeper, in order: what was sent by ids, and what lies between."""
+        taken, place = list(zip(self.items, self._owners or [None] * len(self.items), strict=True)), 0
+        for id, (start, sent) in self._sent.items():
+            if place < start:
+                yield None, taken[place:start]
+            yield id, sent
+            place = start + len(sent)
+        if place < len(taken):
+            yield None, taken[place:]
 
     def length(self) -> int:
         """How many items have arrived, wherever."""
@@ -148,3 +187,10 @@ class Log:
         if isinstance(owner, bool) or not isinstance(owner, str | int):
             raise InvalidRequest(f"a {self.unit!r} is named by a string or an integer")
         return owner
+
+
+def conflict(id: str) -> RequestConflict:
+    """Why it is not added; not a word of what was sent."""
+    return RequestConflict(
+        f"other items were appended under id {id[:80]!r} before; nothing is added: choose another id"
+    )

@@ -177,15 +177,25 @@ class Stream(Source):
             raise InvalidRequest(f"of this stream something is read already: start from the whole to read {chosen!r}")
         return self._looked_at(self._kind.reading(self._neighbours, chosen), self._where, f"of={chosen!r}")
 
-    def append(self, value: object, unit: Unit | None = None) -> None:
-        """One item arrives; at user level, `unit` says whose it is, or a record says it itself."""
-        self.extend([value], None if unit is None else [unit])
+    def append(self, value: object, unit: Unit | None = None, *, id: str | None = None) -> None:
+        """One item arrives; at user level, `unit` says whose it is, or a record says it itself.
 
-    def extend(self, values: Iterable[object], units: Iterable[Unit] | None = None) -> None:
+        Under an `id` it arrives once, however often it is sent (see `extend`).
+        """
+        self.extend([value], None if unit is None else [unit], id=id)
+
+    def extend(self, values: Iterable[object], units: Iterable[Unit] | None = None, *, id: str | None = None) -> None:
         """Items arrive in this order, all of them or, if one has a wrong shape, none; `units` says whose each one is.
 
+        Under an `id` they arrive once: whoever does not know whether they did sends them again, and the same items of
+        the same units, as they are stored, add nothing. Other items are refused (`RequestConflict`). An id is public,
+        is that of one append to this stream, and is never forgotten.
+
         >>> spent = Stream(bound=100, unit="user", per_unit=2)
-        >>> spent.extend([10, 20], units=["ann", "bob"])
+        >>> spent.extend([10, 20], units=["ann", "bob"], id="monday")
+        >>> spent.extend([10, 20], units=["ann", "bob"], id="monday")
+        >>> spent.pin()
+        2
         """
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
             raise InvalidRequest(f"extend takes a list of items, not a {type(values).__name__}; append takes one item")
@@ -194,13 +204,13 @@ class Stream(Source):
         given = list(values)
         if isinstance(self._kind, Shape):
             owners = self._log.owners(units, len(given))
-            return self._log.extend([self._kind.fit(value) for value in given], owners)
+            return self._log.extend([self._kind.fit(value) for value in given], owners, id)
         if units is not None:
             raise InvalidRequest(
                 "a record says itself whose it is, under the name that `unit` declares: leave out units"
             )
         owners = self._log.named_in(given)
-        return self._log.extend([self._kind.fit(value, but=self._log.unit) for value in given], owners)
+        return self._log.extend([self._kind.fit(value, but=self._log.unit) for value in given], owners, id)
 
     def pin(self) -> int:
         """How many items have arrived."""
