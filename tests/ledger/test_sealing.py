@@ -15,7 +15,7 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, SecretLeak, Unsealable
 from counterpoint.ledger.ledger import Fact, Intent
-from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.sealing import DataKeys, MasterKey, _place
 
 
 @pytest.fixture
@@ -51,6 +51,21 @@ def test_another_datasets_key_opens_nothing():
     master = MasterKey(bytes(32))
     wrapped = DataKeys.fresh("people", 0, master)
     assert not DataKeys("salaries", master, (wrapped,)).usable and DataKeys("people", master, (wrapped,)).usable
+
+
+def test_a_blob_of_another_dataset_does_not_open_even_with_the_same_key():
+    master, key = MasterKey(bytes(32)), bytes(32)
+    people, salaries = (DataKeys(name, master, (master.wrap(key, _place(name, 0)),)) for name in ("people", "salaries"))
+    blob = people.seal(b"secret", "state", (0,), 3)
+    assert people.unseal(blob, "state", (0,), 3) == b"secret"
+    with pytest.raises(Unsealable):
+        salaries.unseal(blob, "state", (0,), 3)
+
+
+@pytest.mark.parametrize("bad", [b"", bytes(31), bytes(33), "k" * 32, bytearray(32), None])
+def test_a_key_is_32_bytes(bad):
+    with pytest.raises(InvalidParameter, match="32 secret bytes"):
+        MasterKey(bad)
 
 
 def test_a_key_file_is_private_and_never_overwritten(tmp_path):
