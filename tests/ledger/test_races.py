@@ -29,6 +29,7 @@ from counterpoint.errors import (
     UnknownSchema,
     Unsealable,
 )
+from counterpoint.ledger import places
 from counterpoint.ledger.durable import DurableLedger, MasterKey
 from counterpoint.ledger.ledger import Fact, Plan
 from counterpoint.ledger.postgres import PostgresStore
@@ -431,6 +432,23 @@ def test_an_interrupt_in_the_middle_of_a_commit_stops_the_ledger_and_is_passed_o
         done = ledger.intent("() q", b"[]", Fact("ask", (0,), ""), lambda read: pytest.fail("admitted twice"))
         assert done.answer == 5 if point in ("committed", "witnessed") else done.seed == begun.seed
         ledger.verify()
+
+
+def test_a_process_that_is_forked_while_a_thread_opens_a_ledger_opens_another(tmp_path):
+    """The thread waits for its turn with a lock that the child would wait for, too; nor is what is open its own."""
+    (tmp_path / "other").mkdir()
+    mine, other = Place("sqlite", tmp_path), Place("sqlite", tmp_path / "other")
+    with mine.session(), places._guard:
+
+        def work(say):
+            signal.alarm(20)  # ends whoever waits for a thread that there is not
+            other.session().close()
+            try:
+                mine.session()
+            except LedgerBusy:
+                say("busy")
+
+        assert in_child(work) == (["busy"], True)
 
 
 FORKING = """

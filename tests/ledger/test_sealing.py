@@ -44,13 +44,18 @@ def test_a_changed_blob_does_not_open(keys):
 
 
 def test_no_two_blobs_are_alike(keys):
-    assert len({keys.seal(b"secret", "state", (0,), 3) for _ in range(50)}) == 50
+    """Neither in the salt, which makes the key of a blob, nor in the nonce; the same nonce twice would open both."""
+    blobs = [keys.seal(b"secret", "state", (0,), 3) for _ in range(50)]
+    wrapped = [MasterKey(bytes(32)).wrap(bytes(32), b"place") for _ in range(50)]
+    salts, nonces = {blob[3:19] for blob in blobs}, {blob[19:31] for blob in blobs}
+    assert len(salts) == len(nonces) == len({blob[:12] for blob in wrapped}) == 50
 
 
 def test_another_datasets_key_opens_nothing():
     master = MasterKey(bytes(32))
     wrapped = DataKeys.fresh("people", 0, master)
     assert not DataKeys("salaries", master, (wrapped,)).usable and DataKeys("people", master, (wrapped,)).usable
+    assert not DataKeys("people", master, (DataKeys.fresh("people", 0, master), wrapped)).usable, "each has its number"
 
 
 def test_a_blob_of_another_dataset_does_not_open_even_with_the_same_key():
