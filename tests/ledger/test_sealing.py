@@ -216,6 +216,26 @@ def test_a_wrong_key_cannot_be_changed_for_another(lasting):
         s._engine.ledger.verify()
 
 
+def test_who_has_the_old_key_and_an_old_copy_opens_nothing_that_is_sealed_later(lasting):
+    asked(lasting)
+
+    def stored():
+        wrapped = tuple(bytes(row[0]) for row in lasting.sql("SELECT wrapped FROM counterpoint_key ORDER BY number"))
+        ((version, sealed),) = lasting.sql("SELECT version, sealed FROM counterpoint_row WHERE path = '[0]'")
+        return wrapped, (bytes(sealed), "state", (0,), version)
+
+    wrapped, before = stored()
+    thief = DataKeys("session", MasterKey.from_file(lasting.key), wrapped)
+    assert thief.unseal(*before)
+    with lasting.reopened() as s:
+        s._engine.ledger.rotate(MasterKey.create(lasting.home / "new.key"))
+        s.handles[0].ask("beans")
+    wrapped, after = stored()
+    assert DataKeys("session", MasterKey.from_file(lasting.home / "new.key"), wrapped).unseal(*after)
+    with pytest.raises(Unsealable):
+        thief.unseal(*after)
+
+
 def test_two_processes_that_change_the_key_lose_none(lasting):
     """Each opened the ledger before the other changed its key; what was sealed in between still opens."""
     lasting.session().close()
