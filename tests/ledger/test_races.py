@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing
 
+import apsw
 import psycopg
 import pytest
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from counterpoint.errors import (
     UnknownSchema,
     Unsealable,
 )
-from counterpoint.ledger import schema
+from counterpoint.ledger import places, schema, sqlite
 from counterpoint.ledger.durable import DurableLedger, MasterKey
 from counterpoint.ledger.ledger import Fact, Plan
 from counterpoint.ledger.postgres import PostgresStore
@@ -125,28 +126,31 @@ def test_a_damaged_file_is_a_clear_error(tmp_path):
         place.reopened()
 
 
-def test_without_lock_files_sqlites_own_lock_keeps_a_second_process_out(tmp_path, monkeypatch):
-    from counterpoint.ledger import sqlite
-
+@pytest.mark.parametrize("version", ["3.50.0", "3.54.1"])
+def test_without_lock_files_sqlites_own_lock_keeps_a_second_process_out(tmp_path, monkeypatch, version):
+    """From the start on, in either journal mode: before the first has written anything, too."""
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
     monkeypatch.setattr(sqlite, "_taken", lambda path, wait: None)
     place = Place("sqlite", tmp_path)
     with place.session() as s:
-        noisy = s.launch(cp.Laplace("0.01", asks=9))
+        s.launch(cp.Laplace("0.01", asks=9))
 
-        def work(say):
-            try:
-                SqliteStore(place.url, wait=0.05)
-            except LedgerBusy:
-                say("busy")
+    def work(say):
+        try:
+            SqliteStore(place.url, wait=0.05)
+        except LedgerBusy:
+            say("busy")
 
-        assert in_child(work) == (["busy"], True) and isinstance(noisy.ask("apples"), int)
+    with closing(place.ledger()):
+        assert in_child(work) == (["busy"], True)
+    with place.reopened() as s:
+        assert isinstance(s.handles[0].ask("apples"), int)
+        assert in_child(work) == (["busy"], True) and isinstance(s.handles[0].ask("apples"), int)
 
 
 def test_the_lock_file_alone_keeps_a_second_process_out(tmp_path):
     """Before the database is touched: two that are inside it might wait for each other for ever."""
-    from counterpoint.ledger.sqlite import _taken
-
-    held = _taken(str(tmp_path / "ledger.db.lock"), 0)
+    held = sqlite._taken(str(tmp_path / "ledger.db.lock"), 0)
 
     def work(say):
         try:
@@ -432,6 +436,23 @@ def test_an_interrupt_in_the_middle_of_a_commit_stops_the_ledger_and_is_passed_o
         done = ledger.intent("() q", b"[]", Fact("ask", (0,), ""), lambda read: pytest.fail("admitted twice"))
         assert done.answer == 5 if point in ("committed", "witnessed") else done.seed == begun.seed
         ledger.verify()
+
+
+def test_a_process_that_is_forked_while_a_thread_opens_a_ledger_opens_another(tmp_path):
+    """The thread waits for its turn with a lock that the child would wait for, too; nor is what is open its own."""
+    (tmp_path / "other").mkdir()
+    mine, other = Place("sqlite", tmp_path), Place("sqlite", tmp_path / "other")
+    with mine.session(), places._guard:
+
+        def work(say):
+            signal.alarm(20)  # ends whoever waits for a thread that there is not
+            other.session().close()
+            try:
+                mine.session()
+            except LedgerBusy:
+                say("busy")
+
+        assert in_child(work) == (["busy"], True)
 
 
 FORKING = """

@@ -15,7 +15,7 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, SecretLeak, Unsealable
 from counterpoint.ledger.ledger import Fact, Intent
-from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.sealing import DataKeys, MasterKey, _place
 
 
 @pytest.fixture
@@ -44,13 +44,33 @@ def test_a_changed_blob_does_not_open(keys):
 
 
 def test_no_two_blobs_are_alike(keys):
-    assert len({keys.seal(b"secret", "state", (0,), 3) for _ in range(50)}) == 50
+    """Neither in the salt, which makes the key of a blob, nor in the nonce; the same nonce twice would open both."""
+    blobs = [keys.seal(b"secret", "state", (0,), 3) for _ in range(50)]
+    wrapped = [MasterKey(bytes(32)).wrap(bytes(32), b"place") for _ in range(50)]
+    salts, nonces = {blob[3:19] for blob in blobs}, {blob[19:31] for blob in blobs}
+    assert len(salts) == len(nonces) == len({blob[:12] for blob in wrapped}) == 50
 
 
 def test_another_datasets_key_opens_nothing():
     master = MasterKey(bytes(32))
     wrapped = DataKeys.fresh("people", 0, master)
     assert not DataKeys("salaries", master, (wrapped,)).usable and DataKeys("people", master, (wrapped,)).usable
+    assert not DataKeys("people", master, (DataKeys.fresh("people", 0, master), wrapped)).usable, "each has its number"
+
+
+def test_a_blob_of_another_dataset_does_not_open_even_with_the_same_key():
+    master, key = MasterKey(bytes(32)), bytes(32)
+    people, salaries = (DataKeys(name, master, (master.wrap(key, _place(name, 0)),)) for name in ("people", "salaries"))
+    blob = people.seal(b"secret", "state", (0,), 3)
+    assert people.unseal(blob, "state", (0,), 3) == b"secret"
+    with pytest.raises(Unsealable):
+        salaries.unseal(blob, "state", (0,), 3)
+
+
+@pytest.mark.parametrize("bad", [b"", bytes(31), bytes(33), "k" * 32, bytearray(32), None])
+def test_a_key_is_32_bytes(bad):
+    with pytest.raises(InvalidParameter, match="32 secret bytes"):
+        MasterKey(bad)
 
 
 def test_a_key_file_is_private_and_never_overwritten(tmp_path):
@@ -194,6 +214,26 @@ def test_a_wrong_key_cannot_be_changed_for_another(lasting):
             s._engine.ledger.rotate(MasterKey(bytes(32)))
         assert s.loss == cp.PureDP(0.5), "and the ledger goes on"
         s._engine.ledger.verify()
+
+
+def test_who_has_the_old_key_and_an_old_copy_opens_nothing_that_is_sealed_later(lasting):
+    asked(lasting)
+
+    def stored():
+        wrapped = tuple(bytes(row[0]) for row in lasting.sql("SELECT wrapped FROM counterpoint_key ORDER BY number"))
+        ((version, sealed),) = lasting.sql("SELECT version, sealed FROM counterpoint_row WHERE path = '[0]'")
+        return wrapped, (bytes(sealed), "state", (0,), version)
+
+    wrapped, before = stored()
+    thief = DataKeys("session", MasterKey.from_file(lasting.key), wrapped)
+    assert thief.unseal(*before)
+    with lasting.reopened() as s:
+        s._engine.ledger.rotate(MasterKey.create(lasting.home / "new.key"))
+        s.handles[0].ask("beans")
+    wrapped, after = stored()
+    assert DataKeys("session", MasterKey.from_file(lasting.home / "new.key"), wrapped).unseal(*after)
+    with pytest.raises(Unsealable):
+        thief.unseal(*after)
 
 
 def test_two_processes_that_change_the_key_lose_none(lasting):

@@ -98,7 +98,18 @@ Place: TypeAlias = Durable | str | os.PathLike[str]
 """What names a place: a path, a URL, or everything there is to say about it."""
 
 _guard = threading.Lock()
-_held: dict[str, tuple[Store, int, int]] = {}
+_held: dict[str, tuple[Store, int]] = {}
+
+
+def _begin_anew() -> None:
+    """In a forked child: what is held is the parent's, and so is the lock, which one of its threads may have taken."""
+    global _guard  # noqa: PLW0603 - one lock for one process
+    _guard = threading.Lock()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing to begin anew
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def hold(place: Durable, existing: bool) -> Store:
@@ -107,22 +118,19 @@ def hold(place: Durable, existing: bool) -> Store:
         return place.store(existing)
     name = os.path.realpath(place.place)
     with _guard:
-        store, users, home = _held.get(name, (None, 0, os.getpid()))
-        if home != os.getpid():
-            store, users = None, 0  # the parent's
-        if store is None:
-            store = place.store(existing)
-        _held[name] = (store, users + 1, os.getpid())
+        held = _held.get(name)
+        store, users = (place.store(existing), 0) if held is None else held
+        _held[name] = (store, users + 1)
         return store
 
 
 def release(store: Store, broken: bool = False) -> None:
     """Let go of a store; the last user closes it. A broken one is closed for all, and opened anew by the next."""
     with _guard:
-        for name, (held, users, home) in list(_held.items()):
+        for name, (held, users) in list(_held.items()):
             if held is store:
                 if users > 1 and not broken:
-                    _held[name] = (held, users - 1, home)
+                    _held[name] = (held, users - 1)
                     return
                 del _held[name]
         if broken:
