@@ -22,12 +22,13 @@ from pathlib import Path
 
 from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
+from counterpoint.ledger.committing import Committer, Ticket
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Durable, hold, release
 from counterpoint.ledger.records import Head, StoredRequest, StoredRow, link
 from counterpoint.ledger.sealing import MasterKey
-from counterpoint.ledger.store import Committer, Store, Ticket, Unit
+from counterpoint.ledger.store import Store, Unit
 from counterpoint.ledger.witness import Witness
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.losses import PureDP

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.errors import LedgerError, LedgerFailed
-from counterpoint.ledger import recent, rows, store
+from counterpoint.ledger import committing, recent, rows
+from counterpoint.ledger.committing import Committer, Ticket
 from counterpoint.ledger.recent import Recent
 from counterpoint.ledger.records import Book, Head, StoredRequest, StoredRow
 from counterpoint.ledger.rows import OpenRows, stored_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.sqlite import SqliteStore
-from counterpoint.ledger.store import Committer, Ticket, Unit
+from counterpoint.ledger.store import Unit
 
 LONG = 30
 
@@ -98,7 +99,7 @@ def joined(threads: list[threading.Thread]) -> None:
 
 
 def test_whoever_is_never_called_sees_to_it_itself(monkeypatch):
-    monkeypatch.setattr(store, "_PATIENCE", 0.01)
+    monkeypatch.setattr(committing, "_PATIENCE", 0.01)
     committer = Committer(commit_at_once, threading.RLock())
     committer._led = True  # somebody leads, and was interrupted before it could hand on
     assert committer.run(lambda unit: 7, "request") == 7

@@ -28,6 +28,7 @@ from counterpoint.errors import (
     Unsealable,
 )
 from counterpoint.ledger import verification
+from counterpoint.ledger.committing import Committer, Ticket
 from counterpoint.ledger.keeping import KeptLog
 from counterpoint.ledger.ledger import (
     Done,
@@ -54,7 +55,7 @@ from counterpoint.ledger.rows import seen_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.steps import Steps
-from counterpoint.ledger.store import Committer, Store, Ticket, Unit
+from counterpoint.ledger.store import Store, Unit
 from counterpoint.ledger.witness import Witness
 from counterpoint.sources.log import Log
 
