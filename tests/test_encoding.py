@@ -70,11 +70,31 @@ def test_what_has_no_exact_meaning_is_refused(value):
         b'{"type":"Circle/1","radius":"1e999999999"}',
         b'{"radius":"1"}',
         b"\xff\xff",
+        b'{"type":"Shape/1"}',
+        b'{"type":"Tagged/1"}',
+        b"[" * 10**5,
+        b"[" * 400 + b"]" * 400,
+        b"[" * 10**5 + b"]" * 10**5,
+        b'{"type":"Circle/1","radius":' * 10**4 + b"1" + b"}" * 10**4,
     ],
 )
 def test_hostile_bytes_are_a_typed_error(data):
-    with pytest.raises(InvalidParameter):
-        decode(data, Shape)
+    for kind in (Shape, Plain):
+        if kind is Shape or data not in PLAIN_ALL_THE_SAME:
+            with pytest.raises(InvalidParameter):
+                decode(data, kind)
+
+
+PLAIN_ALL_THE_SAME = (b"[1]", b"[" * 400 + b"]" * 400)
+"""No shape, but plain data."""
+
+
+def test_what_is_nested_too_deeply_is_a_typed_error():
+    nested: object = 1
+    for _ in range(10**4):
+        nested = (nested,)
+    with pytest.raises(InvalidParameter, match="nested"):
+        encode(nested)
 
 
 @given(plain, plain)

@@ -90,9 +90,12 @@ def encode(value: object, *, sealed: bool = False) -> bytes:
     ...
     counterpoint.errors.InvalidParameter: a float is not plain data: give an integer or a rational
     """
-    if type(value) not in _HARMLESS:
-        _refuse_strangers(value)
-    return (_SEALED if sealed else _OPEN).encode(value)
+    try:
+        if type(value) not in _HARMLESS:
+            _refuse_strangers(value)
+        return (_SEALED if sealed else _OPEN).encode(value)
+    except RecursionError:
+        raise InvalidParameter("plain data is not nested as deeply as this") from None
 
 
 def decode(data: bytes, kind: type[T]) -> T:
@@ -105,6 +108,8 @@ def decode(data: bytes, kind: type[T]) -> T:
         return msgspec.json.decode(data, type=kind, dec_hook=_read, strict=True)
     except msgspec.MsgspecError as error:
         raise InvalidParameter(f"these bytes are not a {kind.__name__}: {error}") from None
+    except RecursionError:
+        raise InvalidParameter(f"these bytes are not a {kind.__name__}: they are nested too deeply") from None
 
 
 def digest(*values: object, sealed: bool = False) -> bytes:
@@ -185,7 +190,7 @@ def _read_tagged(kind: type, data: dict[str, Any]) -> object:
         # stored data may name anything public, and the package imports its rooms only when they are used
         import_module("counterpoint").load_everything()
     found = _REGISTRY.get(name)
-    if found is None or not issubclass(found, kind):
+    if found is None or not issubclass(found, kind) or not issubclass(found, msgspec.Struct):
         raise InvalidParameter(f"{tag or 'untagged data'} is not a known {kind.__name__}")
     return msgspec.convert(data, found, dec_hook=_read, strict=True)
 
