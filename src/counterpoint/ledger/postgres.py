@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MIGRATING = 0x43506F69
 """The advisory lock under which one process at a time looks after the schema."""
-_SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "standard_conforming_strings": "on"}
+_SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error"}
 
 
 class PostgresStore(Tables):
