@@ -86,6 +86,27 @@ def test_a_commit_is_on_disk_whatever_the_server_is_used_to():
         assert store._run("SHOW synchronous_commit") == [("on",)]
 
 
+def test_processes_wait_for_each_other_whatever_isolation_the_server_is_used_to(postgres):
+    """Where a transaction sees the moment of its beginning, whoever had to wait would have looked too early."""
+    postgres.session(cp.PureDP("0.25")).close()
+    name = postgres.url.partition("?")[0].rpartition("/")[2]
+    engines.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+    with postgres.reopened() as one, postgres.reopened() as two:
+        results = []
+
+        def work(s):
+            for _ in range(8):
+                try:
+                    results.append(s.launch(cp.Laplace("0.02")).path)
+                except cp.CounterpointError as error:
+                    results.append(type(error).__name__)
+
+        threads = [threading.Thread(target=work, args=(s,)) for s in (one, two)]
+        [thread.start() for thread in threads], [thread.join() for thread in threads]
+        assert results.count("BudgetExceeded") == 4 and len(set(results)) == 13
+        two._engine.ledger.verify()
+
+
 def test_a_server_that_would_lose_commits_is_refused(postgres):
     """With fsync off a power cut loses what was answered, whatever this connection asks for."""
     engines.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
