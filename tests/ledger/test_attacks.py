@@ -401,15 +401,20 @@ def test_the_database_itself_refuses_a_second_charge_to_the_same_account(lasting
             ledger.close()
 
 
-def test_one_handle_has_one_open_request_by_the_databases_own_rule(lasting):
+@pytest.mark.parametrize(
+    "requests",
+    [[("a", b"sealed", None), ("b", b"sealed", None)], [("a", b"sealed", b"sealed")], [("a", None, None)]],
+    ids=["two open", "open and done", "neither"],
+)
+def test_a_handle_has_one_open_request_and_that_a_seed_or_an_answer_by_the_databases_own_rule(lasting, requests):
     with lasting.session() as s:
         s.launch(cp.Laplace("0.1", asks=3))
     ledger = lasting.ledger()
     store = ledger._store
     try:
         unit = Unit(store, "session", ledger._book.head)
-        for request in ("a", "b"):
-            unit.put_request(StoredRequest(request, "[0]", 1, bytes(32), 0, "0", 1, b"sealed", None))
+        for name, seed, answer in requests:
+            unit.put_request(StoredRequest(name, "[0]", 1, bytes(32), 0, "0", 1, seed, answer))
         store.begin(None)
         with pytest.raises(LedgerFailed):
             store.write(unit)

@@ -55,6 +55,7 @@ def test_an_account_that_another_process_holds_is_busy_and_nothing_worse(postgre
     with postgres.session() as s:
         s.launch(cp.Laplace("0.01", asks=9))
     with impatient(postgres) as s, psycopg.connect(postgres.url) as other:
+        other.execute("SET idle_in_transaction_session_timeout = '20s'")  # or whoever waits for ever would
         other.execute("SELECT * FROM counterpoint_book FOR UPDATE")
         for deed in (lambda: s.handles[0].ask("apples", id="q"), lambda: s.launch(cp.Laplace("0.1"), id="M")):
             for _ in range(2):
@@ -70,6 +71,7 @@ def test_an_account_that_another_process_holds_is_busy_and_nothing_worse(postgre
 def test_one_process_at_a_time_makes_the_tables(postgres):
     """Two that found none would both make them."""
     with psycopg.connect(postgres.url) as other:
+        other.execute("SET idle_in_transaction_session_timeout = '20s'")
         other.execute("SELECT pg_advisory_xact_lock(%s)", (0x43506F69,))
         with pytest.raises(LedgerBusy):
             PostgresStore(postgres.url, lock_timeout=0.05)
@@ -82,6 +84,27 @@ def test_a_commit_is_on_disk_whatever_the_server_is_used_to():
     engines.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
     with closing(PostgresStore(url)) as store:
         assert store._run("SHOW synchronous_commit") == [("on",)]
+
+
+def test_processes_wait_for_each_other_whatever_isolation_the_server_is_used_to(postgres):
+    """Where a transaction sees the moment of its beginning, whoever had to wait would have looked too early."""
+    postgres.session(cp.PureDP("0.25")).close()
+    name = postgres.url.partition("?")[0].rpartition("/")[2]
+    engines.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+    with postgres.reopened() as one, postgres.reopened() as two:
+        results = []
+
+        def work(s):
+            for _ in range(8):
+                try:
+                    results.append(s.launch(cp.Laplace("0.02")).path)
+                except cp.CounterpointError as error:
+                    results.append(type(error).__name__)
+
+        threads = [threading.Thread(target=work, args=(s,)) for s in (one, two)]
+        [thread.start() for thread in threads], [thread.join() for thread in threads]
+        assert results.count("BudgetExceeded") == 4 and len(set(results)) == 13
+        two._engine.ledger.verify()
 
 
 def test_a_server_that_would_lose_commits_is_refused(postgres):
@@ -232,6 +255,14 @@ def test_a_state_opens_nowhere_else_and_at_no_other_version(postgres):
             assert first.halted
         postgres.sql(put, now, "[0]")
         assert first.ask("beans") is False and version == 0
+
+
+def test_what_is_left_open_comes_in_the_order_in_which_it_was_begun(place):
+    with place.session(source=Flaky(DATA)) as s:
+        for name in ("b", "c", "a"):
+            with pytest.raises(InvalidRequest):
+                s.launch(cp.Laplace("0.01")).ask("apples", id=name)
+        assert [intent.request for intent in s._engine.ledger.opened()] == ["() b", "() c", "() a"]
 
 
 def test_what_was_left_open_waits_for_the_right_key(left_open):

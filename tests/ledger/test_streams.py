@@ -1,6 +1,7 @@
 """A stream on a durable ledger: its log outlives the process, is one for all, sealed, and on record in the chain."""
 
 import threading
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +12,12 @@ from tests.ledger.test_sealing import CANARY, dumped
 
 import counterpoint as cp
 from counterpoint.encoding import encode
-from counterpoint.errors import DataChanged, LedgerError, LedgerRolledBack, LedgerTampered, Unsealable
+from counterpoint.errors import DataChanged, LedgerError, LedgerFailed, LedgerRolledBack, LedgerTampered, Unsealable
 from counterpoint.ledger import schema
+from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.records import StoredItems
 from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.store import Unit
 
 SURE = cp.PureDP(10**7)
 """So much that noise is 0 for all practical purposes, and what is counted can be seen."""
@@ -73,6 +77,56 @@ def test_a_stream_with_items_of_its_own_is_not_taken_for_the_log(begun):
     with pytest.raises(DataChanged, match="3 items"):
         begun.session(SURE, source=stream)
     assert stream.pin() == 2, "and it is left alone"
+
+
+def test_of_two_processes_that_begin_a_log_at_once_one_is_told_that_it_came_too_late(lasting, monkeypatch):
+    """Both found none; which items come first is decided by the transaction alone."""
+    first, second = visits(), visits()
+    first.extend([1, 2])
+    second.extend([3])
+    lasting.session(SURE, source=first).close()
+    with monkeypatch.context() as patch:
+        patch.setattr(DurableLedger, "_length", lambda self: 0)
+        with pytest.raises(DataChanged, match="another process has begun"):
+            lasting.session(SURE, source=second)
+    fresh = visits()
+    with lasting.reopened(source=fresh):
+        assert fresh.log.items == [1, 2]
+
+
+@pytest.mark.parametrize("items", [StoredItems(0, 0, b"x"), StoredItems(-1, 1, b"x"), StoredItems(2, 1, b"x")])
+def test_batches_have_a_place_of_their_own_by_the_databases_own_rule(begun, items):
+    with closing(begun.ledger()) as ledger:
+        unit = Unit(ledger._store, "session", ledger._book.head)
+        unit.put_items(items)
+        ledger._store.begin(None)
+        with pytest.raises(LedgerFailed):
+            ledger._store.write(unit)
+        ledger._store.rollback()
+
+
+def test_a_batch_that_is_taken_away_from_under_an_open_ledger_is_missed(tmp_path):
+    place, stream = Place("postgres", tmp_path), visits()
+    with place.session(SURE, source=stream):
+        other = visits()
+        with place.reopened(source=other):
+            stream.append(1)
+            stream.append(2)
+            place.sql("DELETE FROM counterpoint_items WHERE start = 0")
+            with pytest.raises(LedgerTampered, match="missing"):
+                other.pin()
+
+
+def test_a_batch_opens_only_at_its_place(tmp_path):
+    place, stream = Place("postgres", tmp_path), visits()
+    with place.session(SURE, source=stream):
+        other = visits()
+        with place.reopened(source=other):
+            stream.append(1)
+            stream.append(2)
+            place.sql("UPDATE counterpoint_items SET sealed = (SELECT sealed FROM counterpoint_items WHERE start = 1)")
+            with pytest.raises(Unsealable, match="items at"):
+                other.pin()
 
 
 def test_the_same_stream_may_be_opened_again_and_nowhere_else(begun, tmp_path):

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _MIGRATING = 0x43506F69
 """The advisory lock under which one process at a time looks after the schema."""
-_SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "standard_conforming_strings": "on"}
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+"""Whoever has waited for a book sees what the one before has written."""
+_SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error"}
 
 
 class PostgresStore(Tables):
@@ -57,7 +59,7 @@ class PostgresStore(Tables):
             self._run("SELECT pg_catalog.set_config(?, ?, false)", (setting, value))
         if self._run("SHOW fsync") != [("on",)]:
             raise LedgerError("this server has fsync off: it would lose charges and answers when the power fails")
-        self._run("BEGIN")
+        self._run(_BEGIN)
         self._run("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_MIGRATING,))
         found = self._version()
         if found == 0 and existing:
@@ -79,9 +81,9 @@ class PostgresStore(Tables):
     def begin(self, name: str | None) -> Head | None:
         """Begin a transaction, and wait for whoever else is writing to this book."""
         if name is None:
-            self._run("BEGIN")
+            self._run(_BEGIN)
             return None
-        _, found = self._run_all(("BEGIN", ()), (f"{self._HEAD} FOR UPDATE", (name,)))
+        _, found = self._run_all((_BEGIN, ()), (f"{self._HEAD} FOR UPDATE", (name,)))
         return Head(found[0][0], bytes(found[0][1])) if found else None
 
     def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
