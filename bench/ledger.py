@@ -234,7 +234,7 @@ def lengthen(place: Durable, entries: int) -> None:
         assert head is not None
         unit = Unit(store, "session", head)
         while unit.head.number < entries:
-            unit.append("keys", "", (), "x" * 100, os.urandom(16).hex() * 8)
+            unit.append("refusal", "", (), "x" * 100, os.urandom(16).hex() * 8)
         store.write(unit)
         store.commit()
     finally:
