@@ -184,18 +184,6 @@ def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(pla
         assert ledger.read(noisy.path).version == row.version + 1
 
 
-def test_an_intent_charges_one_row_at_most(lasting):
-    """Its entry tells of one, and a row that no entry tells of would be taken for a forged one."""
-    with lasting.session() as s:
-        ledger = s._engine.ledger
-        row = ledger.read(())
-        plan = Plan((0,), 0, charged=(((), row), ((7,), row)))
-        with pytest.raises(AssertionError, match="one row"):
-            ledger.intent("q", b"[]", Fact("launch", (), ""), lambda read: plan)
-        assert ledger.read((7,)) is None
-        ledger.verify()
-
-
 def test_everything_is_found_again_by_its_path(place):
     s = place.session(cp.ApproxDP(1, 1e-6))
     svt = s.launch(cp.SparseVector(epsilon="0.2", threshold=50))

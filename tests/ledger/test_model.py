@@ -186,13 +186,13 @@ def charge_after_answer(monkeypatch):
     def free(self, unit, request, *rest):
         *more, fact, planned, row = rest
         if fact.kind == "launch":
-            owed[request] = planned.charged
+            owed[request] = (fact.path, planned.charged)
             planned = Plan(planned.path, planned.version, planned.pin)
         return record(self, unit, request, *more, fact, planned, row)
 
     def pays(self, unit, intent, row, answer):
-        for at, charged in owed.pop(intent.request, ()):
-            unit.put_row(stored_row(at, charged, self.keys))
+        if intent.request in owed:
+            unit.put_row(stored_row(*owed.pop(intent.request), self.keys))
         return settle(self, unit, intent, row, answer)
 
     monkeypatch.setattr(steps.Steps, "_record", free)

@@ -101,12 +101,12 @@ class Fact(Tagged, Value, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What an intent changes at once (the row that is charged, if one is) and where its answer will be settled."""
+    """Where the answer will be settled, and what is changed at once: the row at the fact's path, if it is charged."""
 
     path: Path
     version: int
     pin: int | str = 0
-    charged: tuple[tuple[Path, Row], ...] = ()
+    charged: Row | None = None
 
 
 Read = Callable[[Path], Row | None]
@@ -180,7 +180,8 @@ class MemoryLedger(Ledger):
             if fact.path in self._at:
                 return self._at[fact.path]
             planned = plan(self.read)
-            self._rows.update(planned.charged)
+            if planned.charged is not None:
+                self._rows[fact.path] = planned.charged
             row = self._rows.get(planned.path)
             intent = Intent(request, body, planned.path, planned.version, planned.pin, self._seeds(), row=row)
             self._requests[request] = self._at[intent.path] = intent

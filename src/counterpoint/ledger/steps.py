@@ -62,24 +62,22 @@ class Steps:
         except (BudgetExceeded, NotCovered, RelationMismatch) as refusal:
             unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
             raise
-        rows = dict(planned.charged)
-        row = rows[planned.path] if planned.path in rows else read(planned.path)
-        return self._record(unit, request, body, fact, planned, row)
+        row = planned.charged if planned.path == fact.path else None
+        return self._record(unit, request, body, fact, planned, read(planned.path) if row is None else row)
 
     def _record(  # noqa: PLR0917 - all that an intent is made of
         self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
     ) -> Intent:
         path, version, seed = planned.path, planned.version, self._seeds()
         sealed = self.keys.seal(seed, "seed", path, version, request)
-        charged = [(stored_row(at, after, self.keys), after) for at, after in planned.charged]
         pin = encode(planned.pin).decode()
-        assert len(charged) <= 1, "an entry tells of one row"
-        changed, state = (charged[0][0].version, charged[0][0].fingerprint) if charged else (0, "")
+        charged = None if planned.charged is None else stored_row(fact.path, planned.charged, self.keys)
+        changed, state = (0, "") if charged is None else (charged.version, charged.fingerprint)
         entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode(), version=changed, state=state)
         digest = sha256(body).digest()
-        for stored, after in charged:
-            unit.put_row(stored)
-            self._rows.keep(stored, after)
+        if charged is not None and planned.charged is not None:
+            unit.put_row(charged)
+            self._rows.keep(charged, planned.charged)
         unit.put_request(
             StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
         )

@@ -47,7 +47,7 @@ class Engine:
         root = Row(composition, Node(composition.rule.start(), sequential=sequential))
         body = encode(("open", composition, sequential))
         fact = Fact("open", (), repr(composition.rule))
-        intent = self.ledger.intent("root", body, fact, lambda read: Plan((), 0, charged=(((), root),)))
+        intent = self.ledger.intent("root", body, fact, lambda read: Plan((), 0, charged=root))
         if isinstance(intent, Intent):
             self.ledger.settle(intent, root, None)
 
@@ -76,7 +76,7 @@ class Engine:
             path = (*parent, node.launched if name is None else name)
             after = Node(account, node.launched + 1, node.sequential)
             charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
-            return Plan(path, 0, cursor, ((parent, charged),))
+            return Plan(path, 0, cursor, charged)
 
         kind = "delegation" if isinstance(mechanism, Concurrent) else "launch"
         body = encode((kind, parent, name, mechanism, data, by, of))
