@@ -365,6 +365,28 @@ def test_a_process_that_is_forked_while_a_thread_is_at_the_desk_does_not_wait_fo
         thread.join(30)
 
 
+def test_a_connection_that_failed_is_nobodys_and_the_next_session_opens_the_file_anew(lasting):
+    armed = []
+
+    def reached(point):
+        if point == "commit" and armed:
+            raise KeyboardInterrupt
+
+    with lasting.session(name="one", reached=reached) as one, lasting.session(name="two") as two:
+        first, second = one.launch(cp.Laplace("0.1", asks=9)), two.launch(cp.Laplace("0.1", asks=9))
+        armed.append(True)
+        with pytest.raises(KeyboardInterrupt):
+            first.ask("apples", id="q")
+        with lasting.reopened(name="one") as again:
+            assert isinstance(again.handles[0].ask("apples", id="q"), int)
+            if lasting.kind == "sqlite":  # which they shared
+                with pytest.raises(LedgerError, match="closed"):
+                    second.ask("apples")
+            again._engine.ledger.verify()
+    with lasting.reopened(name="two") as two:
+        assert isinstance(two.handles[0].ask("apples"), int)
+
+
 def in_one_batch(ledger, *deeds):
     """Let each deed wait in a thread until all do, and share one transaction: what each gets, in that order."""
     results = [None] * len(deeds)

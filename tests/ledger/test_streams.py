@@ -328,6 +328,19 @@ def test_an_old_copy_without_the_last_items_is_refused(tmp_path):
         place.reopened(source=visits())
 
 
+def test_a_stream_remembers_what_has_arrived_even_if_database_and_witness_do_not(tmp_path):
+    place, stream = Place("sqlite", tmp_path), visits()
+    with place.session(source=stream):
+        stream.append(1)
+    old = {name: (tmp_path / name).read_bytes() for name in ("ledger.db", "witness")}
+    with place.reopened(source=stream):
+        stream.append(2)
+    for name, data in old.items():
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(DataChanged, match="shorter than it was"):
+        place.reopened(source=stream)
+
+
 def test_without_the_key_charges_can_be_read_and_items_cannot(begun):
     begun.key = begun.home / "other.key"
     MasterKey.create(begun.key)
