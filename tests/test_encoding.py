@@ -17,16 +17,16 @@ plain = st.recursive(
 )
 
 
-class Shape(Tagged):
+class Figure(Tagged):
     __slots__ = ()
 
 
-class Circle(Shape, Value, frozen=True):
+class Circle(Figure, Value, frozen=True):
     radius: Fraction
 
 
 class Drawing(Tagged, Value, frozen=True):
-    shape: Shape | None
+    shape: Figure | None
     note: Plain = None
     hidden: Secret | None = None
 
@@ -63,14 +63,14 @@ def test_what_has_no_exact_meaning_is_refused(value):
     [
         b"",
         b"{",
-        b'{"type":"Nothing/1"}',
+        b'{"type":"Nowhere/1"}',
         b'{"type":"Circle/1"}',
         b'{"type":"Circle/1","radius":"1/0"}',
         b"[1]",
         b'{"type":"Circle/1","radius":"1e999999999"}',
         b'{"radius":"1"}',
         b"\xff\xff",
-        b'{"type":"Shape/1"}',
+        b'{"type":"Figure/1"}',
         b'{"type":"Tagged/1"}',
         b"[" * 10**5,
         b"[" * 400 + b"]" * 400,
@@ -79,8 +79,8 @@ def test_what_has_no_exact_meaning_is_refused(value):
     ],
 )
 def test_hostile_bytes_are_a_typed_error(data):
-    for kind in (Shape, Plain):
-        if kind is Shape or data not in PLAIN_ALL_THE_SAME:
+    for kind in (Figure, Plain):
+        if kind is Figure or data not in PLAIN_ALL_THE_SAME:
             with pytest.raises(InvalidParameter):
                 decode(data, kind)
 
