@@ -191,7 +191,7 @@ def test_an_odometer_has_no_claim_and_is_refused_inside_a_filter():
     assert answers == list(range(30)) and counting.loss(states[-1]) == PureDP(3)
 
 
-class Tally(Mechanism, Value, frozen=True):
+class Tallying(Mechanism, Value, frozen=True):
     """Counts the updates it has received; says so without privacy. To see where updates go."""
 
     @property
@@ -212,10 +212,10 @@ def test_an_update_reaches_every_live_child_that_takes_updates_from_its_launch_o
     composition = Concurrent(Filter(PureDP(1)), Steps(updates=1, bound=1))
     answers, _states = drive(
         composition,
-        Ask(Launch(Tally())),
+        Ask(Launch(Tallying())),
         Update(1),
         Ask(Launch(Laplace(1))),
-        Ask(Launch(Tally())),
+        Ask(Launch(Tallying())),
         Update(0),
         Ask(To(0)),
         Ask(To(2)),
