@@ -32,10 +32,12 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger import places, schema, sqlite
 from counterpoint.ledger.durable import DurableLedger, MasterKey
-from counterpoint.ledger.ledger import Fact, Plan
+from counterpoint.ledger.ledger import Fact, Node, Plan, Row
 from counterpoint.ledger.postgres import PostgresStore
 from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.witness import Witness
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.session.engine import Engine
 
 
 @pytest.fixture
@@ -263,6 +265,46 @@ def test_what_is_left_open_comes_in_the_order_in_which_it_was_begun(place):
             with pytest.raises(InvalidRequest):
                 s.launch(cp.Laplace("0.01")).ask("apples", id=name)
         assert [intent.request for intent in s._engine.ledger.opened()] == ["() b", "() c", "() a"]
+
+
+@pytest.mark.parametrize("again", ["opened", "made"])
+def test_what_was_left_open_is_finished_at_the_next_start(left_open, again):
+    with left_open.reopened() if again == "opened" else left_open.session() as s:
+        assert s._engine.ledger.opened() == ()
+        assert [s._engine.ledger.read(handle.path).version for handle in s.handles] == [1, 1]
+
+
+def test_a_launch_finishes_first_what_is_open_in_its_session(place):
+    """Else it would be started in the place of that, with its seed."""
+    ledger = place.ledger()
+    ledger.bind(place.source.fingerprint())
+    composition = Concurrent(cp.Filter(cp.PureDP(1)), place.source.relation)
+    root = Row(composition, Node(composition.rule.start()))
+    body = encode(("open", composition, False))
+    ledger.intent("root", body, Fact("open", (), ""), lambda read: Plan((), 0, charged=(((), root),)))
+    path = Engine(ledger).launch((), cp.Laplace("0.25"), place.source.relation)
+    assert path == (0,) and ledger.opened() == ()
+    assert ledger.read(()).state.launched == 1 and ledger.read((0,)).mechanism == cp.Laplace("0.25")
+    ledger.verify()
+    ledger.close()
+
+
+def test_a_session_that_cannot_be_had_leaves_its_ledger_to_others(tmp_path):
+    file = tmp_path / "ledger.db"
+    cp.Session(Numbers(DATA), cp.PureDP(1), ledger=file).close()
+    for deed in (
+        lambda: cp.Session(Numbers(DATA), cp.PureDP(2), ledger=file),
+        lambda: cp.open(file, source=cp.Stream(bound=1)),
+        lambda: cp.open(file, "another", source=Numbers(DATA)),
+    ):
+        with pytest.raises(LedgerError):
+            deed()
+
+        def work(say):
+            SqliteStore(file, wait=0.05).close()
+            say("open")
+
+        assert in_child(work) == (["open"], True)
 
 
 def test_what_was_left_open_waits_for_the_right_key(left_open):

@@ -261,14 +261,17 @@ def test_a_crash_while_items_arrive_keeps_all_of_them_or_none(lasting, at):
         s._engine.ledger.verify()
 
 
-def test_an_ask_that_a_crash_cut_short_is_finished_on_the_items_it_was_asked_about(lasting):
+@pytest.mark.parametrize(
+    ("mechanism", "question"), [(cp.Counter(epsilon=10**5), None), (cp.Laplace(10**5, asks=2), cp.total())]
+)
+def test_an_ask_that_a_crash_cut_short_is_finished_on_the_items_it_was_asked_about(lasting, mechanism, question):
     def work(say):
         killer, stream = Killer(0), visits()
         s = lasting.session(SURE, source=stream, reached=killer)
-        counter = s.launch(cp.Counter(epsilon=10**5), id="C")
+        handle = s.launch(mechanism)
         stream.append(3)
         killer.left = 3
-        counter.ask(id="q")
+        handle.ask(question, id="q")
 
     assert not in_child(work)[1]
     stream = visits()
@@ -280,7 +283,7 @@ def test_an_ask_that_a_crash_cut_short_is_finished_on_the_items_it_was_asked_abo
     ledger.close()
     stream = visits()
     with lasting.reopened(source=stream) as s:
-        assert s.at((0,)).ask(id="q") == 3 and s.at((0,)).ask() == 8
+        assert s.at((0,)).ask(question, id="q") == 3 and s.at((0,)).ask(question) == 8
 
 
 TAMPERED = {

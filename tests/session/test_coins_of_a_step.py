@@ -8,6 +8,7 @@ from tests.ledger.places import DURABLE, Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
+from counterpoint.encoding import encode
 from counterpoint.ledger.ledger import MemoryLedger
 
 WIDE = cp.Laplace("1e-12", asks=5)
@@ -22,6 +23,13 @@ def session(seeds=lambda: SEED):
 def test_the_same_seed_gives_other_noise_at_another_path():
     s = session()
     assert len({s.launch(WIDE).ask("apples") for _ in range(3)}) == 3
+
+
+def test_the_same_seed_gives_other_noise_to_the_next_launch():
+    """Of two equal launches nothing but the path differs."""
+    s = session()
+    paths = [s.launch(cp.SparseVector(epsilon="1e-12", threshold=5)).path for _ in range(3)]
+    assert len({encode(s._engine.ledger.read(path).state, sealed=True) for path in paths}) == 3
 
 
 def test_the_same_seed_gives_other_noise_at_the_next_step():

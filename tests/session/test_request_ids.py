@@ -78,6 +78,23 @@ def test_a_partition_is_found_again_by_its_request_id_after_a_restart(tmp_path):
         assert s.loss == cp.PureDP(0.8)
 
 
+def test_an_id_stands_for_all_that_was_asked():
+    """Also for the column of a cut and for a mechanism's options, which the answer depends on."""
+    with cp.Session(Numbers(DATA), cp.PureDP(10**6)) as s:
+        s.partition("letter", within=cp.PureDP(1), id="P")
+        svt = s.launch(cp.SparseVector(epsilon=10**5, threshold=50), id="S")
+        assert svt.ask("beans", threshold=60, id="q") is False
+        for other in (
+            lambda: s.partition("length", within=cp.PureDP(1), id="P"),
+            lambda: svt.ask("beans", threshold=1, id="q"),
+            lambda: svt.ask("beans", id="q"),
+            lambda: s.launch(cp.SparseVector(epsilon=10**5, threshold=51), id="S"),
+        ):
+            with pytest.raises(RequestConflict):
+                other()
+        assert svt.ask("beans", threshold=60, id="q") is False and s.loss == cp.PureDP(10**5 + 1)
+
+
 @pytest.mark.parametrize(
     ("field", "key", "others"),
     [
