@@ -12,3 +12,8 @@ def place(request, tmp_path):
 @pytest.fixture(params=DURABLE)
 def lasting(request, tmp_path):
     return Place(request.param, tmp_path)
+
+
+@pytest.fixture
+def postgres(tmp_path):
+    return Place("postgres", tmp_path)
