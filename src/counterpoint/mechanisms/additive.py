@@ -90,7 +90,8 @@ class Laplace(Additive, Value, frozen=True):
 
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
         """Discrete Laplace draws, scaled by the L1 sensitivity."""
-        return _listed(coins.discrete_laplace(self._scale(ask.sensitivity), size))
+        scale = self._scale(ask.sensitivity)
+        return [coins.discrete_laplace(scale)] if size == 1 else _listed(coins.discrete_laplace(scale, size))
 
     def error(self, probability: Number, sensitivity: int = 1, width: int = 1) -> int:
         """How far all of `width` numbers of an answer are off at most, with this probability; on their grid.

@@ -33,6 +33,7 @@ WORDS_AT_ONCE = 2**18
 """The words of a chunk, a megabyte: less pays more often for each call of numpy, more leaves the cache."""
 
 _FEW = 64
+_DIGITS = bytes((ord("0"), ord("1"))) + bytes(254)
 _FITS = 62
 """Differences of two integers of so many bits fit into 64."""
 
@@ -60,12 +61,27 @@ class Geometric:
     digits: tuple[Chance, ...]
     passing: Chance
     thresholds: NDArray[Any]
+    pairs: NDArray[Any]
 
     def chunks(self, size: int) -> Iterator[int]:
         """How many differences to draw at a time; one chunk at least, so that size 0 has a type too."""
         most = max(1, WORDS_AT_ONCE // (2 * len(self.thresholds)))
         for start in range(0, max(size, 1), most):
             yield min(most, size - start)
+
+    def difference(self, stream: Keystream) -> int:
+        """One difference, as `differences` would draw it, at a third of the time: with few of numpy's calls.
+
+        The work is the same for every value here, too. All words are compared by numpy: where the processor has to
+        guess how a comparison ends, it guesses wrong for rare digits, and that takes time.
+        """
+        words = stream.words(2 * len(self.thresholds), self.width)
+        ones = (words < self.pairs).tobytes()
+        if ones != (words <= self.pairs).tobytes() or any(ones[-2:]):
+            first, second = self._values(words.reshape(-1, 2), stream)
+            return int(first) - int(second)
+        digits = ones[:-2].translate(_DIGITS) + b"11"  # a digit more for both: no integer on the way is a small one
+        return int(digits[-2::-2], 2) - int(digits[::-2], 2)
 
     def differences(self, count: int, stream: Keystream) -> Integers:
         """The differences of `count` independent pairs."""
@@ -75,7 +91,10 @@ class Geometric:
     def draw(self, count: int, stream: Keystream) -> Integers:
         """`count` independent values: one row of words for each digit, the last row for the rest."""
         rows = len(self.thresholds)
-        words = stream.words(rows * count, self.width).reshape(rows, count)
+        return self._values(stream.words(rows * count, self.width).reshape(rows, count), stream)
+
+    def _values(self, words: NDArray[Any], stream: Keystream) -> Integers:
+        count = words.shape[1]
         ones = words < self.thresholds
         for tie in np.flatnonzero(words == self.thresholds):
             row, column = divmod(int(tie), count)
@@ -107,7 +126,8 @@ def geometric(scale: Fraction, width: int = WIDTH) -> Geometric:
     digits = tuple(Chance(odds, 2**i / scale) for i in range(kept))
     passing = Chance(survival, 2**kept / scale)
     floors = [chance.floor(width) for chance in (*digits, passing)]
-    return Geometric(width, digits, passing, np.array(floors, dtype=word_type(width))[:, np.newaxis])
+    thresholds = np.array(floors, dtype=word_type(width))[:, np.newaxis]
+    return Geometric(width, digits, passing, thresholds, np.repeat(thresholds, 2))
 
 
 def _from_digits(ones: NDArray[np.bool_]) -> Integers:

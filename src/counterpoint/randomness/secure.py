@@ -20,7 +20,7 @@ from counterpoint.numbers.exact import at_least, positive, probability, whole
 from counterpoint.randomness.coins import Integers, read_lags
 from counterpoint.randomness.gaussian import discrete_gaussian
 from counterpoint.randomness.keystream import KEY_BYTES, Keystream
-from counterpoint.randomness.laplace import discrete_laplace, one_sided
+from counterpoint.randomness.laplace import discrete_laplace, geometric, one_sided
 from counterpoint.randomness.thresholds import Chance, odds, place
 
 R = TypeVar("R")
@@ -95,7 +95,7 @@ class SecureCoins:
         """
         spread = positive(scale, "scale")
         if size is None:
-            return int(discrete_laplace(spread, 1, self._stream)[0])
+            return geometric(spread).difference(self._stream)
         return discrete_laplace(spread, whole(size, 0, "size"), self._stream)
 
     @overload
