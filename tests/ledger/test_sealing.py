@@ -6,6 +6,7 @@ import os
 import pickle
 import resource
 import signal
+from collections import Counter
 
 import pytest
 from tests.ledger.crashes import in_child
@@ -14,6 +15,7 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, SecretLeak, Unsealable
+from counterpoint.ledger import sealing
 from counterpoint.ledger.ledger import Fact, Intent
 from counterpoint.ledger.sealing import DataKeys, MasterKey, _place
 
@@ -44,11 +46,21 @@ def test_a_changed_blob_does_not_open(keys):
 
 
 def test_no_two_blobs_are_alike(keys):
-    """Neither in the salt, which makes the key of a blob, nor in the nonce; the same nonce twice would open both."""
+    """The same nonce twice under one key would open both blobs."""
     blobs = [keys.seal(b"secret", "state", (0,), 3) for _ in range(50)]
     wrapped = [MasterKey(bytes(32)).wrap(bytes(32), b"place") for _ in range(50)]
-    salts, nonces = {blob[3:19] for blob in blobs}, {blob[19:31] for blob in blobs}
-    assert len(salts) == len(nonces) == len({blob[:12] for blob in wrapped}) == 50
+    assert len({blob[19:31] for blob in blobs}) == len({blob[:12] for blob in wrapped}) == 50
+
+
+def test_a_salt_serves_a_number_of_blobs_and_no_more(keys, monkeypatch):
+    """Whoever opens the same ledger takes another one at once; blobs of all salts open, however many there were."""
+    monkeypatch.setattr(sealing, "SEALS", 3)
+    monkeypatch.setattr(sealing, "_SALTS", 2)
+    again = DataKeys("people", keys._master, keys._wrapped)
+    blobs = [each.seal(b"%d" % number, "state", (0,), 3) for each in (keys, again) for number in range(10)]
+    served = Counter(blob[3:19] for blob in blobs)
+    assert sorted(served.values()) == [1, 1, 3, 3, 3, 3, 3, 3]
+    assert [keys.unseal(blob, "state", (0,), 3) for blob in blobs] == [b"%d" % number for number in range(10)] * 2
 
 
 def test_another_datasets_key_opens_nothing():

@@ -1,9 +1,10 @@
 """Sealing: what is secret at rest (states, seeds, answers) under AES-256-GCM, with a key per dataset.
 
 A master key, from a file or the environment, wraps the data keys and seals nothing else; so it can be changed
-(`rewrapped`) without touching what was sealed. Every blob has a key of its own, derived from the data key and a random
-salt, so no number of blobs wears a data key out; and it is bound to its place (dataset, kind, path, version, request):
-moved elsewhere it does not open. A wrong key and a changed blob look alike, and say what can be done.
+(`rewrapped`) without touching what was sealed. What seals is derived from the data key and a random salt, and changed
+after `SEALS` blobs, each with a random nonce: no number of blobs wears a data key out, nor does a nonce come twice. A
+blob is bound to its place (dataset, kind, path, version, request): moved elsewhere it does not open. A wrong key and a
+changed blob look alike, and say what can be done.
 
 >>> master = MasterKey(bytes(32))
 >>> keys = DataKeys("people", master, (DataKeys.fresh("people", 0, master),))
@@ -22,13 +23,16 @@ import os
 import stat
 from hashlib import sha256
 from pathlib import Path as FilePath
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
 from counterpoint.encoding import digest
 from counterpoint.errors import InvalidParameter, Unsealable
 from counterpoint.ledger.folders import sync_folder_of
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _PLACES = msgspec.json.Encoder()
 """Places are texts, numbers and paths, which this writes as `encode` does, at a fraction of the time."""
@@ -39,6 +43,9 @@ _SALT = 16
 _HEAD = len(_FORMAT) + _NUMBER + _SALT
 """What a blob begins with: how it is sealed, by which data key (one a day is more than a byte counts), and a salt."""
 _NONCE = 12
+SEALS = 2**16
+"""How many blobs share a salt: among so many random nonces of 96 bits, two are alike with probability below 2^-64."""
+_SALTS = 256
 ENVIRONMENT = "COUNTERPOINT_KEY"
 """Holds the master key, as 64 hexadecimal digits; with _FILE, the path of a file that does."""
 
@@ -101,11 +108,12 @@ class MasterKey:
 
     def wrap(self, key: bytes, place: bytes) -> bytes:
         """A data key, sealed."""
-        return _seal(self._key, os.urandom(_NONCE), key, place)
+        nonce = os.urandom(_NONCE)
+        return nonce + _cipher(self._key).encrypt(nonce, key, place)
 
     def unwrap(self, blob: bytes, place: bytes) -> bytes | None:
         """The data key, or None if another master key wrapped it."""
-        return _unseal(self._key, blob, place)
+        return _opened(_cipher(self._key), blob[:_NONCE], blob[_NONCE:], place)
 
     def __repr__(self) -> str:
         return f"MasterKey({self.name})"
@@ -117,7 +125,7 @@ class MasterKey:
 class DataKeys:
     """The keys of one dataset: the last one seals, each opens what it sealed. Without a master key none does."""
 
-    __slots__ = ("_dataset", "_keys", "_master", "_wrapped")
+    __slots__ = ("_ciphers", "_dataset", "_head", "_keys", "_left", "_master", "_wrapped")
 
     def __init__(self, dataset: str, master: MasterKey | None, wrapped: tuple[bytes, ...]) -> None:
         self._dataset = dataset
@@ -127,6 +135,9 @@ class DataKeys:
             None if master is None else master.unwrap(blob, _place(dataset, number))
             for number, blob in enumerate(wrapped)
         )
+        self._ciphers: dict[bytes, AESGCM] = {}
+        self._head = b""
+        self._left = iter(range(0))
 
     @staticmethod
     def fresh(dataset: str, number: int, master: MasterKey) -> bytes:
@@ -147,23 +158,33 @@ class DataKeys:
 
     def seal(self, secret: bytes, kind: str, *place: Place) -> bytes:
         """The secret, bound to its place."""
-        number = len(self._keys) - 1
-        fresh = os.urandom(_SALT + _NONCE)
-        salt, nonce = fresh[:_SALT], fresh[_SALT:]
-        head = _FORMAT + number.to_bytes(_NUMBER, "big") + salt
-        return head + _seal(_derived(self._key(number), salt), nonce, secret, self._bound(kind, place))
+        if next(self._left, None) is None:
+            self._head = _FORMAT + (len(self._keys) - 1).to_bytes(_NUMBER, "big") + os.urandom(_SALT)
+            self._left = iter(range(SEALS - 1))
+        head, nonce = self._head, os.urandom(_NONCE)
+        return head + nonce + self._cipher(head).encrypt(nonce, secret, self._bound(kind, place))
 
     def unseal(self, blob: bytes, kind: str, *place: Place) -> bytes:
         """The secret, if this is what was sealed at this place."""
-        number, salt = int.from_bytes(blob[len(_FORMAT) : _HEAD - _SALT], "big"), blob[_HEAD - _SALT : _HEAD]
+        number, nonce = int.from_bytes(blob[len(_FORMAT) : _HEAD - _SALT], "big"), blob[_HEAD : _HEAD + _NONCE]
         opened = None
         if blob.startswith(_FORMAT) and number < len(self._keys):
-            opened = _unseal(_derived(self._key(number), salt), blob[_HEAD:], self._bound(kind, place))
+            opened = _opened(self._cipher(blob[:_HEAD]), nonce, blob[_HEAD + _NONCE :], self._bound(kind, place))
         if opened is None:
             raise Unsealable(
                 f"the {kind} at {place[0]!r} cannot be opened: it is not what was sealed there; its charge stays"
             )
         return opened
+
+    def _cipher(self, head: bytes) -> "AESGCM":
+        """What sealed the blobs with this head; the last few are kept, as making one takes longer than sealing."""
+        known = self._ciphers.get(head)
+        if known is None:
+            if len(self._ciphers) >= _SALTS:
+                self._ciphers.clear()
+            number, salt = head[len(_FORMAT) : -_SALT], head[-_SALT:]
+            known = self._ciphers[head] = _cipher(_derived(self._key(int.from_bytes(number, "big")), salt))
+        return known
 
     def _bound(self, kind: str, place: tuple[Place, ...]) -> bytes:
         return _PLACES.encode((self._dataset, kind, place))
@@ -197,18 +218,17 @@ def _derived(key: bytes, salt: bytes) -> bytes:
     return hmac.digest(key, b"counterpoint blob" + salt, "sha256")
 
 
-def _seal(key: bytes, nonce: bytes, secret: bytes, place: bytes) -> bytes:
+def _cipher(key: bytes) -> "AESGCM":
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where something is sealed
 
-    return nonce + AESGCM(key).encrypt(nonce, secret, place)
+    return AESGCM(key)
 
 
-def _unseal(key: bytes, blob: bytes, place: bytes) -> bytes | None:
+def _opened(cipher: "AESGCM", nonce: bytes, sealed: bytes, place: bytes) -> bytes | None:
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 
     try:
-        return AESGCM(key).decrypt(blob[:_NONCE], blob[_NONCE:], place)
+        return cipher.decrypt(nonce, sealed, place)
     except (InvalidTag, ValueError):
         return None
 
