@@ -4,7 +4,6 @@
 (False, True)
 """
 
-import math
 from fractions import Fraction
 
 from counterpoint.privacy.loss import Loss
@@ -45,7 +44,12 @@ def used(total: Loss, budget: Loss, parts: int) -> int:
     if not within(total, budget):
         return parts + 1
     limits = zip(_amounts(total), _amounts(budget), strict=True)
-    return max(math.ceil(parts * amount / limit) if limit else 0 for amount, limit in limits)
+    return max(_rounded_up(parts, amount, limit) if limit else 0 for amount, limit in limits)
+
+
+def _rounded_up(parts: int, amount: Fraction, limit: Fraction) -> int:
+    """In integers: at every launch, fractions would be reduced that nobody looks at."""
+    return -(-parts * amount.numerator * limit.denominator // (amount.denominator * limit.numerator))
 
 
 def _amounts(loss: Loss) -> tuple[Fraction, ...]:

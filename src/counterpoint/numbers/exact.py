@@ -13,6 +13,7 @@ import math
 import operator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 
 from counterpoint.errors import InvalidParameter
 
@@ -145,6 +146,7 @@ def bounded_up(value: Fraction) -> Fraction:
     return Fraction(-(-value.numerator * _SCALE // value.denominator), _SCALE)
 
 
+@lru_cache(maxsize=256)
 def spell(value: Fraction) -> str:
     """Write a rational as a person would: as a decimal or a ratio if that is short, else about, with a tilde.
 

@@ -19,6 +19,8 @@ from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps
 from counterpoint.sources.source import Source
 
+_STANDING = Steps(updates=0)
+
 
 def launchable(mechanism: object, source: Source) -> Mechanism:
     """The mechanism as it is launched on this source, or why it is not."""
@@ -48,7 +50,7 @@ def sends_updates(source: Source) -> bool:
     >>> sends_updates(Stream())
     True
     """
-    return not source.relation.within(Steps(updates=0))
+    return not source.relation.within(_STANDING)
 
 
 def _only_follows(mechanism: Mechanism) -> bool:
