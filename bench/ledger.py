@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
-from counterpoint.ledger.committing import Committer, Ticket
+from counterpoint.ledger.committing import Committer, Job, Ticket
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Durable, hold, release
@@ -43,6 +43,9 @@ HISTORY = (10**2, int(os.environ.get("ENTRIES", "1000000")))
 """How many entries the short and the long history have; with ENTRIES=10000 the benchmark is a minute shorter."""
 
 
+_RELATION = Steps(updates=0)
+
+
 class One(Source):
     """Data that costs nothing to ask, so that the ledger is what is measured."""
 
@@ -51,7 +54,7 @@ class One(Source):
     @property
     def relation(self) -> Relation:
         """Every ask may differ."""
-        return Steps(updates=0)
+        return _RELATION
 
     def pin(self) -> str:
         """Always the same."""
@@ -64,6 +67,10 @@ class One(Source):
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """One."""
         return Secret(1)
+
+    def prompt(self, start: object, end: object, prepared: object) -> bool:
+        """There is nothing to work out."""
+        return True
 
     def part(self, by: str, key: object) -> Source:
         """None."""
@@ -112,26 +119,27 @@ def asked(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
 @contextmanager
 def launched(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
     """All clients launch in the same session."""
+    mechanism = Laplace("0.001")
     with Session(One(), PureDP(10**6), ledger=place, name=f"launches {clients}") as session:
-        yield lambda: together([lambda: session.launch(Laplace("0.001"))] * clients, ASKS // clients)
+        yield lambda: together([lambda: session.launch(mechanism)] * clients, ASKS // clients)
 
 
 class Queue:
     """Group commit as it is usually written."""
 
-    def __init__(self, commit: Callable[[list[Ticket[None]]], None], desk: AbstractContextManager[object]) -> None:
+    def __init__(self, commit: Callable[[list[Ticket]], None], desk: AbstractContextManager[object]) -> None:
         self._commit = commit
         self._desk = desk
         self._guard = threading.Lock()
-        self._waiting: list[Ticket[None]] = []
+        self._waiting: list[Ticket] = []
 
-    def run(self, job: Callable[[Unit], None], request: str) -> None:
+    def run(self, job: Job) -> None:
         """Wait for the lock, then commit for all who wait, unless somebody has done so."""
-        ticket = Ticket(job, request, ())
+        ticket = Ticket(job)
         with self._guard:
             self._waiting.append(ticket)
         with self._desk:
-            batch: list[Ticket[None]] = []
+            batch: list[Ticket] = []
             with self._guard:
                 if ticket in self._waiting:
                     batch, self._waiting = self._waiting, batch
@@ -151,7 +159,7 @@ def raw(place: Durable, clients: int, grouped: type[Queue | Committer]) -> Itera
     def work() -> None:
         number = next(numbers)
         for step in range(2):
-            committer.run(partial(_fill, number=number, step=step), str(number))
+            committer.run(Job(partial(_fill, number=number, step=step), str(number)))
 
     try:
         yield lambda: together([work] * clients, ASKS // clients)
@@ -170,7 +178,7 @@ def _fill(unit: Unit, number: int, step: int) -> None:
         unit.settled = True
 
 
-def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket[None]]) -> None:
+def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket]) -> None:
     head = store.begin(ledger.name)
     assert head is not None
     unit = Unit(store, ledger.name, head)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoint.errors import LedgerError, LedgerFailed
 from counterpoint.ledger import committing, recent, rows
-from counterpoint.ledger.committing import Committer, Ticket
+from counterpoint.ledger.committing import Committer, Job, Ticket
 from counterpoint.ledger.recent import Recent
 from counterpoint.ledger.records import Book, Head, StoredRequest, StoredRow
 from counterpoint.ledger.rows import OpenRows, stored_row
@@ -30,15 +30,15 @@ class Gates:
         self.committer = Committer(self.commit, threading.RLock())
         self.answers: dict[str, object] = {}
 
-    def commit(self, batch: list[Ticket[object]]) -> None:
+    def commit(self, batch: list[Ticket]) -> None:
         number = len(self.batches)
-        self.batches.append([ticket.request for ticket in batch])
+        self.batches.append([ticket.job.request for ticket in batch])
         self.begun[number].set()
         assert self.gates[number].wait(LONG)
         commit_at_once(batch)
 
     def ask(self, name: str) -> None:
-        self.answers[name] = self.committer.run(lambda unit: name.upper(), name)
+        self.answers[name] = self.committer.run(Job(lambda unit: name.upper(), name))
 
 
 def until(reached: Callable[[], bool]) -> None:
@@ -102,11 +102,11 @@ def test_whoever_is_never_called_sees_to_it_itself(monkeypatch):
     monkeypatch.setattr(committing, "_PATIENCE", 0.01)
     committer = Committer(commit_at_once, threading.RLock())
     committer._led = True  # somebody leads, and was interrupted before it could hand on
-    assert committer.run(lambda unit: 7, "request") == 7
+    assert committer.run(Job(lambda unit: 7, "request")) == 7
     assert not committer._led
 
 
-def commit_at_once(batch: list[Ticket[object]]) -> None:
+def commit_at_once(batch: list[Ticket]) -> None:
     for ticket in batch:
         ticket.run(Unit(None, "people", Head(0, bytes(32))))
 
@@ -115,7 +115,7 @@ def commit_at_once(batch: list[Ticket[object]]) -> None:
 def test_an_interrupted_commit_leaves_nobody_waiting_and_stops_the_ledger(interruption):
     begun, gate, ends = threading.Event(), threading.Event(), []
 
-    def commit(batch: list[Ticket[object]]) -> None:
+    def commit(batch: list[Ticket]) -> None:
         begun.set()
         assert gate.wait(LONG)
         raise interruption
@@ -124,7 +124,7 @@ def test_an_interrupted_commit_leaves_nobody_waiting_and_stops_the_ledger(interr
 
     def ask() -> None:
         try:
-            committer.run(lambda unit: None, "request")
+            committer.run(Job(lambda unit: None, "request"))
         except BaseException as error:
             ends.append(type(error))
 
@@ -139,7 +139,7 @@ def test_an_interrupted_commit_leaves_nobody_waiting_and_stops_the_ledger(interr
     joined(threads)
     assert ends.count(interruption) == 1 and ends.count(LedgerError) == 3
     with pytest.raises(LedgerError, match="failed before"):
-        committer.run(lambda unit: None, "request")
+        committer.run(Job(lambda unit: None, "request"))
 
 
 def test_those_who_share_an_interrupted_commit_are_told_that_it_was_cut_short():
@@ -149,7 +149,7 @@ def test_those_who_share_an_interrupted_commit_are_told_that_it_was_cut_short():
 
     def ask() -> None:
         try:
-            gates.committer.run(lambda unit: None, "b")
+            gates.committer.run(Job(lambda unit: None, "b"))
         except BaseException as error:
             errors.append(type(error))
 
@@ -165,8 +165,90 @@ def test_those_who_share_an_interrupted_commit_are_told_that_it_was_cut_short():
     assert LedgerFailed in errors
 
 
-def cut_short(batch: list[Ticket[object]]) -> None:
+def cut_short(batch: list[Ticket]) -> None:
     raise KeyboardInterrupt
+
+
+class TwoSteps(Gates):
+    """Requests of two jobs; between them, it is noted who worked out what comes next."""
+
+    def __init__(self, commits: int, quick: bool) -> None:
+        super().__init__(commits)
+        self.quick = quick
+        self.worked: dict[str, list[str]] = {}
+
+    def ask(self, name: str) -> None:
+        def follow(first: str) -> Job:
+            self.worked.setdefault(name, []).append(threading.current_thread().name)
+            return Job(lambda unit: first + "!", name)
+
+        threading.current_thread().name = name
+        try:
+            job = Job(lambda unit: name.upper(), name, then=follow, quick=lambda first: self.quick)
+            self.answers[name] = self.committer.run(job)
+        except BaseException as error:
+            self.answers[name] = type(error)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_is_quick_is_worked_out_by_whoever_led_and_all_else_by_each_for_itself(quick):
+    gates = TwoSteps(9, quick)
+    first = leading(gates, "a")
+    later = [thread for name in "bcd" for thread in queued(gates, name)]
+    for gate in gates.gates:
+        gate.set()
+    joined(first + later)
+    assert gates.answers == {name: name.upper() + "!" for name in "abcd"}
+    assert all(len(by) == 1 for by in gates.worked.values())
+    workers = {by for name in "bcd" for by in gates.worked[name]}
+    assert len(workers) == 1 if quick else workers == set("bcd")
+    assert not quick or set("bcd") <= set(gates.batches[-1]), "their second jobs share a transaction, too"
+    assert not gates.committer._waiting and not gates.committer._led
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_goes_wrong_between_two_jobs_is_for_whoever_asked(quick):
+    gates = Gates(2)
+    gates.gates[0].set()
+    gates.gates[1].set()
+
+    def fail(_: object) -> Job:
+        raise ValueError("between")
+
+    with pytest.raises(ValueError, match="between"):
+        gates.committer.run(Job(lambda unit: 1, "a", then=fail, quick=lambda _: quick))
+    assert gates.committer.run(Job(lambda unit: 2, "b")) == 2, "the ledger goes on"
+
+
+def test_who_is_interrupted_while_working_for_others_leaves_them_to_themselves():
+    gates = TwoSteps(9, quick=True)
+    first = leading(gates, "a")
+    leader = queued(gates, "b")  # it will lead for the others
+    interrupted = threading.Event()
+
+    def follow(result: int) -> Job:
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
+        return Job(lambda unit: result + 1, "c")
+
+    numbers: list[int] = []
+    others = []
+    for waiting in (2, 3):
+        job = Job(lambda unit: 1, "c", then=follow, quick=lambda _: True)
+        others.append(threading.Thread(target=lambda job=job: numbers.append(gates.committer.run(job)), daemon=True))
+        others[-1].start()
+        until(lambda waiting=waiting: len(gates.committer._waiting) == waiting)
+    for gate in gates.gates:
+        gate.set()
+    joined(first + leader + others)
+    assert numbers == [2, 2] and gates.answers == {"a": "A!", "b": KeyboardInterrupt}
+    assert not gates.committer._waiting and not gates.committer._led
+
+
+def test_that_was_all_if_nothing_comes_after_it():
+    committer = Committer(commit_at_once, threading.RLock())
+    assert committer.run(Job(lambda unit: 7, "a", then=lambda _: None, quick=lambda _: True)) == 7
 
 
 def record(path: int, version: int, size: int = 1) -> StoredRow:
@@ -218,7 +300,9 @@ def compare(kept: SqliteStore) -> None:
     assert ahead.rows == {path: kept.row("people", path) for path in ahead.rows}
     assert ahead.opened == {path: kept.open_at("people", path) for path in ahead.opened}
     assert ahead.requests == {request: kept.request("people", request) for request in ahead.requests}
-    assert not any(len(row.sealed or b"") > 2 for row in ahead.rows.values() if row is not None)
+    in_memory = kept._recent.known("people", requests, paths)
+    assert not any(len(row.sealed or b"") > 2 for row in in_memory.rows.values() if row is not None)
+    assert set(ahead.rows) == set(paths) and set(ahead.requests) == set(requests), "all of it is looked up at once"
 
 
 def test_a_session_is_not_told_what_another_one_keeps():

@@ -164,7 +164,7 @@ def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(pla
         noisy = s.launch(cp.Laplace(0.5, asks=4))
         row = ledger.read(noisy.path)
         fact = Fact("ask", noisy.path, "")
-        intent = ledger.intent("q", b'"body"', fact, lambda read: Plan(noisy.path, row.version, "v1"))
+        intent = ledger.intent("q", b'"body"', fact, lambda read: Plan(noisy.path, row.version, "v1", read(noisy.path)))
         assert isinstance(intent, Intent) and intent.row.state == row.state
         again = ledger.intent("q", b'"body"', fact, lambda read: pytest.fail("admitted twice"))
         assert again.seed == intent.seed and again.version == intent.version
@@ -178,7 +178,9 @@ def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(pla
         unasked = Intent("unasked", b'"body"', noisy.path, row.version + 1, "v1", bytes(32))
         with pytest.raises(LedgerError, match="never made"):
             ledger.settle(unasked, Row(row.mechanism, row.state, row.version + 2, "v1"), 44)
-        late = ledger.intent("late", b'"late"', fact, lambda read: Plan(noisy.path, row.version, "v1"))
+        late = ledger.intent(
+            "late", b'"late"', fact, lambda read: Plan(noisy.path, row.version, "v1", read(noisy.path))
+        )
         with pytest.raises(LedgerError, match="moved on"):
             ledger.settle(late, after, 43)
         assert ledger.read(noisy.path).version == row.version + 1

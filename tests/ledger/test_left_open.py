@@ -97,7 +97,7 @@ def test_a_launch_finishes_first_what_is_open_in_its_session(place):
     composition = Concurrent(cp.Filter(cp.PureDP(1)), place.source.relation)
     root = Row(composition, Node(composition.rule.start()))
     body = encode(("open", composition, False))
-    ledger.intent("root", body, Fact("open", (), ""), lambda read: Plan((), 0, charged=root))
+    ledger.intent("root", body, Fact("open", (), ""), lambda read: Plan((), 0, row=root, charged=root))
     path = Engine(ledger).launch((), cp.Laplace("0.25"), place.source.relation)
     assert path == (0,) and ledger.opened() == ()
     assert ledger.read(()).state.launched == 1 and ledger.read((0,)).mechanism == cp.Laplace("0.25")

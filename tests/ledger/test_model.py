@@ -18,7 +18,8 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.errors import BudgetExceeded, Halted, InvalidRequest, LedgerError, RequestConflict
 from counterpoint.ledger import durable, steps
-from counterpoint.ledger.ledger import Plan, Row
+from counterpoint.ledger.committing import Job
+from counterpoint.ledger.ledger import Ledger, Plan, Row
 from counterpoint.ledger.rows import stored_row
 from counterpoint.session import engine
 
@@ -176,6 +177,7 @@ def release_before_commit(monkeypatch):
         return answer if row.version else settle(self, intent, row, answer)
 
     monkeypatch.setattr(durable.DurableLedger, "settle", soon)
+    monkeypatch.setattr(durable.DurableLedger, "perform", Ledger.perform)
 
 
 def charge_after_answer(monkeypatch):
@@ -184,11 +186,11 @@ def charge_after_answer(monkeypatch):
     owed = {}
 
     def free(self, unit, request, *rest):
-        *more, fact, planned, row = rest
+        body, fact, planned = rest
         if fact.kind == "launch":
             owed[request] = (fact.path, planned.charged)
             planned = Plan(planned.path, planned.version, planned.pin)
-        return record(self, unit, request, *more, fact, planned, row)
+        return record(self, unit, request, body, fact, planned)
 
     def pays(self, unit, intent, row, answer):
         if intent.request in owed:
@@ -210,13 +212,12 @@ def refund_on_error(monkeypatch):
         except InvalidRequest:
             ledger = self.ledger
             after = Row(before.mechanism, before.state, before.version + 2, before.cursor, before.by)
-            ledger._committer.run(
-                lambda unit: (
-                    unit.put_row(stored_row(parent, after, ledger._steps.keys)),
-                    unit.append("keys", "", (), "", ""),
-                ),
-                "",
-            )
+
+            def pay_back(unit):
+                unit.put_row(stored_row(parent, after, ledger._steps.keys))
+                unit.append("keys", "", (), "", "")
+
+            ledger._committer.run(Job(pay_back, ""))
             raise
 
     monkeypatch.setattr(engine.Engine, "launch", kind)

@@ -103,6 +103,7 @@ def in_one_batch(ledger, *deeds):
         for number, thread in enumerate(threads, start=1):
             thread.start()
             while len(ledger._committer._waiting) < number:
+                assert thread.is_alive()
                 time.sleep(0.001)
     for thread in threads:
         thread.join(30)
@@ -117,7 +118,7 @@ def test_in_one_transaction_later_requests_see_what_earlier_ones_did(lasting):
 
         def ask(name, body=b"[]"):
             return lambda: ledger.intent(
-                name, body, Fact("ask", noisy.path, ""), lambda read: Plan(noisy.path, 0, "v1")
+                name, body, Fact("ask", noisy.path, ""), lambda read: Plan(noisy.path, 0, "v1", read(noisy.path))
             )
 
         first, again, conflict, other = in_one_batch(ledger, ask("q"), ask("q"), ask("q", b"[1]"), ask("r"))
@@ -136,10 +137,12 @@ def test_in_one_transaction_a_request_that_is_answered_makes_room_for_the_next(l
         noisy = s.launch(cp.Laplace("0.1", asks=9))
         ledger = s._engine.ledger
         fact = Fact("ask", noisy.path, "")
-        begun = ledger.intent("q", b"[]", fact, lambda read: Plan(noisy.path, 0, "v1"))
+        begun = ledger.intent("q", b"[]", fact, lambda read: Plan(noisy.path, 0, "v1", read(noisy.path)))
 
         def next_one():
-            return ledger.intent("r", b"[]", fact, lambda read: Plan(noisy.path, read(noisy.path).version, "v1"))
+            return ledger.intent(
+                "r", b"[]", fact, lambda read: Plan(noisy.path, read(noisy.path).version, "v1", read(noisy.path))
+            )
 
         settled, later = in_one_batch(ledger, lambda: ledger.settle(begun, replace(begun.row, version=1), 5), next_one)
         assert settled == 5 and later.request == "r" and later.version == later.row.version == 1
@@ -179,7 +182,9 @@ def test_an_interrupt_in_the_middle_of_a_commit_stops_the_ledger_and_is_passed_o
     armed = False
     with lasting.session(reached=reached) as s:
         noisy = s.launch(cp.Laplace("0.01", asks=9))
-        begun = s._engine.ledger.intent("() q", b"[]", Fact("ask", (0,), ""), lambda read: Plan((0,), 0, "v1"))
+        begun = s._engine.ledger.intent(
+            "() q", b"[]", Fact("ask", (0,), ""), lambda read: Plan((0,), 0, "v1", read((0,)))
+        )
         armed = True
         with pytest.raises(KeyboardInterrupt):
             s._engine.ledger.settle(begun, replace(begun.row, version=1), 5)

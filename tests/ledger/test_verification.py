@@ -234,7 +234,9 @@ def test_what_is_left_open_is_read_as_of_one_moment(replicas, monkeypatch):
     """Else a request could be read as open and its row as the one that its answer has left."""
     place, s, noisy = replicas
     engine = s._engine
-    begun = engine.ledger.intent("q", b'"body"', Fact("ask", noisy.path, ""), lambda read: Plan(noisy.path, 0, "v1"))
+    begun = engine.ledger.intent(
+        "q", b'"body"', Fact("ask", noisy.path, ""), lambda read: Plan(noisy.path, 0, "v1", read(noisy.path))
+    )
     with closing(place.ledger()) as other:
         asked = other._store.open_requests
 

@@ -62,13 +62,13 @@ def test_each_step_has_a_seed_of_its_own(tmp_path):
 def test_no_seed_is_drawn_twice(kind, tmp_path):
     with Place(kind, tmp_path).session() as s:
         ledger, seeds = s._engine.ledger, []
-        settle = ledger.settle
+        perform = ledger.perform
 
-        def noted(intent, *rest):
-            seeds.append(intent.seed)
-            return settle(intent, *rest)
+        def noted(*request):
+            *rest, compute = request
+            return perform(*rest, lambda intent: (seeds.append(intent.seed), compute(intent))[1])
 
-        ledger.settle = noted
+        ledger.perform = noted
         for _ in range(3):
             noisy = s.launch(WIDE)
             noisy.ask("apples"), noisy.ask("apples")

@@ -1,40 +1,56 @@
 """Group commit: requests that wait at the same time share one transaction, without a thread of its own for it.
 
-Whoever comes first leads: it commits for all who wait, calls them, and calls one of those who came meanwhile to lead
-next. So those who are done go on while the next transaction is on its way to the disk.
+Whoever comes first leads: it commits for all who wait, calls one of those who came meanwhile to lead next, and then
+those who are done. So those go on while the next transaction is on its way to the disk. A job may have a second one
+after it, for which something has to be worked out in between: what is quick is worked out by whoever led, for all in
+turn, and only then is everybody called. Waking a thread costs as much as a commit of its own rows.
 
 >>> from counterpoint.ledger.records import Head
 >>> def commit(batch):
 ...     for ticket in batch:
 ...         ticket.run(Unit(None, "people", Head(0, bytes(32))))
->>> Committer(commit, threading.RLock()).run(lambda unit: unit.name, "a request")
+>>> committer = Committer(commit, threading.RLock())
+>>> committer.run(Job(lambda unit: unit.name, "a request"))
 'people'
+>>> committer.run(Job(lambda unit: unit.name, "a request", then=lambda name: Job(lambda unit: name * 2, "a request")))
+'peoplepeople'
 """
 
 import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Generic, TypeVar
+from typing import Any, NamedTuple
 
 from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger.ledger import Path
 from counterpoint.ledger.store import Unit
 
-T = TypeVar("T")
 _PATIENCE = 1.0
 
 
-class Ticket(Generic[T]):
-    """A job that waits for its turn, what it is going to look up, and what came of it."""
+class Job(NamedTuple):
+    """What is to be done in a transaction, for which request, and which rows it is going to look up.
 
-    __slots__ = ("_call", "done", "error", "job", "paths", "request", "result")
+    `then` makes of the result, once it is durable, the job that comes after it (None: that was all). It is called
+    by whoever led the transaction where `quick` says so of the result, else by whoever waits for the job.
+    """
 
-    def __init__(self, job: Callable[[Unit], T], request: str, paths: tuple[Path, ...]) -> None:
+    run: Callable[[Unit], Any]
+    request: str
+    paths: tuple[Path, ...] = ()
+    then: "Callable[[Any], Job | None] | None" = None
+    quick: Callable[[Any], bool] = lambda result: False
+
+
+class Ticket:
+    """A job that waits for its turn, and what came of it."""
+
+    __slots__ = ("_call", "done", "error", "job", "result")
+
+    def __init__(self, job: Job) -> None:
         self.job = job
-        self.request = request
-        self.paths = paths
-        self.result: T | None = None
+        self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
         self._call = threading.Lock()
@@ -43,9 +59,29 @@ class Ticket(Generic[T]):
     def run(self, unit: Unit) -> None:
         """Do the job; what it raises is for whoever holds the ticket, and no concern of the others."""
         try:
-            self.result = self.job(unit)
+            self.result = self.job.run(unit)
         except Exception as error:
             self.error = error
+
+    @property
+    def quick(self) -> bool:
+        """Whether what comes next may be worked out by somebody else."""
+        return self.error is None and self.job.quick(self.result)
+
+    def follow(self) -> bool:
+        """Turn to the job that comes after this one; whether there is one."""
+        following = None if self.error is not None or self.job.then is None else self.job.then(self.result)
+        if following is not None:
+            self.job = following
+        return following is not None
+
+    def follow_for_another(self) -> bool:
+        """The same, by somebody else: what it raises is for whoever holds the ticket."""
+        try:
+            return self.follow()
+        except Exception as error:
+            self.error = error
+            return False
 
     def wait(self) -> None:
         """Until it is called; or for long enough that whoever was to call must have been interrupted."""
@@ -65,29 +101,43 @@ class Committer:
     `commit` runs the jobs of a batch in a transaction; `desk` is the lock of the connection that it uses.
     """
 
-    def __init__(self, commit: Callable[[list[Ticket[Any]]], None], desk: AbstractContextManager[Any]) -> None:
+    def __init__(self, commit: Callable[[list[Ticket]], None], desk: AbstractContextManager[Any]) -> None:
         self._commit = commit
         self._desk = desk
-        self._waiting: list[Ticket[Any]] = []
+        self._waiting: list[Ticket] = []
         self._led = False
         self._guard = threading.Lock()
         self._home = os.getpid()
         self._broken: str | None = None
 
-    def run(self, job: Callable[[Unit], T], request: str, *paths: Path) -> T:
-        """Do the job, which is about this request and these paths, in a transaction; its result, once it is durable."""
+    def run(self, job: Job) -> Any:
+        """Do the job, and what comes after it, in transactions; the last result, once it is durable."""
         self.check()
-        ticket = Ticket(job, request, paths)
+        ticket = Ticket(job)
+        while True:
+            self._see_through(ticket)
+            if ticket.error is not None:
+                raise ticket.error
+            if not ticket.follow():
+                return ticket.result
+            ticket.done = False
+
+    def _see_through(self, ticket: Ticket) -> None:
+        """Wait until it is done, and lead whenever it falls to this one."""
+        led = self._queue([ticket])
+        while not ticket.done:
+            if led:
+                ticket.wait()
+                led = False
+            else:
+                led = self._lead(ticket)
+
+    def _queue(self, tickets: list[Ticket]) -> bool:
+        """Let them wait for their turn; whether somebody leads by now, or whoever calls this has to."""
         with self._guard:
-            self._waiting.append(ticket)
+            self._waiting += tickets
             led, self._led = self._led, True
-        if led:
-            ticket.wait()
-        if not ticket.done:
-            self._lead(ticket)
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.result  # type: ignore[return-value]  # a job without an error has a result
+        return led
 
     def check(self) -> None:
         """Refuse to go on after a failure, or in a forked process, which would share its parent's connection."""
@@ -105,31 +155,45 @@ class Committer:
         """Refuse everything from now on."""
         self._broken = self._broken or why
 
-    def _lead(self, ticket: Ticket[Any]) -> None:
-        """Commit for all who wait, unless another has done so for this one by now."""
-        batch: list[Ticket[Any]] = []
+    def _lead(self, own: Ticket) -> bool:
+        """Commit for all who wait, unless another has done so for this one by now; whether somebody leads after it."""
+        batch: list[Ticket] = []
         try:
             with self._desk:
                 with self._guard:
-                    if ticket in self._waiting:
+                    if own in self._waiting:
                         batch, self._waiting = self._waiting, batch
                 if batch:
                     self._work(batch)
         finally:
-            self._hand_on(batch, ticket)
+            led = self._hand_on(batch, own)
+        return led
 
-    def _hand_on(self, batch: list[Ticket[Any]], own: Ticket[Any]) -> None:
+    def _hand_on(self, batch: list[Ticket], own: Ticket) -> bool:
         with self._guard:
             following = self._waiting[:1]
             self._led = bool(following)
-        for ticket in batch:
-            ticket.done = True
-            if ticket is not own:
-                ticket.call()
         for ticket in following:
             ticket.call()
+        quick = [ticket for ticket in batch if ticket.quick]
+        going_on: list[Ticket] = []
+        try:
+            going_on += (ticket for ticket in quick if ticket.follow_for_another())
+        finally:  # those that an interruption left out work it out for themselves
+            led = not going_on or self._queue(going_on)
+            self._dismiss(batch, set(going_on), own)
+            if not led and own not in going_on:
+                going_on[0].call()
+        return led
 
-    def _work(self, batch: list[Ticket[Any]]) -> None:
+    def _dismiss(self, batch: list[Ticket], but: set[Ticket], own: Ticket) -> None:
+        for ticket in batch:
+            if ticket not in but:
+                ticket.done = True
+                if ticket is not own:
+                    ticket.call()
+
+    def _work(self, batch: list[Ticket]) -> None:
         try:
             if self._broken is not None:
                 raise LedgerError(self._broken)

@@ -16,9 +16,7 @@ Nothing is refunded, pruned or drawn again: what failed in between is finished f
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from hashlib import sha256
-from typing import Any
 
 from counterpoint.encoding import Plain
 from counterpoint.errors import (
@@ -28,9 +26,10 @@ from counterpoint.errors import (
     Unsealable,
 )
 from counterpoint.ledger import verification
-from counterpoint.ledger.committing import Committer, Ticket
+from counterpoint.ledger.committing import Committer, Job, Ticket
 from counterpoint.ledger.keeping import KeptLog
 from counterpoint.ledger.ledger import (
+    Compute,
     Done,
     Fact,
     Intent,
@@ -92,14 +91,39 @@ class DurableLedger(Ledger):
 
     def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Check, charge and record, in one transaction."""
-        return self._committer.run(lambda unit: self._steps.begin(unit, request, body, fact, plan), request, fact.path)
+        begun: Intent | Done = self._committer.run(self._begin(request, body, fact, plan))
+        return begun
 
     def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
         """Store both in one transaction, and let the witness know."""
-        job = partial(self._steps.settle, intent=intent, row=row, answer=answer)
-        settled = self._committer.run(job, intent.request, intent.path)
+        settled: Done = self._committer.run(self._settle(intent, row, answer))
         self._reached("release")
-        return settled
+        return settled.answer
+
+    def perform(
+        self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan], compute: Compute
+    ) -> Intent | Done:
+        """In one go: what is computed promptly is computed for all who share a transaction, by one of them."""
+
+        def settle(begun: Intent | Done) -> Job | None:
+            if isinstance(begun, Done) or begun.request != request:
+                return None
+            return self._settle(begun, *compute(begun))
+
+        job = self._begin(request, body, fact, plan)._replace(then=settle, quick=_is_prompt)
+        done: Intent | Done = self._committer.run(job)
+        if isinstance(done, Done):
+            self._reached("release")
+        return done
+
+    def _begin(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Job:
+        return Job(lambda unit: self._steps.begin(unit, request, body, fact, plan), request, (fact.path,))
+
+    def _settle(self, intent: Intent, row: Row, answer: Plain) -> Job:
+        def settle(unit: Unit) -> Done:
+            return Done(intent.body, self._steps.settle(unit, intent, row, answer))
+
+        return Job(settle, intent.request, (intent.path,))
 
     def read(self, path: Path) -> Row | None:
         """The row at a path."""
@@ -150,7 +174,8 @@ class DurableLedger(Ledger):
                 log.length()
 
     def _append(self, job: Callable[[Unit], int]) -> int:
-        return self._committer.run(job, "")
+        length: int = self._committer.run(Job(job, ""))
+        return length
 
     def _length(self) -> int:
         with self._at_desk():
@@ -229,15 +254,15 @@ class DurableLedger(Ledger):
             raise LedgerError(f"there is no session {self.name!r} in this ledger yet")
         return self._book.head
 
-    def _commit(self, batch: list[Ticket[Any]]) -> None:
+    def _commit(self, batch: list[Ticket]) -> None:
         """One transaction for all of them, then the witness; whoever waits is released by the caller."""
         with self._transaction():
             head = self._store.begin(self.name)
             if head is None:
                 raise LedgerError(f"there is no session {self.name!r} in this ledger")
             unit = Unit(self._store, self.name, head)
-            paths = {path_text(path) for ticket in batch for path in ticket.paths}
-            unit.look_ahead([ticket.request for ticket in batch], list(paths))
+            paths = {path_text(path) for ticket in batch for path in ticket.job.paths}
+            unit.look_ahead([ticket.job.request for ticket in batch], list(paths))
             for ticket in batch:
                 ticket.run(unit)
             if unit.entries:
@@ -271,3 +296,7 @@ class DurableLedger(Ledger):
             self._witness.note(self.name, *unit.head)
             self._noted = unit.head.number
             self._reached("witnessed")
+
+
+def _is_prompt(begun: object) -> bool:
+    return isinstance(begun, Intent) and begun.prompt

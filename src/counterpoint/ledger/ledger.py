@@ -74,6 +74,7 @@ class Intent(msgspec.Struct, frozen=True):
     seed: bytes
     sampler: int = SAMPLER_VERSION
     row: Row | None = None
+    prompt: bool = False
 
     def __repr__(self) -> str:
         return f"Intent({self.request!r}, {self.path!r}, version={self.version})"
@@ -101,16 +102,24 @@ class Fact(Tagged, Value, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Where the answer will be settled, and what is changed at once: the row at the fact's path, if it is charged."""
+    """Where the answer will be settled, and what is changed at once: the row at the fact's path, if it is charged.
+
+    `row` is the row where the answer will be settled, if there is one. `prompt` says that it will be computed in no
+    time, so that others may wait for it.
+    """
 
     path: Path
     version: int
     pin: int | str = 0
+    row: Row | None = None
     charged: Row | None = None
+    prompt: bool = False
 
 
 Read = Callable[[Path], Row | None]
 """Reads rows, as they are inside the step that is being made."""
+Compute = Callable[[Intent], tuple[Row, Plain]]
+"""Works out what an intent comes to: the row after it, and the answer. It may be called again, and by any thread."""
 
 
 class Ledger:
@@ -130,6 +139,15 @@ class Ledger:
 
         Gives what is on record: if somebody else has finished this intent meanwhile, what they stored.
         """
+
+    def perform(
+        self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan], compute: Compute
+    ) -> Intent | Done:
+        """Intent, computing and settling. If another request has to be finished first, its intent comes back."""
+        begun = self.intent(request, body, fact, plan)
+        if isinstance(begun, Done) or begun.request != request:
+            return begun
+        return Done(body, self.settle(begun, *compute(begun)))
 
     @abstractmethod
     def read(self, path: Path) -> Row | None:
@@ -182,8 +200,7 @@ class MemoryLedger(Ledger):
             planned = plan(self.read)
             if planned.charged is not None:
                 self._rows[fact.path] = planned.charged
-            row = self._rows.get(planned.path)
-            intent = Intent(request, body, planned.path, planned.version, planned.pin, self._seeds(), row=row)
+            intent = Intent(request, body, planned.path, planned.version, planned.pin, self._seeds(), row=planned.row)
             self._requests[request] = self._at[intent.path] = intent
             self._facts.append(fact)
             return intent

@@ -14,7 +14,6 @@ were asked are kept as they are stored (sealed), and of requests only those that
 
 from collections.abc import Sequence
 
-from counterpoint.ledger.records import StoredRequest, StoredRow
 from counterpoint.ledger.store import Ahead, Unit
 
 _MOST = 4096
@@ -24,36 +23,36 @@ _LARGEST = 2**16
 class Recent:
     """Records as the last commits left them, by session and path or id."""
 
-    __slots__ = ("_opened", "_requests", "_rows")
+    __slots__ = ("_books",)
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], StoredRow] = {}
-        self._opened: dict[tuple[str, str], StoredRequest | None] = {}
-        self._requests: dict[tuple[str, str], StoredRequest] = {}
+        self._books: dict[str, Ahead] = {}
 
     def known(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
         """As much as is in memory of what is going to be looked up."""
+        kept = self._kept(name)
         return Ahead(
-            {request: self._requests[name, request] for request in requests if (name, request) in self._requests},
-            {path: self._opened[name, path] for path in paths if (name, path) in self._opened},
-            {path: self._rows[name, path] for path in paths if (name, path) in self._rows},
+            {request: kept.requests[request] for request in requests if request in kept.requests},
+            {path: kept.opened[path] for path in paths if path in kept.opened},
+            {path: kept.rows[path] for path in paths if path in kept.rows},
         )
 
     def learn(self, unit: Unit) -> None:
         """What a unit wrote, once it is committed."""
-        name = unit.name
-        if len(self._rows) + len(self._opened) > _MOST:
-            self._rows.clear()
-            self._opened.clear()
+        requests, opened, rows = self._kept(unit.name)
+        if len(rows) + len(opened) > _MOST:
+            rows.clear()
+            opened.clear()
+        rows.update(unit.rows)
+        opened.update(unit.opened)
         for path, row in unit.rows.items():
-            if len(row.sealed or row.node or b"") <= _LARGEST:
-                self._rows[name, path] = row
-            else:
-                self._rows.pop((name, path), None)
-        for path, waiting in unit.opened.items():
-            self._opened[name, path] = waiting
+            if len(row.sealed or row.node or b"") > _LARGEST:
+                del rows[path]
         for key, request in unit.requests.items():
             if request.seed is not None:
-                self._requests[name, key] = request
+                requests[key] = request
             else:
-                self._requests.pop((name, key), None)
+                requests.pop(key, None)
+
+    def _kept(self, name: str) -> Ahead:
+        return self._books.setdefault(name, Ahead({}, {}, {}))

@@ -34,16 +34,25 @@ class Frame(Tagged, Value, frozen=True):
     of: str | tuple[str, ...] | None = None
 
 
-def stored_row(path: Path, row: Row, keys: DataKeys, before: StoredRow | None = None) -> StoredRow:
-    """The row as it is stored; `before` spares encoding what has not changed."""
-    frame = Frame(row.mechanism, row.cursor, row.by, row.of)
-    data = before.frame if before is not None and read_frame(before.frame) == frame else encode(frame)
+def stored_row(
+    path: Path, row: Row, keys: DataKeys, before: StoredRow | None = None, was: Row | None = None
+) -> StoredRow:
+    """The row as it is stored; `before`, and what it says (`was`), spare encoding what has not changed."""
+    if before is not None and was is not None and _framed_alike(was, row):
+        data = before.frame
+    else:
+        data = encode(Frame(row.mechanism, row.cursor, row.by, row.of))
     if row.state is None:
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, Node):
         return StoredRow(path_text(path), row.version, data, encode(row.state), None, spent(row.mechanism, row.state))
     sealed = keys.seal(encode(row.state, sealed=True), "state", path, row.version)
     return StoredRow(path_text(path), row.version, data, None, sealed)
+
+
+def _framed_alike(one: Row, other: Row) -> bool:
+    same = one.mechanism is other.mechanism or one.mechanism == other.mechanism
+    return same and (one.cursor, one.by, one.of) == (other.cursor, other.by, other.of)
 
 
 def spent(mechanism: Mechanism, node: Node) -> int | None:
@@ -77,7 +86,7 @@ def _row(stored: StoredRow, state: State | None) -> Row:
 class OpenRows:
     """Rows with their states, as they were last written or read: a blob that has not changed is not unsealed again.
 
-    A sealed blob has a salt of its own, so equal rows have equal states; whoever else wrote the row has changed it.
+    A sealed blob has a nonce of its own, so equal rows have equal states; whoever else wrote the row has changed it.
     """
 
     __slots__ = ("_rows",)

@@ -15,7 +15,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,7 +26,7 @@ from counterpoint.ledger import schema
 from counterpoint.ledger.recent import Recent
 from counterpoint.ledger.records import Head
 from counterpoint.ledger.store import Ahead, Unit
-from counterpoint.ledger.tables import Tables
+from counterpoint.ledger.tables import Tables, as_request, as_row
 
 if TYPE_CHECKING:
     import apsw
@@ -127,8 +127,22 @@ class SqliteStore(Tables):
         self._run("BEGIN")
 
     def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
-        """What is still in memory: nobody else writes to this file."""
-        return self._recent.known(name, requests, paths)
+        """What is still in memory, as nobody else writes to this file; and all the rest at once."""
+        known = self._recent.known(name, requests, paths)
+        for request in self._found(f"{self._ASKED} AND request IN", name, requests, known.requests):
+            known.requests[request[0]] = as_request(request)
+        for row in self._found(f"{self._ROW} AND path IN", name, paths, known.rows):
+            known.rows[row[0]] = as_row(row)
+        return known
+
+    def _found(
+        self, sql: str, name: str, wanted: Sequence[str], known: MutableMapping[str, Any]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Those records that are not known yet; what is not there is noted as missing."""
+        unknown = [key for key in wanted if key not in known]
+        known.update(dict.fromkeys(unknown))
+        for start, size in _together(len(unknown)):
+            yield from self._run(f"{sql} ({_marks(size)})", (name, *unknown[start : start + size]))
 
     def write(self, unit: Unit) -> None:
         """Write all that a unit has changed."""
@@ -172,12 +186,9 @@ class SqliteStore(Tables):
             self._refuse(error)
 
     def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
-        start = 0
-        while start < len(parameters):
-            size = min(_TOGETHER, 1 << (len(parameters) - start).bit_length() - 1)
+        for start, size in _together(len(parameters)):
             rows = parameters[start : start + size]
             self._run(_widened(sql, size), [value for row in rows for value in row])
-            start += size
 
     def _refuse(self, error: "apsw.Error") -> NoReturn:
         """In our words: a library's message may quote what it was given."""
@@ -202,6 +213,24 @@ class SqliteStore(Tables):
             f"the ledger {self.path!r} cannot be written: {why}. Nothing that was released is lost; mend that, open "
             "it again, and repeat what was not answered by its id"
         ) from None
+
+
+def _together(count: int) -> Iterator[tuple[int, int]]:
+    """From where on, and how many at a time: powers of two, so that few statements have to be prepared.
+
+    >>> list(_together(7))
+    [(0, 4), (4, 2), (6, 1)]
+    """
+    start = 0
+    while start < count:
+        size = min(_TOGETHER, 1 << (count - start).bit_length() - 1)
+        yield start, size
+        start += size
+
+
+@lru_cache
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)
 
 
 @lru_cache

@@ -62,16 +62,16 @@ class Steps:
         except (BudgetExceeded, NotCovered, RelationMismatch) as refusal:
             unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
             raise
-        row = planned.charged if planned.path == fact.path else None
-        return self._record(unit, request, body, fact, planned, read(planned.path) if row is None else row)
+        return self._record(unit, request, body, fact, planned)
 
-    def _record(  # noqa: PLR0917 - all that an intent is made of
-        self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan, row: Row | None
-    ) -> Intent:
+    def _record(self, unit: Unit, request: str, body: bytes, fact: Fact, planned: Plan) -> Intent:
         path, version, seed = planned.path, planned.version, self._seeds()
         sealed = self.keys.seal(seed, "seed", path, version, request)
         pin = encode(planned.pin).decode()
-        charged = None if planned.charged is None else stored_row(fact.path, planned.charged, self.keys)
+        charged = None
+        if planned.charged is not None:
+            before = unit.row(fact.path)
+            charged = stored_row(fact.path, planned.charged, self.keys, before, self._row(before))
         changed, state = (0, "") if charged is None else (charged.version, charged.fingerprint)
         entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode(), version=changed, state=state)
         digest = sha256(body).digest()
@@ -81,7 +81,7 @@ class Steps:
         unit.put_request(
             StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
         )
-        return Intent(request, body, path, version, planned.pin, seed, row=row)
+        return Intent(request, body, path, version, planned.pin, seed, row=planned.row, prompt=planned.prompt)
 
     def settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
         """State and answer together, and the seed gone; or what is on record, if somebody has settled it."""
@@ -93,13 +93,13 @@ class Steps:
         before = unit.row(intent.path)
         if before is not None and before.version != intent.version:
             raise moved_on()
-        stored = stored_row(intent.path, row, self.keys, before)
+        stored = stored_row(intent.path, row, self.keys, before, self._row(before))
         sealed = self.keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
         state = stored.fingerprint
         unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
         unit.put_row(stored)
         self._rows.keep(stored, row)
-        unit.put_request(known._replace(seed=None, answer=sealed))
+        unit.put_request(known.settled(sealed))
         unit.settled = True
         return answer
 

@@ -109,12 +109,15 @@ class Concurrent(Mechanism, Value, frozen=True):
         """No children yet."""
         return ConcurrentState(self.rule.start())
 
-    def admit(self, account: Account, mechanism: Mechanism, data: Relation | None = None) -> Account:
+    def admit(
+        self, account: Account, mechanism: Mechanism, data: Relation | None = None, claim: Claim | None = None
+    ) -> Account:
         """The account after this launch, or the reason why not; pure and public: the dry run and the commit.
 
-        `data` is for whoever knows more of what this child will see than the relation says.
+        `data` is for whoever knows more of what this child will see than the relation says, `claim` for whoever has
+        worked the mechanism's claim out already.
         """
-        claim, seen = mechanism.claim, self.relation.per_child if data is None else data
+        claim, seen = claim or mechanism.claim, self.relation.per_child if data is None else data
         if not seen.within(claim.relation):
             raise RelationMismatch(
                 f"{type(mechanism).__name__} is private for neighbours in {claim.relation!r}, "

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode, digest, encode
 from counterpoint.errors import CounterpointError, Halted, LedgerError, NotAllowed, RequestConflict
-from counterpoint.ledger.ledger import Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row, conflict
+from counterpoint.ledger.ledger import Compute, Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row, conflict
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State, ready
 from counterpoint.privacy.messages import Ask
@@ -47,7 +47,7 @@ class Engine:
         root = Row(composition, Node(composition.rule.start(), sequential=sequential))
         body = encode(("open", composition, sequential))
         fact = Fact("open", (), repr(composition.rule))
-        intent = self.ledger.intent("root", body, fact, lambda read: Plan((), 0, charged=root))
+        intent = self.ledger.intent("root", body, fact, lambda read: Plan((), 0, row=root, charged=root))
         if isinstance(intent, Intent):
             self.ledger.settle(intent, root, None)
 
@@ -72,23 +72,21 @@ class Engine:
         def plan(read: Read) -> Plan:
             row = _row(read, parent)
             composition, node = _node(read, parent)
-            account = composition.admit(node.account, mechanism, data)
+            account = composition.admit(node.account, mechanism, data, claim)
             path = (*parent, node.launched if name is None else name)
             after = Node(account, node.launched + 1, node.sequential)
             charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
-            return Plan(path, 0, cursor, charged)
+            return Plan(path, 0, cursor, charged=charged, prompt=True)
 
-        kind = "delegation" if isinstance(mechanism, Concurrent) else "launch"
+        kind, claim = "delegation" if isinstance(mechanism, Concurrent) else "launch", mechanism.claim
         body = encode((kind, parent, name, mechanism, data, by, of))
-        fact = Fact(kind, parent, f"{mechanism!r} at {mechanism.claim.loss!r}")
+        fact = Fact(kind, parent, f"{mechanism!r} at {claim.loss!r}")
         own = _request(request, parent) if name is None else f"part {parent!r} {name}"
         while True:
-            intent = self._intent(request, own, body, fact, plan)
-            if isinstance(intent, Done):
-                return as_path(intent.answer)
-            if intent.request == own:
-                return as_path(self._start(intent, mechanism, by, of))
-            self._finish(intent, None)
+            done = self._perform(request, own, body, fact, plan, lambda intent: _started(intent, mechanism, by, of))
+            if isinstance(done, Done):
+                return as_path(done.answer)
+            self._finish(done, None)
 
     def quote(self, parent: Path, mechanism: Mechanism, data: Relation) -> Account:
         """The account after such a launch, or the reason why not: the dry run, by the same code."""
@@ -112,19 +110,21 @@ class Engine:
             if sequential and path[-1] != _node(read, path[:-1])[1].launched - 1:
                 raise Halted("this session is sequential, and another mechanism has been launched since")
             ready(row.mechanism, row.state, _message(public, prepared, None if prepared is None else prepared.blank()))
-            return Plan(path, row.version, source.pin())
+            pin = source.pin()
+            return Plan(path, row.version, pin, row, prompt=source.prompt(row.cursor, pin, prepared))
+
+        def compute(intent: Intent) -> tuple[Row, Plain]:
+            return _answered(intent, source, prepared, public)
 
         body = encode(("ask", path, prepared, public))
         fact = Fact("ask", path, _said(prepared and prepared.request, public))
         own = _request(request, path[:-1])
         with self._locks[hash(path) % _STRIPES]:
             while True:
-                intent = self._intent(request, own, body, fact, plan)
-                if isinstance(intent, Done):
-                    return intent.answer
-                if intent.request == own:
-                    return self._answer(intent, source, prepared, public)
-                self._finish_first(intent, source)
+                done = self._perform(request, own, body, fact, plan, compute)
+                if isinstance(done, Done):
+                    return done.answer
+                self._finish_first(done, source)
 
     def recover(self, source: Source) -> int:
         """Finish what a crash left open, as far as that can be done now; how many intents are left open."""
@@ -145,12 +145,12 @@ class Engine:
         row = self.ledger.read(path)
         return source if row is None or row.of is None else source.of(row.of)
 
-    def _intent(
-        self, given: str | None, own: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]
+    def _perform(  # noqa: PLR0917 - all that a request is made of
+        self, given: str | None, own: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan], compute: Compute
     ) -> Intent | Done:
-        """Record it; a conflict names the id that was given, not what the ledger knows it by."""
+        """Do it; a conflict names the id that was given, not what the ledger knows it by."""
         try:
-            return self.ledger.intent(own, body, fact, plan)
+            return self.ledger.perform(own, body, fact, plan, compute)
         except RequestConflict:
             if given is None:
                 raise
@@ -173,32 +173,36 @@ class Engine:
         if kind == "ask":
             _, prepared, public = rest
             assert source is not None and isinstance(prepared, Prepared | None)
-            return self._answer(intent, source, prepared, public)
+            return self.ledger.settle(intent, *_answered(intent, source, prepared, public))
         if kind == "open":
             assert intent.row is not None
             return self.ledger.settle(intent, intent.row, None)
         _, _, mechanism, _, by, of = rest
         assert isinstance(mechanism, Mechanism) and isinstance(by, str | None)
-        return self._start(intent, mechanism, by, named(of))
+        return self.ledger.settle(intent, *_started(intent, mechanism, by, named(of)))
 
-    def _start(self, intent: Intent, mechanism: Mechanism, by: str | None, of: Of) -> Plain:
-        state: State = (
-            Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(_coins(intent))
-        )
-        return self.ledger.settle(intent, Row(mechanism, state, 0, intent.pin, by, of), intent.path)
 
-    def _answer(self, intent: Intent, source: Source, prepared: Prepared | None, public: Plain) -> Plain:
-        row, coins = intent.row, _coins(intent)
-        assert row is not None and row.state is not None
-        mechanism, state = row.mechanism, row.state
-        for update in source.items(row.cursor, intent.pin):
-            if mechanism.accepts(update):
-                after, _ = mechanism.step(state, update, coins)
-                assert after is not None, "an update cannot halt a mechanism"
-                state = after
-        private = None if prepared is None else source.resolve(intent.pin, prepared)
-        last, answer = mechanism.step(state, _message(public, prepared, private), coins)
-        return self.ledger.settle(intent, Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer)
+def _started(intent: Intent, mechanism: Mechanism, by: str | None, of: Of) -> tuple[Row, Plain]:
+    """What a launch comes to: the row of the new mechanism, and its path."""
+    state: State = (
+        Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(_coins(intent))
+    )
+    return Row(mechanism, state, 0, intent.pin, by, of), intent.path
+
+
+def _answered(intent: Intent, source: Source, prepared: Prepared | None, public: Plain) -> tuple[Row, Plain]:
+    """What an ask comes to: the row after it, and the mechanism's own answer."""
+    row, coins = intent.row, _coins(intent)
+    assert row is not None and row.state is not None
+    mechanism, state = row.mechanism, row.state
+    for update in source.items(row.cursor, intent.pin):
+        if mechanism.accepts(update):
+            after, _ = mechanism.step(state, update, coins)
+            assert after is not None, "an update cannot halt a mechanism"
+            state = after
+    private = None if prepared is None else source.resolve(intent.pin, prepared)
+    last, answer = mechanism.step(state, _message(public, prepared, private), coins)
+    return Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
 
 
 def _row(read: Read, path: Path) -> Row:

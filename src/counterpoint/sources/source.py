@@ -128,6 +128,14 @@ class Source:
         """The updates that arrived between two pins; a table has none."""
         return ()
 
+    def prompt(self, start: int | str, end: int | str, prepared: Prepared | None) -> bool:
+        """Whether a request, after the updates between two pins, is worked out in no time; if in doubt, it is not.
+
+        Then whoever commits does so for all who share the transaction; otherwise each thread for itself. Only what is
+        public may decide.
+        """
+        return False
+
     def reach(self, by: str) -> int:
         """How many parts, cut by this column, a unit and its neighbour can reach: public, enforced by the source."""
         raise InvalidRequest(f"this source is not cut into parts by {by!r}")

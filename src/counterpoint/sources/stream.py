@@ -35,6 +35,8 @@ from counterpoint.sources.records import Fields
 from counterpoint.sources.shape import Of, Reading, Record, Shape, named
 from counterpoint.sources.source import Prepared, Source, told
 
+_FEW = 64
+
 
 class RunningTotal(Tagged, Value, frozen=True):
     """The request for the sum of all items so far, coordinate by coordinate; of records, of these fields."""
@@ -231,6 +233,14 @@ class Stream(Source):
         first, last = self._place(start), self._place(end)
         read, value = self._read, self._value
         return tuple(Update(value(read, item)) for item in self._log.items[first:last])
+
+    def prompt(self, start: int | str, end: int | str, prepared: Prepared | None) -> bool:
+        """If only a few items have to be read."""
+        first, last = self._place(start), self._place(end)
+        if prepared is not None:
+            known, _ = self._log.sums.get((self._requested(prepared.request), self._where), (0, None))
+            first = min(first, known if known <= last else 0)
+        return last - first <= _FEW
 
     def _value(self, read: Reading, item: Raw | Record | None) -> Raw:
         """The integers of an item, 0 if it says nothing or is in another part."""
