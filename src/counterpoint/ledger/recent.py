@@ -12,8 +12,9 @@ were asked are kept as they are stored (sealed), and of requests only those that
 {'[0]': StoredRow(path='[0]', version=3, frame=b'frame', node=None, sealed=b'sealed', spent=None)}
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from counterpoint.ledger.records import StoredRequest
 from counterpoint.ledger.store import Ahead, Unit
 
 _MOST = 4096
@@ -36,6 +37,10 @@ class Recent:
             {path: kept.opened[path] for path in paths if path in kept.opened},
             {path: kept.rows[path] for path in paths if path in kept.rows},
         )
+
+    def note(self, name: str, opened: Mapping[str, StoredRequest | None]) -> None:
+        """Which requests are open, as the database says."""
+        self._kept(name).opened.update(opened)
 
     def learn(self, unit: Unit) -> None:
         """What a unit wrote, once it is committed."""
