@@ -162,7 +162,7 @@ def fresh_noise(monkeypatch):
 
 def forgotten_ids(monkeypatch):
     """A request that is tried again is a new request."""
-    monkeypatch.setattr(engine, "_request", lambda given, session: os.urandom(16).hex())
+    monkeypatch.setattr(engine, "_request", lambda given, session: None)
 
 
 def release_before_commit(monkeypatch):
@@ -217,7 +217,7 @@ def refund_on_error(monkeypatch):
                 unit.put_row(stored_row(parent, after, ledger._steps.keys))
                 unit.append("keys", "", (), "", "")
 
-            ledger._committer.run(Job(pay_back, ""))
+            ledger._committer.run(Job(pay_back))
             raise
 
     monkeypatch.setattr(engine.Engine, "launch", kind)

@@ -30,14 +30,14 @@ _PATIENCE = 1.0
 
 
 class Job(NamedTuple):
-    """What is to be done in a transaction, for which request, and which rows it is going to look up.
+    """What is to be done in a transaction, and which request (None: a new one) and rows it is going to look up.
 
     `then` makes of the result, once it is durable, the job that comes after it (None: that was all). It is called
     by whoever led the transaction where `quick` says so of the result, else by whoever waits for the job.
     """
 
     run: Callable[[Unit], Any]
-    request: str
+    request: str | None = None
     paths: tuple[Path, ...] = ()
     then: "Callable[[Any], Job | None] | None" = None
     quick: Callable[[Any], bool] = lambda result: False

@@ -38,6 +38,7 @@ from counterpoint.ledger.ledger import (
     Plan,
     Read,
     Row,
+    made_up,
 )
 from counterpoint.ledger.places import release
 from counterpoint.ledger.records import (
@@ -91,7 +92,8 @@ class DurableLedger(Ledger):
 
     def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Check, charge and record, in one transaction."""
-        begun: Intent | Done = self._committer.run(self._begin(request, body, fact, plan))
+        job = Job(lambda unit: self._steps.begin(unit, request, body, fact, plan), request, (fact.path,))
+        begun: Intent | Done = self._committer.run(job)
         return begun
 
     def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
@@ -101,23 +103,23 @@ class DurableLedger(Ledger):
         return settled.answer
 
     def perform(
-        self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan], compute: Compute
+        self, request: str | None, body: bytes, fact: Fact, plan: Callable[[Read], Plan], compute: Compute
     ) -> Intent | Done:
         """In one go: what is computed promptly is computed for all who share a transaction, by one of them."""
+        own = made_up() if request is None else request
+
+        def begin(unit: Unit) -> Intent | Done:
+            return self._steps.begin(unit, own, body, fact, plan, new=request is None)
 
         def settle(begun: Intent | Done) -> Job | None:
-            if isinstance(begun, Done) or begun.request != request:
+            if isinstance(begun, Done) or begun.request != own:
                 return None
             return self._settle(begun, *compute(begun))
 
-        job = self._begin(request, body, fact, plan)._replace(then=settle, quick=_is_prompt)
-        done: Intent | Done = self._committer.run(job)
+        done: Intent | Done = self._committer.run(Job(begin, request, (fact.path,), settle, _is_prompt))
         if isinstance(done, Done):
             self._reached("release")
         return done
-
-    def _begin(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Job:
-        return Job(lambda unit: self._steps.begin(unit, request, body, fact, plan), request, (fact.path,))
 
     def _settle(self, intent: Intent, row: Row, answer: Plain) -> Job:
         def settle(unit: Unit) -> Done:
@@ -174,7 +176,7 @@ class DurableLedger(Ledger):
                 log.length()
 
     def _append(self, job: Callable[[Unit], int]) -> int:
-        length: int = self._committer.run(Job(job, ""))
+        length: int = self._committer.run(Job(job))
         return length
 
     def _length(self) -> int:
@@ -262,7 +264,7 @@ class DurableLedger(Ledger):
                 raise LedgerError(f"there is no session {self.name!r} in this ledger")
             unit = Unit(self._store, self.name, head)
             paths = {path_text(path) for ticket in batch for path in ticket.job.paths}
-            unit.look_ahead([ticket.job.request for ticket in batch], list(paths))
+            unit.look_ahead([t.job.request for t in batch if t.job.request is not None], list(paths))
             for ticket in batch:
                 ticket.run(unit)
             if unit.entries:

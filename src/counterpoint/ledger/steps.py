@@ -38,9 +38,14 @@ class Steps:
         """No state stays in memory."""
         self._rows = OpenRows()
 
-    def begin(self, unit: Unit, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
-        """What came of this request before; or check, charge and record it. A refusal stays on record and is raised."""
-        known = unit.request(request)
+    def begin(
+        self, unit: Unit, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan], *, new: bool = False
+    ) -> Intent | Done:
+        """What came of this request before, unless it is new; or check, charge and record it.
+
+        A refusal stays on record and is raised.
+        """
+        known = None if new else unit.request(request)
         if known is not None:
             if known.digest != sha256(body).digest():
                 raise conflict(request)

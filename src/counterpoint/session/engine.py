@@ -13,9 +13,7 @@ between intent and answer, a crash or an error, leaves the intent open, and whoe
 """
 
 import hashlib
-import os
 import threading
-import time
 from collections.abc import Callable
 
 from counterpoint.composition.rule import Account
@@ -147,7 +145,13 @@ class Engine:
         return source if row is None or row.of is None else source.of(row.of)
 
     def _perform(  # noqa: PLR0917 - all that a request is made of
-        self, given: str | None, own: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan], compute: Compute
+        self,
+        given: str | None,
+        own: str | None,
+        body: bytes,
+        fact: Fact,
+        plan: Callable[[Read], Plan],
+        compute: Compute,
     ) -> Intent | Done:
         """Do it; a conflict names the id that was given, not what the ledger knows it by."""
         try:
@@ -272,12 +276,9 @@ def _coins(intent: Intent) -> SecureCoins:
     return SecureCoins(hashlib.sha256(intent.seed + bound).digest())
 
 
-def _request(given: object, session: Path) -> str:
-    """The name of a request in the ledger: a new one, or the id that was given, which is that session's own.
+def _request(given: object, session: Path) -> str | None:
+    """The name of a request in the ledger, if an id was given, which is that session's own.
 
     Ids of one session are no concern of another's, and none is the name of a part.
     """
-    if given is None:
-        # Those of one moment begin alike, so that a database keeps them together (as with UUIDs of version 7).
-        return f"{time.time_ns() // 10**6:012x}{os.urandom(12).hex()}"
-    return f"{session!r} {checked_id(given)}"
+    return None if given is None else f"{session!r} {checked_id(given)}"
