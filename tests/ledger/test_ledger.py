@@ -110,9 +110,9 @@ def test_a_step_that_raises_is_finished_first_by_whoever_comes_next_on_the_same_
 
 
 def replayed(intent):
-    from counterpoint.session.engine import _coins
+    from counterpoint.session.coins import StepCoins
 
-    _, answer = intent.row.mechanism.step(intent.row.state, cp.Ask(None, DATA["apples"]), _coins(intent))
+    _, answer = intent.row.mechanism.step(intent.row.state, cp.Ask(None, DATA["apples"]), StepCoins(intent))
     return answer
 
 

@@ -157,7 +157,7 @@ def failing_start(place):
 
 def fresh_noise(monkeypatch):
     """Noise is drawn anew when a request is finished."""
-    monkeypatch.setattr(engine, "_coins", lambda intent: cp.SecureCoins(os.urandom(32)))
+    monkeypatch.setattr(engine, "StepCoins", lambda intent: cp.SecureCoins(os.urandom(32)))
 
 
 def forgotten_ids(monkeypatch):

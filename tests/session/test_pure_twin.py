@@ -22,7 +22,8 @@ from counterpoint.ledger.ledger import Intent, MemoryLedger
 from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch, Refused
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.randomness.secure import SecureCoins
-from counterpoint.session.engine import _coins, _message
+from counterpoint.session.coins import StepCoins
+from counterpoint.session.engine import _message
 from counterpoint.session.fitting import launchable
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
@@ -88,7 +89,7 @@ class Run:
             if type(made._path[-1]) is str:
                 self.parts.append(made._path[-1])
             said = self.place(made._path)[-1]
-        coins = self.ledger.last and _coins(self.ledger.last)
+        coins = self.ledger.last and StepCoins(self.ledger.last)
         if coins is not None and not isinstance(message.public, Launch):
             self.coins[self.place(path)].append(coins)
         self.events.append((self.place(path), message, said, coins))

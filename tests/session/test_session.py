@@ -29,7 +29,7 @@ from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.losses import ApproxDP, PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To
-from counterpoint.session.engine import _coins
+from counterpoint.session.coins import StepCoins
 from counterpoint.session.session import Session
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
@@ -119,7 +119,7 @@ def test_a_session_answers_as_the_pure_composition_does_on_equal_seeds(moves):
 
     s = Session(Numbers(DATA), PureDP(1), ledger=Watching(seeds=Seeds()))
     pure = Concurrent(Filter(PureDP(1)), s._source.relation)
-    state, handles = pure.start(_coins(seen[0])), []
+    state, handles = pure.start(StepCoins(seen[0])), []
     for move, what in moves:
         seen.clear()
         message = Ask(Launch(what)) if move == "launch" else Ask(To(move), DATA[what])
@@ -133,7 +133,7 @@ def test_a_session_answers_as_the_pure_composition_does_on_equal_seeds(moves):
                 said = handles[move].ask(what)
         except (BudgetExceeded, Halted, NotCovered) as error:
             said = type(error).__name__
-        coins = _coins(seen[0]) if seen and isinstance(seen[0], Intent) else None
+        coins = StepCoins(seen[0]) if seen and isinstance(seen[0], Intent) else None
         state, answer = pure.step(state, message, coins)
         assert (answer.error if isinstance(answer, Refused) else answer) == said
     assert pure.loss(state) == s.loss

@@ -48,6 +48,7 @@ class Recent:
         if len(rows) + len(opened) > _MOST:
             rows.clear()
             opened.clear()
+        rows.update(dict.fromkeys(unit.vacant))
         rows.update(unit.rows)
         opened.update(unit.opened)
         for path, row in unit.rows.items():

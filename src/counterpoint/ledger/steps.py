@@ -83,9 +83,10 @@ class Steps:
         if charged is not None and planned.charged is not None:
             unit.put_row(charged)
             self._rows.keep(charged, planned.charged)
-        unit.put_request(
-            StoredRequest(request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None)
+        asked = StoredRequest(
+            request, path_text(path), entry.number, digest, version, pin, SAMPLER_VERSION, sealed, None
         )
+        unit.put_request(asked, vacant=planned.row is None)
         return Intent(request, body, path, version, planned.pin, seed, row=planned.row, prompt=planned.prompt)
 
     def settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:

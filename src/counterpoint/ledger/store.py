@@ -106,7 +106,19 @@ class Ahead(NamedTuple):
 class Unit:
     """The changes of one transaction, not written yet; reads see them."""
 
-    __slots__ = ("_ahead", "_store", "entries", "head", "items", "name", "opened", "requests", "rows", "settled")
+    __slots__ = (
+        "_ahead",
+        "_store",
+        "entries",
+        "head",
+        "items",
+        "name",
+        "opened",
+        "requests",
+        "rows",
+        "settled",
+        "vacant",
+    )
 
     def __init__(self, store: Store | None, name: str, head: Head) -> None:
         self._store = store
@@ -117,6 +129,7 @@ class Unit:
         self.requests: dict[str, StoredRequest] = {}
         self.opened: dict[str, StoredRequest | None] = {}
         self.items: list[StoredItems] = []
+        self.vacant: set[str] = set()
         self.settled = False
         self._ahead = Ahead({}, {}, {})
 
@@ -186,7 +199,9 @@ class Unit:
         """Store a row."""
         self.rows[row.path] = row
 
-    def put_request(self, request: StoredRequest) -> None:
-        """Store a request."""
+    def put_request(self, request: StoredRequest, vacant: bool = False) -> None:
+        """Store a request; `vacant` if nothing has been at its path before."""
+        if vacant:
+            self.vacant.add(request.path)
         self.requests[request.request] = request
         self.opened[request.path] = request if request.seed is not None else None

@@ -78,6 +78,12 @@ def _decimal(value: object, what: str) -> Fraction:
 
 
 def _in_range(value: Fraction, what: str) -> Fraction:
+    if value.denominator > _SCALE or abs(value.numerator) > _SCALE:  # most are small, and every launch comes this way
+        return _of_so_many_places(value, what)
+    return value
+
+
+def _of_so_many_places(value: Fraction, what: str) -> Fraction:
     if value.denominator > _SCALE or abs(value.numerator) > _SCALE * value.denominator:
         raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
     return value

@@ -12,12 +12,11 @@ between intent and answer, a crash or an error, leaves the intent open, and whoe
 ('CA', 7)
 """
 
-import hashlib
 import threading
 from collections.abc import Callable
 
 from counterpoint.composition.rule import Account
-from counterpoint.encoding import Plain, decode, digest, encode
+from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import CounterpointError, Halted, LedgerError, NotAllowed, RequestConflict
 from counterpoint.ledger.ledger import Compute, Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row, conflict
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -25,7 +24,7 @@ from counterpoint.mechanisms.mechanism import Mechanism, State, ready
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
-from counterpoint.randomness.secure import SAMPLER_VERSION, SecureCoins
+from counterpoint.session.coins import StepCoins
 from counterpoint.sources.ids import checked_id
 from counterpoint.sources.shape import Of, named
 from counterpoint.sources.source import Prepared, Source
@@ -190,14 +189,14 @@ class Engine:
 def _started(intent: Intent, mechanism: Mechanism, by: str | None, of: Of) -> tuple[Row, Plain]:
     """What a launch comes to: the row of the new mechanism, and its path."""
     state: State = (
-        Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(_coins(intent))
+        Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(StepCoins(intent))
     )
     return Row(mechanism, state, 0, intent.pin, by, of), intent.path
 
 
 def _answered(intent: Intent, source: Source, prepared: Prepared | None, public: Plain) -> tuple[Row, Plain]:
     """What an ask comes to: the row after it, and the mechanism's own answer."""
-    row, coins = intent.row, _coins(intent)
+    row, coins = intent.row, StepCoins(intent)
     assert row is not None and row.state is not None
     mechanism, state = row.mechanism, row.state
     for update in source.items(row.cursor, intent.pin):
@@ -263,17 +262,6 @@ def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -
 def _said(*public: Plain) -> str:
     """What was asked, and the mechanism's own options as it understood them (a threshold in steps of the request)."""
     return ", ".join(repr(part) for part in public if part is not None)
-
-
-def _coins(intent: Intent) -> SecureCoins:
-    """Coins that belong to this step alone: seed, path, version and body all enter."""
-    if intent.sampler != SAMPLER_VERSION:
-        raise LedgerError(
-            f"this request was begun with version {intent.sampler} of the sampler, and this is version "
-            f"{SAMPLER_VERSION}: other noise would be drawn for it; finish it with the version that began it"
-        )
-    bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest())
-    return SecureCoins(hashlib.sha256(intent.seed + bound).digest())
 
 
 def _request(given: object, session: Path) -> str | None:
