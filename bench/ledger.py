@@ -40,6 +40,8 @@ from counterpoint.sources.source import Prepared, Source
 
 CLIENTS = (1, 8, 64)
 ASKS = 512
+EACH = 64
+"""How often at least, all clients together and each of them: threads that have just begun are not at work yet."""
 ROUNDS = 3
 HISTORY = (10**2, int(os.environ.get("ENTRIES", "1000000")))
 """How many entries the short and the long history have; with ENTRIES=10000 the benchmark is a minute shorter."""
@@ -90,11 +92,16 @@ def rows() -> Iterator[Row]:
                     raw(place, clients, Committer, sizes) as commits,
                     raw(place, clients, Queue, sizes) as plain,
                 ):
-                    what = f"{ASKS} durable {sizes.what}, {who}"
+                    what = f"{clients * each(clients)} durable {sizes.what}, {who}"
                     pair = side_by_side(work, commits, ROUNDS)
                     yield Row(what, *pair, "raw commits, grouped as here", at_least=goal)
                     yield Row("the same", *side_by_side(work, plain, ROUNDS), "raw commits, grouped by a lock")
     yield from flat()
+
+
+def each(clients: int) -> int:
+    """How often each client asks."""
+    return max(EACH, ASKS // clients)
 
 
 def places() -> Iterator[Durable]:
@@ -117,8 +124,8 @@ def places() -> Iterator[Durable]:
 def asked(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
     """Each client has a handle of its own."""
     with Session(One(), PureDP(10**6), ledger=place, name=f"asks {clients}") as session:
-        handles = [session.launch(Laplace(1, asks=2 * (ROUNDS + 1) * ASKS)) for _ in range(clients)]
-        yield lambda: together([partial(handle.ask, 0) for handle in handles], ASKS // clients)
+        handles = [session.launch(Laplace(1, asks=2 * (ROUNDS + 1) * each(clients))) for _ in range(clients)]
+        yield lambda: together([partial(handle.ask, 0) for handle in handles], each(clients))
 
 
 @contextmanager
@@ -126,7 +133,7 @@ def launched(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
     """All clients launch in the same session."""
     mechanism = Laplace("0.001")
     with Session(One(), PureDP(10**6), ledger=place, name=f"launches {clients}") as session:
-        yield lambda: together([lambda: session.launch(mechanism)] * clients, ASKS // clients)
+        yield lambda: together([lambda: session.launch(mechanism)] * clients, each(clients))
 
 
 class Queue:
@@ -170,7 +177,7 @@ OF_LAUNCHES = Sizes("launches", 299, 114, 73, 52, node=101)
 
 @contextmanager
 def raw(place: Durable, clients: int, grouped: type[Queue | Committer], sizes: Sizes) -> Iterator[Callable[[], None]]:
-    """As many transactions as `ASKS` deeds take, of records of that size, with group commit and a synced line each."""
+    """As many transactions as so many deeds take, of records of that size, with group commit and a synced line each."""
     ledger = durable(place, f"raw {sizes.what} {clients} {grouped.__name__}")
     ledger.bind("raw")
     store = ledger._store
@@ -184,7 +191,7 @@ def raw(place: Durable, clients: int, grouped: type[Queue | Committer], sizes: S
             committer.run(Job(partial(step, number=number, path=path, sizes=sizes)))
 
     try:
-        yield lambda: together([partial(work, client) for client in range(clients)], ASKS // clients)
+        yield lambda: together([partial(work, client) for client in range(clients)], each(clients))
     finally:
         ledger.close()
 

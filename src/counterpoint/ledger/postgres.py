@@ -33,6 +33,21 @@ _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error"}
 
 
+def _for_each(select: str, column: str) -> str:
+    """The statement for many keys, each looked up by itself.
+
+    Given them all at once (`= ANY`), a planner whose statistics are older than the session takes that for small, and
+    may read all of it at every ask.
+    """
+    found = f"({select} AND {column} = wanted.key OFFSET 0)"
+    return f"SELECT found.* FROM unnest(?::text[]) AS wanted (key), LATERAL {found} AS found"
+
+
+_EACH_REQUEST = _for_each(Tables._ASKED, "request")
+_EACH_OPEN = _for_each(f"{Tables._ASKED} AND seed IS NOT NULL", "path")
+_EACH_ROW = _for_each(Tables._ROW, "path")
+
+
 class PostgresStore(Tables):
     """One connection to a database that keeps ledgers."""
 
@@ -89,9 +104,7 @@ class PostgresStore(Tables):
     def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
         """All records in one round trip."""
         asked, opened, rows = self._run_all(
-            (f"{self._ASKED} AND request = ANY(?)", (name, requests)),
-            (f"{self._ASKED} AND path = ANY(?) AND seed IS NOT NULL", (name, paths)),
-            (f"{self._ROW} AND path = ANY(?)", (name, paths)),
+            (_EACH_REQUEST, (list(requests), name)), (_EACH_OPEN, (list(paths), name)), (_EACH_ROW, (list(paths), name))
         )
         waiting = map(as_request, opened)
         return Ahead(

@@ -61,4 +61,6 @@ class Recent:
                 requests.pop(key, None)
 
     def _kept(self, name: str) -> Ahead:
-        return self._books.setdefault(name, Ahead({}, {}, {}))
+        if name not in self._books:
+            self._books[name] = Ahead({}, {}, {})
+        return self._books[name]

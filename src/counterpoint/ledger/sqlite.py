@@ -140,12 +140,14 @@ class SqliteStore(Tables):
 
     def _found(
         self, sql: str, name: str, wanted: Sequence[str], known: MutableMapping[str, Any]
-    ) -> Iterator[tuple[Any, ...]]:
+    ) -> list[tuple[Any, ...]]:
         """Those records that are not known yet; what is not there is noted as missing."""
         unknown = [key for key in wanted if key not in known]
+        if not unknown:
+            return []
         known.update(dict.fromkeys(unknown))
-        for start, size in _together(len(unknown)):
-            yield from self._run(f"{sql} ({_marks(size)})", (name, *unknown[start : start + size]))
+        parts = [unknown[start : start + size] for start, size in _together(len(unknown))]
+        return [row for part in parts for row in self._run(f"{sql} ({_marks(len(part))})", (name, *part))]
 
     def write(self, unit: Unit) -> None:
         """Write all that a unit has changed."""
