@@ -246,6 +246,20 @@ def test_who_is_interrupted_while_working_for_others_leaves_them_to_themselves()
     assert not gates.committer._waiting and not gates.committer._led
 
 
+def test_if_whoever_led_is_done_one_of_those_who_go_on_is_called_to_lead(monkeypatch):
+    monkeypatch.setattr(committing, "_PATIENCE", 10 * LONG)
+    gates = TwoSteps(9, quick=True)
+    first = leading(gates, "a")
+    done = threading.Thread(target=gates.committer.run, args=(Job(lambda unit: 1),), daemon=True)
+    done.start()
+    until(lambda: len(gates.committer._waiting) == 1)
+    later = [thread for name in "bc" for thread in queued(gates, name)]
+    for gate in gates.gates:
+        gate.set()
+    joined([*first, done, *later])
+    assert gates.answers == {name: name.upper() + "!" for name in "abc"}
+
+
 def test_that_was_all_if_nothing_comes_after_it():
     committer = Committer(commit_at_once, threading.RLock())
     assert committer.run(Job(lambda unit: 7, "a", then=lambda _: None, quick=lambda _: True)) == 7

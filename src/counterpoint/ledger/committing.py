@@ -66,7 +66,7 @@ class Ticket:
     @property
     def quick(self) -> bool:
         """Whether what comes next may be worked out by somebody else."""
-        return self.error is None and self.job.quick(self.result)
+        return self.job.quick(self.result)
 
     def follow(self) -> bool:
         """Turn to the job that comes after this one; whether there is one."""

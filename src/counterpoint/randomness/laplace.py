@@ -77,7 +77,7 @@ class Geometric:
         """
         words = stream.words(2 * len(self.thresholds), self.width)
         ones = (words < self.pairs).tobytes()
-        if ones != (words <= self.pairs).tobytes() or any(ones[-2:]):
+        if ones != (words <= self.pairs).tobytes():  # a tie; the threshold of passing is 0, so nothing else passes
             first, second = self._values(words.reshape(-1, 2), stream)
             return int(first) - int(second)
         digits = ones[:-2].translate(_DIGITS) + b"11"  # a digit more for both: no integer on the way is a small one
