@@ -259,12 +259,11 @@ class DurableLedger(Ledger):
     def _commit(self, batch: list[Ticket]) -> None:
         """One transaction for all of them, then the witness; whoever waits is released by the caller."""
         with self._transaction():
-            head = self._store.begin(self.name)
-            if head is None:
-                raise LedgerError(f"there is no session {self.name!r} in this ledger")
-            unit = Unit(self._store, self.name, head)
             paths = {path_text(path) for ticket in batch for path in ticket.job.paths}
-            unit.look_ahead([t.job.request for t in batch if t.job.request is not None], list(paths))
+            requests = [ticket.job.request for ticket in batch if ticket.job.request is not None]
+            unit = self._store.begin_unit(self.name, requests, list(paths))
+            if unit is None:
+                raise LedgerError(f"there is no session {self.name!r} in this ledger")
             for ticket in batch:
                 ticket.run(unit)
             if unit.entries:

@@ -43,6 +43,7 @@ def _for_each(select: str, column: str) -> str:
     return f"SELECT found.* FROM unnest(?::text[]) AS wanted (key), LATERAL {found} AS found"
 
 
+_LOCKED = f"{Tables._HEAD} FOR UPDATE"
 _EACH_REQUEST = _for_each(Tables._ASKED, "request")
 _EACH_OPEN = _for_each(f"{Tables._ASKED} AND seed IS NOT NULL", "path")
 _EACH_ROW = _for_each(Tables._ROW, "path")
@@ -98,20 +99,27 @@ class PostgresStore(Tables):
         if name is None:
             self._run(_BEGIN)
             return None
-        _, found = self._run_all((_BEGIN, ()), (f"{self._HEAD} FOR UPDATE", (name,)))
-        return Head(found[0][0], bytes(found[0][1])) if found else None
+        _, found = self._run_all((_BEGIN, ()), (_LOCKED, (name,)))
+        return _head(found)
 
-    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
-        """All records in one round trip."""
-        asked, opened, rows = self._run_all(
-            (_EACH_REQUEST, (list(requests), name)), (_EACH_OPEN, (list(paths), name)), (_EACH_ROW, (list(paths), name))
+    def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
+        """All in one round trip: the records are read once the book is locked, each statement as things are then."""
+        _, found, asked, opened, rows = self._run_all(
+            (_BEGIN, ()),
+            (_LOCKED, (name,)),
+            (_EACH_REQUEST, (list(requests), name)),
+            (_EACH_OPEN, (list(paths), name)),
+            (_EACH_ROW, (list(paths), name)),
         )
-        waiting = map(as_request, opened)
-        return Ahead(
+        head = _head(found)
+        if head is None:
+            return None
+        ahead = Ahead(
             dict.fromkeys(requests) | {record.request: record for record in map(as_request, asked)},
-            dict.fromkeys(paths) | {record.path: record for record in waiting},
+            dict.fromkeys(paths) | {record.path: record for record in map(as_request, opened)},
             dict.fromkeys(paths) | {record.path: record for record in map(as_row, rows)},
         )
+        return Unit(self, name, head, ahead)
 
     def begin_reading(self) -> None:
         """See one moment only."""
@@ -183,3 +191,7 @@ class PostgresStore(Tables):
             f"the ledger's database cannot be used: {why}. Nothing that was released is lost; mend that, open it "
             "again, and repeat what was not answered by its id"
         ) from None
+
+
+def _head(found: list[tuple[Any, ...]]) -> Head | None:
+    return Head(found[0][0], bytes(found[0][1])) if found else None

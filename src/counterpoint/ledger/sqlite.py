@@ -122,6 +122,11 @@ class SqliteStore(Tables):
         found = self._run(self._HEAD, (name,))
         return Head(found[0][0], bytes(found[0][1])) if found else None
 
+    def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
+        """Begin a transaction, with what is going to be looked up."""
+        head = self.begin(name)
+        return None if head is None else Unit(self, name, head, self.look_ahead(name, requests, paths))
+
     def begin_reading(self) -> None:
         """See one moment only."""
         self._run("BEGIN")

@@ -82,8 +82,8 @@ class Store(Protocol):
     def sent(self, name: str, request: str) -> list[StoredItems]:
         """The items that were sent under an id, in order; none if it is new."""
 
-    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Ahead | None":
-        """All these records at once, where asking for each would cost a round trip; None where it would not."""
+    def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Unit | None":
+        """Begin a transaction on that book, as `begin` does, and read along all that is going to be looked up."""
 
     def write(self, unit: "Unit") -> None:
         """Write all that a unit has changed."""
@@ -120,7 +120,7 @@ class Unit:
         "vacant",
     )
 
-    def __init__(self, store: Store | None, name: str, head: Head) -> None:
+    def __init__(self, store: Store | None, name: str, head: Head, ahead: Ahead | None = None) -> None:
         self._store = store
         self.name = name
         self.head = head
@@ -131,12 +131,7 @@ class Unit:
         self.items: list[StoredItems] = []
         self.vacant: set[str] = set()
         self.settled = False
-        self._ahead = Ahead({}, {}, {})
-
-    def look_ahead(self, requests: Sequence[str], paths: Sequence[str]) -> None:
-        """Read what will be asked for, all at once, where that is worth it."""
-        found = None if self._store is None else self._store.look_ahead(self.name, requests, paths)
-        self._ahead = self._ahead if found is None else found
+        self._ahead = ahead or Ahead({}, {}, {})
 
     def append(
         self, kind: str, request: str, path: Path, what: str, body: str, *, version: int = 0, state: str = ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from counterpoint.ledger.records import Book, Head, StoredItems, StoredRequest, StoredRow
-from counterpoint.ledger.store import Ahead, Unit
+from counterpoint.ledger.store import Unit
 
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
 _BATCH = 4096
@@ -138,10 +138,6 @@ class Tables:
     def sent(self, name: str, request: str) -> list[StoredItems]:
         """The items that were sent under an id."""
         return list(map(as_items, self._run(f"{self._ITEMS} AND request = ? ORDER BY part", (name, request))))
-
-    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead | None:
-        """Each record is read when it is wanted."""
-        return None
 
     def write(self, unit: Unit) -> None:
         """Write all that a unit has changed."""
