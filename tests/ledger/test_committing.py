@@ -246,6 +246,27 @@ def test_who_is_interrupted_while_working_for_others_leaves_them_to_themselves()
     assert not gates.committer._waiting and not gates.committer._led
 
 
+def test_who_is_interrupted_while_letting_others_go_leaves_nobody_waiting(monkeypatch):
+    monkeypatch.setattr(committing, "_PATIENCE", 10 * LONG)
+    gates = TwoSteps(9, quick=True)
+    first = leading(gates, "a")
+    queue, interrupted = gates.committer._queue, []
+
+    def cut(tickets):
+        if len(list(tickets)) > 1 and not interrupted:  # the second jobs of those who shared a transaction
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return queue(tickets)
+
+    gates.committer._queue = cut
+    later = [thread for name in "bcd" for thread in queued(gates, name)]
+    for gate in gates.gates:
+        gate.set()
+    joined(first + later)
+    assert interrupted and sorted(map(str, gates.answers.values())) == ["<class 'KeyboardInterrupt'>", "A!", "C!", "D!"]
+    assert all(len(by) == 1 for by in gates.worked.values()), "what was worked out is not worked out again"
+
+
 def test_if_whoever_led_is_done_one_of_those_who_go_on_is_called_to_lead(monkeypatch):
     monkeypatch.setattr(committing, "_PATIENCE", 10 * LONG)
     gates = TwoSteps(9, quick=True)

@@ -18,7 +18,7 @@ turn, and only then is everybody called. Waking a thread costs as much as a comm
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -46,10 +46,11 @@ class Job(NamedTuple):
 class Ticket:
     """A job that waits for its turn, and what came of it."""
 
-    __slots__ = ("_call", "done", "error", "job", "result")
+    __slots__ = ("_call", "_ran", "done", "error", "job", "result")
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self._ran: Job | None = None
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
@@ -59,7 +60,7 @@ class Ticket:
     def run(self, unit: Unit) -> None:
         """Do the job; what it raises is for whoever holds the ticket, and no concern of the others."""
         try:
-            self.result = self.job.run(unit)
+            self._ran, self.result = self.job, self.job.run(unit)
         except Exception as error:
             self.error = error
 
@@ -74,6 +75,10 @@ class Ticket:
         if following is not None:
             self.job = following
         return following is not None
+
+    def goes_on(self) -> bool:
+        """Whether there is a job to be done yet; one that somebody turned to, and was interrupted, or the next one."""
+        return self._ran is not self.job or self.follow()
 
     def follow_for_another(self) -> bool:
         """The same, by somebody else: what it raises is for whoever holds the ticket."""
@@ -118,7 +123,7 @@ class Committer:
             self._see_through(ticket)
             if ticket.error is not None:
                 raise ticket.error
-            if not ticket.follow():
+            if not ticket.goes_on():
                 return ticket.result
             ticket.done = False
 
@@ -132,7 +137,7 @@ class Committer:
             else:
                 led = self._lead(ticket)
 
-    def _queue(self, tickets: list[Ticket]) -> bool:
+    def _queue(self, tickets: Iterable[Ticket]) -> bool:
         """Let them wait for their turn; whether somebody leads by now, or whoever calls this has to."""
         with self._guard:
             self._waiting += tickets
@@ -170,28 +175,31 @@ class Committer:
         return led
 
     def _hand_on(self, batch: list[Ticket], own: Ticket) -> bool:
+        """Let the next one lead and the others go on; whether somebody leads after it."""
+        try:
+            return self._let_go(batch, own)
+        except BaseException:  # an interruption: each sees for itself how far it is, and goes on from there
+            for ticket in batch:
+                ticket.done = True
+                ticket.call()
+            raise
+
+    def _let_go(self, batch: list[Ticket], own: Ticket) -> bool:
         with self._guard:
             following = self._waiting[:1]
             self._led = bool(following)
         for ticket in following:
             ticket.call()
-        quick = [ticket for ticket in batch if ticket.quick]
-        going_on: list[Ticket] = []
-        try:
-            going_on += (ticket for ticket in quick if ticket.follow_for_another())
-        finally:  # those that an interruption left out work it out for themselves
-            led = not going_on or self._queue(going_on)
-            self._dismiss(batch, set(going_on), own)
-            if not led and own not in going_on:
-                going_on[0].call()
-        return led
-
-    def _dismiss(self, batch: list[Ticket], but: set[Ticket], own: Ticket) -> None:
+        going_on = dict.fromkeys(ticket for ticket in batch if ticket.quick and ticket.follow_for_another())
+        led = not going_on or self._queue(going_on)
         for ticket in batch:
-            if ticket not in but:
+            if ticket not in going_on:
                 ticket.done = True
                 if ticket is not own:
                     ticket.call()
+        if not led and own not in going_on:
+            next(iter(going_on)).call()
+        return led
 
     def _work(self, batch: list[Ticket]) -> None:
         try:
