@@ -33,20 +33,10 @@ _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error"}
 
 
-def _for_each(select: str, column: str) -> str:
-    """The statement for many keys, each looked up by itself.
-
-    Given them all at once (`= ANY`), a planner whose statistics are older than the session takes that for small, and
-    may read all of it at every ask.
-    """
-    found = f"({select} AND {column} = wanted.key OFFSET 0)"
-    return f"SELECT found.* FROM unnest(?::text[]) AS wanted (key), LATERAL {found} AS found"
-
-
 _LOCKED = f"{Tables._HEAD} FOR UPDATE"
-_EACH_REQUEST = _for_each(Tables._ASKED, "request")
-_EACH_OPEN = _for_each(f"{Tables._ASKED} AND seed IS NOT NULL", "path")
-_EACH_ROW = _for_each(Tables._ROW, "path")
+_REQUESTS = f"{Tables._ASKED} AND request = ANY(?)"
+_OPEN = f"{Tables._ASKED} AND path = ANY(?) AND seed IS NOT NULL"
+_ROWS = f"{Tables._ROW} AND path = ANY(?)"
 
 
 class PostgresStore(Tables):
@@ -107,9 +97,9 @@ class PostgresStore(Tables):
         _, found, asked, opened, rows = self._run_all(
             (_BEGIN, ()),
             (_LOCKED, (name,)),
-            (_EACH_REQUEST, (list(requests), name)),
-            (_EACH_OPEN, (list(paths), name)),
-            (_EACH_ROW, (list(paths), name)),
+            (_REQUESTS, (name, list(requests))),
+            (_OPEN, (name, list(paths))),
+            (_ROWS, (name, list(paths))),
         )
         head = _head(found)
         if head is None:
