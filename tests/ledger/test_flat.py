@@ -14,3 +14,9 @@ def test_sqlite_finds_records_by_an_index_over_all_that_is_known(tmp_path):
             sql = f"EXPLAIN QUERY PLAN {table}{still} AND {more} IN (?, ?)"
             (line,) = store._run(sql, ("session", "a", "b"))
             assert line[-1].startswith("SEARCH") and f"(name=? AND {more}=?)" in line[-1]
+
+
+def test_postgres_is_told_to_keep_its_statistics_fresh(postgres):
+    with postgres.session():
+        ((options,),) = postgres.sql("SELECT reloptions FROM pg_class WHERE relname = 'counterpoint_request'")
+    assert sorted(options) == ["autovacuum_analyze_scale_factor=0", "autovacuum_analyze_threshold=1000"]

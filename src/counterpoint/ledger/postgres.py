@@ -33,6 +33,9 @@ _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error"}
 
 
+_ANALYSE_OFTEN = """ALTER TABLE counterpoint_request
+    SET (autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000)"""
+"""A planner whose statistics are older than a session takes it for small, and reads all of it to find what is open."""
 _LOCKED = f"{Tables._HEAD} FOR UPDATE"
 _REQUESTS = f"{Tables._ASKED} AND request = ANY(?)"
 _OPEN = f"{Tables._ASKED} AND path = ANY(?) AND seed IS NOT NULL"
@@ -73,6 +76,7 @@ class PostgresStore(Tables):
         for statement in schema.statements(found, "BYTEA"):
             self._run(statement)
         if found == 0:
+            self._run(_ANALYSE_OFTEN)
             self._run("CREATE TABLE counterpoint_schema (version BIGINT NOT NULL)")
             self._run("INSERT INTO counterpoint_schema (version) VALUES (?)", (schema.VERSION,))
         elif found < schema.VERSION:
