@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import counterpoint as cp
 from counterpoint.errors import LedgerError, LedgerFailed
 from counterpoint.ledger import committing, recent, rows
 from counterpoint.ledger.committing import Committer, Job, Ticket
@@ -379,7 +380,6 @@ class Counted(DataKeys):
 
 
 def test_a_row_is_unsealed_again_only_if_somebody_has_changed_it(monkeypatch):
-    import counterpoint as cp
     from counterpoint.ledger.ledger import Row
     from counterpoint.mechanisms.additive import Left
 
@@ -396,3 +396,18 @@ def test_a_row_is_unsealed_again_only_if_somebody_has_changed_it(monkeypatch):
     monkeypatch.setattr(rows, "_LARGEST", 0)
     opened = OpenRows()
     assert [opened.read(stored, keys) for _ in range(2)] == [row] * 2 and keys.unsealed == 4
+
+
+def test_a_state_too_large_to_keep_is_unsealed_once_an_ask(lasting, monkeypatch):
+    monkeypatch.setattr(rows, "_LARGEST", 0)
+    unseal, opened = DataKeys.unseal, []
+
+    def noted(self: DataKeys, blob: bytes, kind: str, *place: object) -> bytes:
+        opened.append(kind)
+        return unseal(self, blob, kind, *place)  # type: ignore[arg-type]
+
+    with lasting.session() as s:
+        noisy = s.launch(cp.Laplace("0.5", asks=9))
+        monkeypatch.setattr(DataKeys, "unseal", noted)
+        noisy.ask("apples")
+    assert opened == ["state"]

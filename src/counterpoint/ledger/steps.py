@@ -99,7 +99,7 @@ class Steps:
         before = unit.row(intent.path)
         if before is not None and before.version != intent.version:
             raise moved_on()
-        stored = stored_row(intent.path, row, self.keys, before, self._row(before))
+        stored = stored_row(intent.path, row, self.keys, before, intent.row)  # that is what `before` says: its version
         sealed = self.keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
         state = stored.fingerprint
         unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
