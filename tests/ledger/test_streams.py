@@ -388,6 +388,12 @@ EARLIER = {
         "ALTER TABLE counterpoint_items DROP COLUMN part",
         "ALTER TABLE counterpoint_items DROP COLUMN request",
     ],
+    5: [
+        "DROP INDEX counterpoint_open",
+        "CREATE UNIQUE INDEX counterpoint_open ON counterpoint_request (name, path) WHERE seed IS NOT NULL",
+        "DROP INDEX counterpoint_sent",
+        "CREATE UNIQUE INDEX counterpoint_sent ON counterpoint_items (name, request, part) WHERE request IS NOT NULL",
+    ],
 }
 """How the tables of each version become those of the one before it."""
 
@@ -399,8 +405,9 @@ def bring_back(place, version):
             place.sql(statement)
     mark = "PRAGMA user_version =" if place.kind == "sqlite" else "UPDATE counterpoint_schema SET version ="
     place.sql(f"{mark} {version}")
-    with pytest.raises(Exception, match=r"spent|counterpoint_items|request"):
-        place.sql("SELECT spent, start, request FROM counterpoint_row, counterpoint_items")
+    if version < 4:
+        with pytest.raises(Exception, match=r"spent|counterpoint_items|request"):
+            place.sql("SELECT spent, start, request FROM counterpoint_row, counterpoint_items")
 
 
 @pytest.mark.parametrize("version", range(1, schema.VERSION))

@@ -30,15 +30,12 @@ _MIGRATING = 0x43506F69
 """The advisory lock under which one process at a time looks after the schema."""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 """Whoever has waited for a book sees what the one before has written."""
-_SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error"}
+_SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
+"""A plan that was made for a small table, and reads all of it, would be kept while the table grows."""
 
-
-_ANALYSE_OFTEN = """ALTER TABLE counterpoint_request
-    SET (autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000)"""
-"""A planner whose statistics are older than a session takes it for small, and reads all of it to find what is open."""
 _LOCKED = f"{Tables._HEAD} FOR UPDATE"
 _REQUESTS = f"{Tables._ASKED} AND request = ANY(?)"
-_OPEN = f"{Tables._ASKED} AND path = ANY(?) AND seed IS NOT NULL"
+_OPEN = f"{Tables._OPEN} AND path = ANY(?)"
 _ROWS = f"{Tables._ROW} AND path = ANY(?)"
 
 
@@ -76,7 +73,6 @@ class PostgresStore(Tables):
         for statement in schema.statements(found, "BYTEA"):
             self._run(statement)
         if found == 0:
-            self._run(_ANALYSE_OFTEN)
             self._run("CREATE TABLE counterpoint_schema (version BIGINT NOT NULL)")
             self._run("INSERT INTO counterpoint_schema (version) VALUES (?)", (schema.VERSION,))
         elif found < schema.VERSION:

@@ -45,6 +45,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE UNIQUE INDEX counterpoint_sent ON counterpoint_items (name, request, part)
             WHERE request IS NOT NULL""",
     ),
+    (
+        """DROP INDEX counterpoint_open""",
+        """CREATE UNIQUE INDEX counterpoint_open ON counterpoint_request (path, name) WHERE seed IS NOT NULL""",
+        """DROP INDEX counterpoint_sent""",
+        """CREATE UNIQUE INDEX counterpoint_sent ON counterpoint_items (request, part, name)
+            WHERE request IS NOT NULL""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

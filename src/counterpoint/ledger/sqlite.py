@@ -138,7 +138,7 @@ class SqliteStore(Tables):
             known.requests[request[0]] = as_request(request)
         for row in self._found(f"{self._ROW} AND path IN", name, paths, known.rows):
             known.rows[row[0]] = as_row(row)
-        for waiting in self._found(f"{self._ASKED} AND seed IS NOT NULL AND path IN", name, paths, known.opened):
+        for waiting in self._found(f"{self._OPEN} AND path IN", name, paths, known.opened):
             known.opened[waiting[1]] = as_request(waiting)
         self._recent.note(name, known.opened)
         return known

@@ -1,6 +1,8 @@
 """The statements of a durable ledger, the same for SQLite and PostgreSQL but for how a parameter is written.
 
-A store gives `_run` (the rows of a statement) and `_run_many`; what is read and written is said here once.
+A store gives `_run` (the rows of a statement) and `_run_many`; what is read and written is said here once. What is few
+among many (open requests, items sent under an id) is found by an index of those alone, by whatever else is known of
+it: a planner that may look a session's name up might read all that the session has, which it believes to be little.
 
 >>> "ON CONFLICT" in Tables._PUT_ROW
 True
@@ -26,6 +28,7 @@ class Tables:
     _KEYS = "SELECT wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
     _ROW = "SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?"
     _ASKED = f"SELECT {_REQUEST} FROM counterpoint_request WHERE name = ?"
+    _OPEN = f"SELECT {_REQUEST} FROM counterpoint_request WHERE seed IS NOT NULL AND name || '' = ?"
     _PUT_ROW = """INSERT INTO counterpoint_row (name, path, version, frame, node, sealed, spent)
         VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (name, path) DO UPDATE SET version = excluded.version, frame = excluded.frame,
@@ -35,6 +38,7 @@ class Tables:
     _PUT_ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
 
     _ITEMS = "SELECT start, count, sealed, request, part FROM counterpoint_items WHERE name = ?"
+    _SENT = "SELECT start, count, sealed, request, part FROM counterpoint_items WHERE name || '' = ? AND request = ?"
     _PUT_ITEMS = "INSERT INTO counterpoint_items (name, start, count, sealed, request, part) VALUES (?, ?, ?, ?, ?, ?)"
 
     @abstractmethod
@@ -91,12 +95,12 @@ class Tables:
 
     def open_at(self, name: str, path: str) -> StoredRequest | None:
         """The open request at a path."""
-        found = self._run(f"{self._ASKED} AND path = ? AND seed IS NOT NULL", (name, path))
+        found = self._run(f"{self._OPEN} AND path = ?", (name, path))
         return as_request(found[0]) if found else None
 
     def open_requests(self, name: str) -> list[StoredRequest]:
         """All open requests."""
-        found = self._run(f"{self._ASKED} AND seed IS NOT NULL", (name,))
+        found = self._run(self._OPEN, (name,))
         return sorted(map(as_request, found), key=lambda request: request.entry)
 
     def requests(self, name: str) -> Iterator[StoredRequest]:
@@ -137,7 +141,7 @@ class Tables:
 
     def sent(self, name: str, request: str) -> list[StoredItems]:
         """The items that were sent under an id."""
-        return list(map(as_items, self._run(f"{self._ITEMS} AND request = ? ORDER BY part", (name, request))))
+        return list(map(as_items, self._run(f"{self._SENT} ORDER BY part", (name, request))))
 
     def write(self, unit: Unit) -> None:
         """Write all that a unit has changed."""
