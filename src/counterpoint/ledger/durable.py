@@ -57,6 +57,7 @@ from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.steps import Steps
 from counterpoint.ledger.store import Store, Unit
 from counterpoint.ledger.witness import Witness
+from counterpoint.randomness.fresh import fresh
 from counterpoint.sources.log import Log
 
 __all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
@@ -75,7 +76,7 @@ class DurableLedger(Ledger):
         master: MasterKey | None,
         witness: Witness | None = None,
         *,
-        seeds: Callable[[], bytes] = lambda: os.urandom(32),
+        seeds: Callable[[], bytes] = lambda: fresh(32),
         reached: Callable[[str], None] = lambda point: None,
     ) -> None:
         self.name = name

@@ -11,7 +11,6 @@ finish, from its own seed, before it may make another: it is never admitted, cha
 True
 """
 
-import os
 import threading
 import time
 from abc import abstractmethod
@@ -24,6 +23,7 @@ from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import LedgerError, RequestConflict, SecretLeak
 from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
 from counterpoint.sources.log import Log
 
@@ -183,7 +183,7 @@ class Ledger:
 class MemoryLedger(Ledger):
     """The ledger of a session that lives and dies with its process. Threads may share it."""
 
-    def __init__(self, seeds: Callable[[], bytes] = lambda: os.urandom(32)) -> None:
+    def __init__(self, seeds: Callable[[], bytes] = lambda: fresh(32)) -> None:
         self._seeds = seeds
         self._lock = threading.RLock()
         self._rows: dict[Path, Row] = {}
@@ -251,7 +251,7 @@ def made_up() -> str:
     >>> len(made_up()), made_up() != made_up()
     (36, True)
     """
-    return f"{time.time_ns() // 10**6:012x}{os.urandom(12).hex()}"
+    return f"{time.time_ns() // 10**6:012x}{fresh(12).hex()}"
 
 
 def conflict(request: str) -> RequestConflict:

@@ -30,6 +30,7 @@ import msgspec
 from counterpoint.encoding import digest
 from counterpoint.errors import InvalidParameter, Unsealable
 from counterpoint.ledger.folders import sync_folder_of
+from counterpoint.randomness.fresh import fresh
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -108,7 +109,7 @@ class MasterKey:
 
     def wrap(self, key: bytes, place: bytes) -> bytes:
         """A data key, sealed."""
-        nonce = os.urandom(_NONCE)
+        nonce = fresh(_NONCE)
         return nonce + _cipher(self._key).encrypt(nonce, key, place)
 
     def unwrap(self, blob: bytes, place: bytes) -> bytes | None:
@@ -161,7 +162,7 @@ class DataKeys:
         if next(self._left, None) is None:
             self._head = _FORMAT + (len(self._keys) - 1).to_bytes(_NUMBER, "big") + os.urandom(_SALT)
             self._left = iter(range(SEALS - 1))
-        head, nonce = self._head, os.urandom(_NONCE)
+        head, nonce = self._head, fresh(_NONCE)
         return head + nonce + self._cipher(head).encrypt(nonce, secret, self._bound(kind, place))
 
     def unseal(self, blob: bytes, kind: str, *place: Place) -> bytes:

@@ -11,7 +11,6 @@ Traceback (most recent call last):
 counterpoint.errors.LedgerError: this request was never made; nothing was stored
 """
 
-import os
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
@@ -23,13 +22,14 @@ from counterpoint.ledger.records import StoredRequest, StoredRow, path_text, rea
 from counterpoint.ledger.rows import OpenRows, stored_row
 from counterpoint.ledger.sealing import DataKeys
 from counterpoint.ledger.store import Unit
+from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
 
 
 class Steps:
     """The steps of the protocol, with the keys of one session."""
 
-    def __init__(self, keys: DataKeys, seeds: Callable[[], bytes] = lambda: os.urandom(32)) -> None:
+    def __init__(self, keys: DataKeys, seeds: Callable[[], bytes] = lambda: fresh(32)) -> None:
         self.keys = keys
         self._seeds = seeds
         self._rows = OpenRows()

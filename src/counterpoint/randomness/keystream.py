@@ -39,7 +39,7 @@ if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing 
     os.register_at_fork(after_in_child=_enter_child)
 
 
-def _here() -> tuple[int, int]:
+def here() -> tuple[int, int]:
     """The process: its number may come again after many forks, and a server may fork without telling Python."""
     return os.getpid(), _forks
 
@@ -61,7 +61,7 @@ class Keystream:
 
     def octets(self, count: int) -> bytes:
         """The next `count` bytes."""
-        if self._home != _here():
+        if self._home != here():
             self._leave_parent()
         with self._lock:
             if count > self._left:
@@ -102,7 +102,7 @@ class Keystream:
 
     def _settle_in(self) -> None:
         self._lock = threading.Lock()
-        self._home = _here()
+        self._home = here()
 
     def _leave_parent(self) -> None:
         """Begin anew in a forked child; the lock too, which a thread of the parent may have held."""
@@ -112,7 +112,7 @@ class Keystream:
                 "noise; make them in the process that is to use them, or use unseeded coins"
             )
         with _adoption:
-            if self._home != _here():
+            if self._home != here():
                 self._take_key(os.urandom(KEY_BYTES))
                 self._settle_in()
 
