@@ -394,7 +394,7 @@ def test_the_database_itself_refuses_a_second_charge_to_the_same_account(lasting
         first._store.commit()
         second._store.begin(None)
         with pytest.raises(LedgerFailed):
-            second._store.write(units[1])
+            second._store.write(units[1]), second._store.commit()
         second._store.rollback()
     finally:
         for ledger in (first, second):
@@ -417,7 +417,7 @@ def test_a_handle_has_one_open_request_and_that_a_seed_or_an_answer_by_the_datab
             unit.put_request(StoredRequest(name, "[0]", 1, bytes(32), 0, "0", 1, seed, answer))
         store.begin(None)
         with pytest.raises(LedgerFailed):
-            store.write(unit)
+            store.write(unit), store.commit()
         store.rollback()
     finally:
         ledger.close()

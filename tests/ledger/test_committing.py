@@ -1,16 +1,19 @@
 """Group commit: who shares a transaction, who waits for whom, and that nobody waits for ever."""
 
+import os
 import threading
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.ledger.places import fresh_database
 
 import counterpoint as cp
 from counterpoint.errors import LedgerError, LedgerFailed
 from counterpoint.ledger import committing, recent, rows
 from counterpoint.ledger.committing import Committer, Job, Ticket
+from counterpoint.ledger.postgres import PostgresStore
 from counterpoint.ledger.recent import Recent
 from counterpoint.ledger.records import Book, Head, StoredRequest, StoredRow
 from counterpoint.ledger.rows import OpenRows, stored_row
@@ -296,31 +299,58 @@ def asked(path: int, number: int, done: bool) -> StoredRequest:
     return StoredRequest(f"request {path}", f"[{path}]", number, bytes(32), 0, "0", 1, seed, answer)
 
 
-STEPS = st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans(), st.integers(1, 3)), max_size=30)
+STEPS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 5), st.booleans(), st.booleans(), st.integers(1, 3)), max_size=30
+)
+"""Who changes which row, whether its request is done, whether that is committed, how large the row is."""
 
 
 @settings(max_examples=40, deadline=None)
 @given(STEPS, st.sampled_from((0, 3, 100)))
 def test_what_a_store_keeps_in_memory_is_what_its_database_holds(tmp_path_factory, steps, most):
+    kept = SqliteStore(tmp_path_factory.mktemp("recent") / "ledger.db", synchronous="OFF")
+    try:
+        changed_and_compared([kept, kept], steps, most)
+    finally:
+        kept.close()
+
+
+def test_it_is_so_whoever_else_writes_to_that_database():
+    stores = [PostgresStore(url) for url in [fresh_database()] * 2]
+
+    @settings(max_examples=30, deadline=None)
+    @given(STEPS, st.sampled_from((0, 3, 100)))
+    def any_steps(steps, most):
+        changed_and_compared(stores, steps, most)
+
+    try:
+        any_steps()
+    finally:
+        for store in stores:
+            store.close()
+
+
+def changed_and_compared(stores: "list[SqliteStore] | list[PostgresStore]", steps: list[tuple], most: int) -> None:
+    name = os.urandom(8).hex()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recent, "_MOST", most)
         patch.setattr(recent, "_LARGEST", 2)
-        kept = SqliteStore(tmp_path_factory.mktemp("recent") / "ledger.db", synchronous="OFF")
-        try:
-            kept.begin(None)
-            kept.create("people", Book(Head(1, bytes(32)), bytes(32), "data", (), False), b"{}")
-            kept.commit()
-            for number, (path, done, committed, size) in enumerate(steps):
-                change(kept, record(path, number, size), asked(path, path, done), committed)
-                compare(kept)
-        finally:
-            kept.close()
+        stores[0].begin(None)
+        stores[0].create(name, Book(Head(1, bytes(32)), bytes(32), "data", (), False), b"{}")
+        stores[0].commit()
+        for number, (who, path, done, committed, size) in enumerate(steps):
+            change(stores[who], name, record(path, number, size), asked(path, path, done), committed)
+            for kept in stores:
+                compare(kept, name)
 
 
-def change(kept: SqliteStore, row: StoredRow, request: StoredRequest, committed: bool) -> None:
-    head = kept.begin("people")
+def change(
+    kept: "SqliteStore | PostgresStore", name: str, row: StoredRow, request: StoredRequest, committed: bool
+) -> None:
+    head = kept.begin(name)
     assert head is not None
-    unit = Unit(kept, "people", head)
+    unit = Unit(kept, name, head)
+    unit.append("ask", request.request, (), "", "")
     unit.put_row(row)
     unit.put_request(request)
     kept.write(unit)
@@ -330,15 +360,35 @@ def change(kept: SqliteStore, row: StoredRow, request: StoredRequest, committed:
         kept.rollback()
 
 
-def compare(kept: SqliteStore) -> None:
+def compare(kept: "SqliteStore | PostgresStore", name: str) -> None:
     paths, requests = [f"[{path}]" for path in range(6)], [f"request {path}" for path in range(6)]
-    ahead = kept.look_ahead("people", requests, paths)
-    assert ahead.rows == {path: kept.row("people", path) for path in ahead.rows}
-    assert ahead.opened == {path: kept.open_at("people", path) for path in ahead.opened}
-    assert ahead.requests == {request: kept.request("people", request) for request in ahead.requests}
-    in_memory = kept._recent.known("people", requests, paths)
+    unit = kept.begin_unit(name, requests, paths)
+    assert unit is not None
+    ahead = unit._ahead
+    kept.rollback()
+    assert ahead.rows == {path: kept.row(name, path) for path in ahead.rows}
+    assert ahead.opened == {path: kept.open_at(name, path) for path in ahead.opened}
+    assert ahead.requests == {request: kept.request(name, request) for request in ahead.requests}
+    in_memory = kept._recent.known(name, requests, paths)
     assert not any(len(row.sealed or b"") > 2 for row in in_memory.rows.values() if row is not None)
     assert set(ahead.rows) == set(paths) and set(ahead.requests) == set(requests), "all of it is looked up at once"
+
+
+def test_nothing_is_read_again_while_nobody_else_writes(postgres, monkeypatch):
+    """A transaction of an ask says where it begins, and no more."""
+    with postgres.session() as s:
+        handle = s.launch(cp.Laplace("0.1", asks=9))
+        handle.ask("beans")
+        trips = []
+        run_all = PostgresStore._run_all
+        monkeypatch.setattr(PostgresStore, "_run_all", lambda *given: trips.append(len(given) - 1) or run_all(*given))
+        handle.ask("beans")
+        assert trips == [2, 2]
+        with postgres.session() as replica:
+            trips.clear()
+            replica.at(handle.path).ask("beans")
+            handle.ask("beans")
+        assert trips == [4, 2, 2, 2, 2], "what is in memory is not believed once"
 
 
 def test_a_session_is_not_told_what_another_one_keeps():

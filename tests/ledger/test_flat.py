@@ -3,7 +3,6 @@
 import pytest
 from tests.ledger.places import Place
 
-from counterpoint.ledger import postgres as in_postgres
 from counterpoint.ledger.tables import Tables
 
 FEW = {
@@ -40,7 +39,7 @@ HISTORY = (
 """Of a session: requests that were opened and settled, and items that were sent."""
 
 
-@pytest.mark.parametrize("sql", [in_postgres._OPEN, *FEW])
+@pytest.mark.parametrize("sql", [f"{Tables._OPEN} AND path = ANY(?)", *FEW])
 def test_postgres_does_not_read_a_session_that_its_statistics_know_nothing_of(postgres, sql):
     """It takes it for small, and would read all of it."""
     with postgres.session() as s:

@@ -101,7 +101,7 @@ def test_batches_have_a_place_of_their_own_by_the_databases_own_rule(begun, item
         unit.put_items(items)
         ledger._store.begin(None)
         with pytest.raises(LedgerFailed):
-            ledger._store.write(unit)
+            ledger._store.write(unit), ledger._store.commit()
         ledger._store.rollback()
 
 

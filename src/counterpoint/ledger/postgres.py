@@ -11,16 +11,15 @@ counterpoint.errors.LedgerError: the ledger's database could not be reached unde
 """
 
 import os
-import threading
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import finalize
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger import schema
-from counterpoint.ledger.records import Head
-from counterpoint.ledger.store import Ahead, Unit
-from counterpoint.ledger.tables import Tables, as_request, as_row
+from counterpoint.ledger.store import Unit
+from counterpoint.ledger.tables import Statement, Tables
 from counterpoint.sources.postgres import close_at_home
 
 if TYPE_CHECKING:
@@ -28,27 +27,25 @@ if TYPE_CHECKING:
 
 _MIGRATING = 0x43506F69
 """The advisory lock under which one process at a time looks after the schema."""
-_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-"""Whoever has waited for a book sees what the one before has written."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
 """A plan that was made for a small table, and reads all of it, would be kept while the table grows."""
-
-_LOCKED = f"{Tables._HEAD} FOR UPDATE"
-_REQUESTS = f"{Tables._ASKED} AND request = ANY(?)"
-_OPEN = f"{Tables._OPEN} AND path = ANY(?)"
-_ROWS = f"{Tables._ROW} AND path = ANY(?)"
 
 
 class PostgresStore(Tables):
     """One connection to a database that keeps ledgers."""
+
+    _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    """Whoever has waited for a book sees what the one before has written."""
+    _LOCKED = f"{Tables._HEAD} FOR UPDATE"
 
     def __init__(self, url: str, *, existing: bool = False, lock_timeout: float = 30.0) -> None:
         try:
             import psycopg  # noqa: PLC0415 - an extra
         except ImportError:
             raise LedgerError("a ledger in PostgreSQL needs psycopg: pip install counterpoint[postgres]") from None
+        super().__init__()
         self._psycopg = psycopg
-        self.desk = threading.RLock()
+        self._sending = ExitStack()
         try:
             self._connection: Connection[Any] = psycopg.connect(url, autocommit=True, client_encoding="utf8")
         except psycopg.Error:  # its words may quote the password
@@ -65,7 +62,7 @@ class PostgresStore(Tables):
             self._run("SELECT pg_catalog.set_config(?, ?, false)", (setting, value))
         if self._run("SHOW fsync") != [("on",)]:
             raise LedgerError("this server has fsync off: it would lose charges and answers when the power fails")
-        self._run(_BEGIN)
+        self._run(self._BEGIN)
         self._run("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_MIGRATING,))
         found = self._version()
         if found == 0 and existing:
@@ -84,53 +81,34 @@ class PostgresStore(Tables):
             return 0
         return int(self._run("SELECT version FROM counterpoint_schema")[0][0])
 
-    def begin(self, name: str | None) -> Head | None:
-        """Begin a transaction, and wait for whoever else is writing to this book."""
-        if name is None:
-            self._run(_BEGIN)
-            return None
-        _, found = self._run_all((_BEGIN, ()), (_LOCKED, (name,)))
-        return _head(found)
-
-    def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
-        """All in one round trip: the records are read once the book is locked, each statement as things are then."""
-        _, found, asked, opened, rows = self._run_all(
-            (_BEGIN, ()),
-            (_LOCKED, (name,)),
-            (_REQUESTS, (name, list(requests))),
-            (_OPEN, (name, list(paths))),
-            (_ROWS, (name, list(paths))),
-        )
-        head = _head(found)
-        if head is None:
-            return None
-        ahead = Ahead(
-            dict.fromkeys(requests) | {record.request: record for record in map(as_request, asked)},
-            dict.fromkeys(paths) | {record.path: record for record in map(as_request, opened)},
-            dict.fromkeys(paths) | {record.path: record for record in map(as_row, rows)},
-        )
-        return Unit(self, name, head, ahead)
-
     def begin_reading(self) -> None:
         """See one moment only."""
         self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    def commit(self) -> None:
-        """Return once it is on disk."""
-        self._run("COMMIT")
-
-    def rollback(self) -> None:
-        """Forget the transaction."""
-        if not self._connection.closed:
-            self._run("ROLLBACK")
-
     def write(self, unit: Unit) -> None:
-        """Write all changes in one round trip."""
+        """Send all changes along; how they fared is heard with the commit, in one round trip."""
         try:
-            with self._connection.pipeline():
-                super().write(unit)
+            self._sending.enter_context(self._connection.pipeline())
+            super().write(unit)
         except self._psycopg.Error as error:
             self._refuse(error)
+
+    def _commit(self) -> None:
+        """Return once it is on disk; after a change that failed, the server does not come to it."""
+        try:
+            done = self._connection.execute("COMMIT")
+            self._sending.close()
+        except self._psycopg.Error as error:
+            self._refuse(error)
+        if done.statusmessage != "COMMIT":  # what it says instead of an error, if it had to roll back
+            raise LedgerFailed("the ledger's database did not commit; open it again, then repeat requests by their ids")
+
+    def _undo(self) -> None:
+        """Forget the transaction."""
+        if not self._connection.closed:
+            with suppress(self._psycopg.Error):
+                self._sending.close()
+            self._run("ROLLBACK")
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -147,8 +125,7 @@ class PostgresStore(Tables):
         except self._psycopg.Error as error:
             self._refuse(error)
 
-    def _run_all(self, *statements: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
-        """Several statements in one round trip, each with its rows."""
+    def _run_all(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
         try:
             with self._connection.pipeline():
                 cursors = [
@@ -157,6 +134,9 @@ class PostgresStore(Tables):
             return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
         except self._psycopg.Error as error:
             self._refuse(error)
+
+    def _among(self, sql: str, name: str, keys: Sequence[str]) -> list[Statement]:
+        return [(f"{sql} = ANY(?)", (name, list(keys)))] if keys else []
 
     def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
         if parameters:
@@ -181,7 +161,3 @@ class PostgresStore(Tables):
             f"the ledger's database cannot be used: {why}. Nothing that was released is lost; mend that, open it "
             "again, and repeat what was not answered by its id"
         ) from None
-
-
-def _head(found: list[tuple[Any, ...]]) -> Head | None:
-    return Head(found[0][0], bytes(found[0][1])) if found else None

@@ -13,9 +13,8 @@ other's lock would wait for ever. A failed sync is never tried again: the ledger
 import ctypes
 import os
 import re
-import threading
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,10 +22,7 @@ from weakref import WeakSet
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
 from counterpoint.ledger import schema
-from counterpoint.ledger.recent import Recent
-from counterpoint.ledger.records import Head
-from counterpoint.ledger.store import Ahead, Unit
-from counterpoint.ledger.tables import Tables, as_request, as_row
+from counterpoint.ledger.tables import Statement, Tables
 
 if TYPE_CHECKING:
     import apsw
@@ -64,6 +60,9 @@ def journal_mode(library: str) -> str:
 class SqliteStore(Tables):
     """One file, held by one process."""
 
+    _BEGIN = "BEGIN IMMEDIATE"
+    _LOCKED = Tables._HEAD
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -78,11 +77,9 @@ class SqliteStore(Tables):
         self.path = os.fspath(path)
         if existing and vfs is None and not os.path.exists(self.path):
             raise LedgerError(f"there is no ledger at {self.path!r}")
+        super().__init__()
         self._apsw = apsw
-        self._recent = Recent()
-        self._written: Unit | None = None
         self._lock = _taken(f"{self.path}.lock", wait) if vfs is None else None
-        self.desk = threading.RLock()
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             self._connection = apsw.Connection(self.path, flags=flags, vfs=vfs)
@@ -114,61 +111,16 @@ class SqliteStore(Tables):
             self._run(f"PRAGMA user_version = {schema.VERSION}")
         self._run("COMMIT")
 
-    def begin(self, name: str | None) -> Head | None:
-        """Begin a transaction."""
-        self._run("BEGIN IMMEDIATE")
-        if name is None:
-            return None
-        found = self._run(self._HEAD, (name,))
-        return Head(found[0][0], bytes(found[0][1])) if found else None
-
-    def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
-        """Begin a transaction, with what is going to be looked up."""
-        head = self.begin(name)
-        return None if head is None else Unit(self, name, head, self.look_ahead(name, requests, paths))
-
     def begin_reading(self) -> None:
         """See one moment only."""
         self._run("BEGIN")
 
-    def look_ahead(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Ahead:
-        """What is still in memory, as nobody else writes to this file; and all the rest at once."""
-        known = self._recent.known(name, requests, paths)
-        for request in self._found(f"{self._ASKED} AND request IN", name, requests, known.requests):
-            known.requests[request[0]] = as_request(request)
-        for row in self._found(f"{self._ROW} AND path IN", name, paths, known.rows):
-            known.rows[row[0]] = as_row(row)
-        for waiting in self._found(f"{self._OPEN} AND path IN", name, paths, known.opened):
-            known.opened[waiting[1]] = as_request(waiting)
-        self._recent.note(name, known.opened)
-        return known
-
-    def _found(
-        self, sql: str, name: str, wanted: Sequence[str], known: MutableMapping[str, Any]
-    ) -> list[tuple[Any, ...]]:
-        """Those records that are not known yet; what is not there is noted as missing."""
-        unknown = [key for key in wanted if key not in known]
-        if not unknown:
-            return []
-        known.update(dict.fromkeys(unknown))
-        parts = [unknown[start : start + size] for start, size in _together(len(unknown))]
-        return [row for part in parts for row in self._run(f"{sql} ({_marks(len(part))})", (name, *part))]
-
-    def write(self, unit: Unit) -> None:
-        """Write all that a unit has changed."""
-        super().write(unit)
-        self._written = unit
-
-    def commit(self) -> None:
+    def _commit(self) -> None:
         """Return once it is on disk."""
         self._run("COMMIT")
-        if self._written is not None:
-            self._recent.learn(self._written)
-            self._written = None
 
-    def rollback(self) -> None:
+    def _undo(self) -> None:
         """Forget the transaction, if SQLite has not done so already."""
-        self._written = None
         if self._connection.in_transaction:
             self._run("ROLLBACK")
 
@@ -194,6 +146,13 @@ class SqliteStore(Tables):
             return list(self._connection.execute(sql, parameters))
         except self._apsw.Error as error:
             self._refuse(error)
+
+    def _run_all(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
+        return [self._run(*statement) for statement in statements]
+
+    def _among(self, sql: str, name: str, keys: Sequence[str]) -> list[Statement]:
+        parts = [keys[start : start + size] for start, size in _together(len(keys))]
+        return [(f"{sql} IN ({_marks(len(part))})", (name, *part)) for part in parts]
 
     def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
         for start, size in _together(len(parameters)):

@@ -21,9 +21,8 @@ from counterpoint.ledger.records import Book, Entry, Head, StoredItems, StoredRe
 class Store(Protocol):
     """A database with the tables of `schema`; one thread at a time may sit at its desk."""
 
-    @property
-    def desk(self) -> AbstractContextManager[Any]:
-        """The lock of the connection."""
+    desk: AbstractContextManager[Any]
+    """The lock of the connection."""
 
     def begin(self, name: str | None) -> Head | None:
         """Begin a transaction; with a name, lock that book, and give its head (None: there is no such book)."""

@@ -1,6 +1,7 @@
 """The statements of a durable ledger, the same for SQLite and PostgreSQL but for how a parameter is written.
 
-A store gives `_run` (the rows of a statement) and `_run_many`; what is read and written is said here once. What is few
+A store says how statements are run (`_run`, `_run_many`, `_run_all`) and how several records are looked up at once
+(`_among`); what is read and written is said here once. What is few
 among many (open requests, items sent under an id) is found by an index of those alone, by whatever else is known of
 it: a planner that may look a session's name up might read all that the session has, which it believes to be little.
 
@@ -8,27 +9,37 @@ it: a planner that may look a session's name up might read all that the session 
 True
 """
 
+import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
+from counterpoint.ledger.recent import Recent
 from counterpoint.ledger.records import Book, Head, StoredItems, StoredRequest, StoredRow
-from counterpoint.ledger.store import Unit
+from counterpoint.ledger.store import Ahead, Store, Unit
 
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
 _BATCH = 4096
 _PAGE = 64
 
+Statement = tuple[str, Sequence[Any]]
+"""A text and its parameters."""
 
-class Tables:
+
+class Tables(Store):
     """Reads and writes of records, in the tables of `schema`."""
 
+    _BEGIN: str
+    _LOCKED: str
+    """Reads the head of a book, and locks it if anybody else might write to it."""
     _HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
     _BOOK = "SELECT number, head, genesis, fingerprint, witnessed FROM counterpoint_book WHERE name = ?"
     _KEYS = "SELECT wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
     _ROW = "SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?"
     _ASKED = f"SELECT {_REQUEST} FROM counterpoint_request WHERE name = ?"
     _OPEN = f"SELECT {_REQUEST} FROM counterpoint_request WHERE seed IS NOT NULL AND name || '' = ?"
+    _LOOKUPS = (f"{_ASKED} AND request", f"{_OPEN} AND path", f"{_ROW} AND path")
     _PUT_ROW = """INSERT INTO counterpoint_row (name, path, version, frame, node, sealed, spent)
         VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (name, path) DO UPDATE SET version = excluded.version, frame = excluded.frame,
@@ -41,6 +52,11 @@ class Tables:
     _SENT = "SELECT start, count, sealed, request, part FROM counterpoint_items WHERE name || '' = ? AND request = ?"
     _PUT_ITEMS = "INSERT INTO counterpoint_items (name, start, count, sealed, request, part) VALUES (?, ?, ?, ?, ?, ?)"
 
+    def __init__(self) -> None:
+        self.desk = threading.RLock()
+        self._recent = Recent()
+        self._written: Unit | None = None
+
     @abstractmethod
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
@@ -48,6 +64,76 @@ class Tables:
     @abstractmethod
     def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
         """A statement, once for each of the parameters."""
+
+    @abstractmethod
+    def _run_all(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
+        """Several statements, each with its rows; in one round trip, where there is one."""
+
+    @abstractmethod
+    def _among(self, sql: str, name: str, keys: Sequence[str]) -> list[Statement]:
+        """Statements that look up all records with one of these keys, of which a text names the column."""
+
+    @abstractmethod
+    def _commit(self) -> None:
+        """Return once everything since `begin` is on disk."""
+
+    @abstractmethod
+    def _undo(self) -> None:
+        """Forget everything since `begin`."""
+
+    def begin(self, name: str | None) -> Head | None:
+        """Begin a transaction, and wait for whoever else is writing to this book."""
+        if name is None:
+            self._run(self._BEGIN)
+            return None
+        _, found = self._run_all((self._BEGIN, ()), (self._LOCKED, (name,)))
+        return _head(found)
+
+    def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
+        """Begin a transaction, and read along what is going to be looked up, but for what is still in memory."""
+        known = self._recent.known(name, requests, paths)
+        missing = (
+            [request for request in requests if request not in known.requests],
+            [path for path in paths if path not in known.opened],
+            [path for path in paths if path not in known.rows],
+        )
+        # Records are read once the book is locked: each statement sees what is committed when it begins.
+        (_, found), ahead = self._read_along(name, missing, (self._BEGIN, ()), (self._LOCKED, (name,)))
+        head = _head(found)
+        if head is None:
+            return None
+        if not self._recent.holds(name, head) and any(known):  # somebody else has written since
+            known = Ahead({}, {}, {})
+            _, ahead = self._read_along(name, (requests, paths, paths))
+        self._recent.note(name, head, ahead)
+        ahead = Ahead(known.requests | ahead.requests, known.opened | ahead.opened, known.rows | ahead.rows)
+        return Unit(self, name, head, ahead)
+
+    def _read_along(
+        self, name: str, wanted: Sequence[Sequence[str]], *before: Statement
+    ) -> tuple[list[list[tuple[Any, ...]]], Ahead]:
+        """What these statements say, and the requests, open requests and rows with those keys."""
+        lookups = [self._among(sql, name, keys) for sql, keys in zip(self._LOOKUPS, wanted, strict=True)]
+        answers = iter(self._run_all(*before, *chain.from_iterable(lookups)))
+        said = [next(answers) for _ in before]
+        asked, opened, rows = ([row for _ in statements for row in next(answers)] for statements in lookups)
+        return said, Ahead(
+            dict.fromkeys(wanted[0]) | {record.request: record for record in map(as_request, asked)},
+            dict.fromkeys(wanted[1]) | {record.path: record for record in map(as_request, opened)},
+            dict.fromkeys(wanted[2]) | {record.path: record for record in map(as_row, rows)},
+        )
+
+    def commit(self) -> None:
+        """Make everything since `begin` durable, and remember it."""
+        self._commit()
+        if self._written is not None:
+            self._recent.learn(self._written)
+            self._written = None
+
+    def rollback(self) -> None:
+        """Forget everything since `begin`."""
+        self._written = None
+        self._undo()
 
     def book(self, name: str) -> Book | None:
         """A session's own record."""
@@ -151,6 +237,11 @@ class Tables:
         self._run_many(self._PUT_ROW, [(name, *row) for row in unit.rows.values()])
         self._run_many(self._PUT_ITEMS, [(name, *items) for items in unit.items])
         self._run("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", (*unit.head, name))
+        self._written = unit
+
+
+def _head(found: list[tuple[Any, ...]]) -> Head | None:
+    return Head(found[0][0], bytes(found[0][1])) if found else None
 
 
 def as_row(found: tuple[Any, ...]) -> StoredRow:
