@@ -73,6 +73,7 @@ def test_a_state_opens_nowhere_else_and_at_no_other_version(postgres):
                 first.ask("beans")
             assert first.halted
         postgres.sql(put, now, "[0]")
+        replica.at(second.path).ask("beans")
         assert first.ask("beans") is False and version == 0
 
 
