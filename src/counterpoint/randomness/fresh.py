@@ -10,7 +10,7 @@ not to two threads, and not in a forked process, which fetches its own.
 
 import os
 
-from counterpoint.randomness.keystream import here
+from counterpoint.randomness.process import Process, here
 
 MOST = 32
 """How many bytes one call may take."""
@@ -23,12 +23,12 @@ class _Pool:
     __slots__ = ("_fetched",)
 
     def __init__(self) -> None:
-        self._fetched: tuple[tuple[int, int], list[bytes]] = (here(), [])
+        self._fetched: tuple[Process, list[bytes]] = (here(), [])
 
     def take(self) -> bytes:
         while True:
             home, chunks = self._fetched
-            if home == here():
+            if home is here():
                 try:
                     return chunks.pop()  # one step, whoever else takes one
                 except IndexError:  # that was the last

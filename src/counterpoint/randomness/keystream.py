@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterpoint.errors import NotAllowed
+from counterpoint.randomness.process import here
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
@@ -25,23 +26,6 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 SPAN = 2**30
 _ZEROS = bytes(2**20)
-
-_forks = 0
-_adoption = threading.Lock()
-
-
-def _enter_child() -> None:
-    global _forks, _adoption
-    _forks, _adoption = _forks + 1, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing to notice
-    os.register_at_fork(after_in_child=_enter_child)
-
-
-def here() -> tuple[int, int]:
-    """The process: its number may come again after many forks, and a server may fork without telling Python."""
-    return os.getpid(), _forks
 
 
 class Keystream:
@@ -61,7 +45,7 @@ class Keystream:
 
     def octets(self, count: int) -> bytes:
         """The next `count` bytes."""
-        if self._home != here():
+        if self._home is not here():
             self._leave_parent()
         with self._lock:
             if count > self._left:
@@ -111,8 +95,8 @@ class Keystream:
                 "seeded coins cannot be used in a forked process, where they would repeat their parent's "
                 "noise; make them in the process that is to use them, or use unseeded coins"
             )
-        with _adoption:
-            if self._home != here():
+        with here().turn:
+            if self._home is not here():
                 self._take_key(os.urandom(KEY_BYTES))
                 self._settle_in()
 

@@ -1,0 +1,106 @@
+"""Which process this is: whoever holds a secret that must not be used twice asks whether it is still at home.
+
+A fork is noticed even if Python is not told of it (a server may fork by itself), and at every look, which therefore has
+to be cheap: asking the system for the process's number would be the dearest part of a draw, as threads that wait for
+the interpreter are let in there. On Linux the kernel empties a page of memory in every child; a look is a read of it.
+
+>>> here() is here()
+True
+"""
+
+import mmap
+import os
+import threading
+from abc import abstractmethod
+
+_WIPE_ON_FORK = 18
+"""Linux's MADV_WIPEONFORK, which `mmap` has no name for."""
+_NO_ADVICE = 2**16
+
+
+class _Mark:
+    """Something that is left behind in a process, and not found in its children."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Mark this process."""
+
+    @abstractmethod
+    def is_here(self) -> bool:
+        """Whether this is the process that was marked."""
+
+
+class _Page(_Mark):
+    """A page that the kernel empties in every child."""
+
+    def __init__(self) -> None:
+        """`OSError` or the like where there is no such thing, or where any advice is taken and none heeded."""
+        self._page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._page.madvise(_WIPE_ON_FORK)
+        try:
+            self._page.madvise(_NO_ADVICE)
+        except OSError:
+            return
+        raise OSError("every advice is taken here")
+
+    def leave(self) -> None:
+        self._page[0] = 1
+
+    def is_here(self) -> bool:
+        return self._page[0] == 1
+
+
+class _Number(_Mark):
+    """The number of the process, which comes again after many forks: of those Python has to be told."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def leave(self) -> None:
+        self._number = os.getpid()
+
+    def is_here(self) -> bool:
+        return os.getpid() == self._number
+
+
+def _marked() -> _Mark:
+    try:
+        return _Page()
+    except (OSError, ValueError, AttributeError):  # another system, or an old kernel
+        return _Number()
+
+
+class Process:
+    """One process; `turn` is a lock of its own, which no thread of a parent can be holding."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+
+
+class _Home:
+    """The process as long as the mark is found, then another one."""
+
+    def __init__(self, mark: _Mark) -> None:
+        self._mark = mark
+        self.enter()
+
+    def enter(self) -> None:
+        self._process = Process()
+        self._mark.leave()
+
+    def here(self) -> Process:
+        if not self._mark.is_here():
+            self.enter()
+        return self._process
+
+
+_home = _Home(_marked())
+if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing to notice
+    os.register_at_fork(after_in_child=_home.enter)
+
+
+def here() -> Process:
+    """The process that asks: the same object for as long as it is the same process."""
+    return _home.here()
