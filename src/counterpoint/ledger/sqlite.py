@@ -12,7 +12,6 @@ other's lock would wait for ever. A failed sync is never tried again: the ledger
 
 import ctypes
 import os
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -155,9 +154,10 @@ class SqliteStore(Tables):
         return [(f"{sql} IN ({_marks(len(part))})", (name, *part)) for part in parts]
 
     def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
-        for start, size in _together(len(parameters)):
-            rows = parameters[start : start + size]
-            self._run(_widened(sql, size), [value for row in rows for value in row])
+        try:
+            self._connection.executemany(sql, parameters)
+        except self._apsw.Error as error:
+            self._refuse(error)
 
     def _refuse(self, error: "apsw.Error") -> NoReturn:
         """In our words: a library's message may quote what it was given."""
@@ -200,13 +200,6 @@ def _together(count: int) -> Iterator[tuple[int, int]]:
 @lru_cache
 def _marks(count: int) -> str:
     return ", ".join("?" * count)
-
-
-@lru_cache
-def _widened(sql: str, rows: int) -> str:
-    """The statement for so many rows at once: after each step of one, threads fight over the interpreter."""
-    before, values, after = re.split(r"(\([?, ]+\))", sql)
-    return before + ", ".join([values] * rows) + after
 
 
 def _taken(path: str, wait: float) -> int | None:

@@ -13,6 +13,7 @@ True
 
 from abc import abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
@@ -106,7 +107,7 @@ class Laplace(Additive, Value, frozen=True):
         return laplace_beyond(self._scale(whole(sensitivity, 1, "the sensitivity")), each / 2)
 
     def _scale(self, sensitivity: int) -> Fraction:
-        return self.asks * sensitivity / self.epsilon
+        return _ratio(self.asks * sensitivity, self.epsilon)
 
 
 class Gaussian(Additive, Value, frozen=True):
@@ -155,6 +156,11 @@ class Gaussian(Additive, Value, frozen=True):
 
     def _sigma2(self, squared: int) -> Fraction:
         return self.asks * squared / (2 * self.rho)
+
+
+@lru_cache
+def _ratio(above: int, below: Fraction) -> Fraction:
+    return above / below
 
 
 def _listed(draws: Integers) -> list[int]:

@@ -108,7 +108,7 @@ def positive(value: object, what: str) -> Fraction:
     Fraction(2, 1)
     """
     number = exact(value, what)
-    if number <= 0:
+    if number.numerator <= 0:
         raise InvalidParameter(f"{what} must be above 0, but {spell(number)} was given")
     return number
 

@@ -11,7 +11,7 @@ serves at most `SPAN` bytes, far below the 2^38 where ChaCha20's block counter w
 
 import os
 import threading
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from counterpoint.errors import NotAllowed
 from counterpoint.randomness.process import here
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cryptography.hazmat.primitives.ciphers import CipherContext
 
 KEY_BYTES = 32
@@ -78,10 +80,7 @@ class Keystream:
         return self._cipher.update(_zeros(KEY_BYTES)) if self.seeded else os.urandom(KEY_BYTES)
 
     def _take_key(self, key: bytes) -> None:
-        # here, because `import counterpoint` should not wait for a cipher that nobody has asked for yet
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms  # noqa: PLC0415
-
-        self._cipher: CipherContext = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+        self._cipher = _keyed()(key)
         self._left = self._span
 
     def _settle_in(self) -> None:
@@ -99,6 +98,14 @@ class Keystream:
             if self._home is not here():
                 self._take_key(os.urandom(KEY_BYTES))
                 self._settle_in()
+
+
+@cache
+def _keyed() -> "Callable[[bytes], CipherContext]":
+    # here, because `import counterpoint` should not wait for a cipher that nobody has asked for yet
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms  # noqa: PLC0415
+
+    return lambda key: Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
 
 
 @lru_cache
