@@ -192,10 +192,10 @@ def charge_after_answer(monkeypatch):
             planned = Plan(planned.path, planned.version, planned.pin)
         return record(self, unit, request, body, fact, planned)
 
-    def pays(self, unit, intent, row, answer):
+    def pays(self, unit, intent, ready):
         if intent.request in owed:
             unit.put_row(stored_row(*owed.pop(intent.request), self.keys))
-        return settle(self, unit, intent, row, answer)
+        return settle(self, unit, intent, ready)
 
     monkeypatch.setattr(steps.Steps, "_record", free)
     monkeypatch.setattr(steps.Steps, "settle", pays)

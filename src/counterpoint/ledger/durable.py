@@ -123,8 +123,10 @@ class DurableLedger(Ledger):
         return done
 
     def _settle(self, intent: Intent, row: Row, answer: Plain) -> Job:
+        ready = self._steps.sealed(intent, row, answer)
+
         def settle(unit: Unit) -> Done:
-            return Done(intent.body, self._steps.settle(unit, intent, row, answer))
+            return Done(intent.body, self._steps.settle(unit, intent, ready))
 
         return Job(settle, intent.request, (intent.path,))
 

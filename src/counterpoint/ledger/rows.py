@@ -34,12 +34,10 @@ class Frame(Tagged, Value, frozen=True):
     of: str | tuple[str, ...] | None = None
 
 
-def stored_row(
-    path: Path, row: Row, keys: DataKeys, before: StoredRow | None = None, was: Row | None = None
-) -> StoredRow:
-    """The row as it is stored; `before`, and what it says (`was`), spare encoding what has not changed."""
-    if before is not None and was is not None and _framed_alike(was, row):
-        data = before.frame
+def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row] | None = None) -> StoredRow:
+    """The row as it is stored; a stored one and what it says (`last`) spare encoding what is the same."""
+    if last is not None and _framed_alike(last[1], row):
+        data = last[0].frame
     else:
         data = encode(Frame(row.mechanism, row.cursor, row.by, row.of))
     if row.state is None:
@@ -101,6 +99,10 @@ class OpenRows:
             row = read_row(stored, keys)
             self.keep(stored, row)
         return row
+
+    def last(self, path: Path) -> tuple[StoredRow, Row] | None:
+        """What was last written or read at a path, if it is kept."""
+        return self._rows.get(path_text(path))
 
     def keep(self, stored: StoredRow, row: Row) -> None:
         """Remember the last few; not a large state, of which few would fill the memory."""

@@ -126,7 +126,7 @@ class MasterKey:
 class DataKeys:
     """The keys of one dataset: the last one seals, each opens what it sealed. Without a master key none does."""
 
-    __slots__ = ("_ciphers", "_dataset", "_head", "_keys", "_left", "_master", "_wrapped")
+    __slots__ = ("_ciphers", "_dataset", "_keys", "_master", "_sealing", "_wrapped")
 
     def __init__(self, dataset: str, master: MasterKey | None, wrapped: tuple[bytes, ...]) -> None:
         self._dataset = dataset
@@ -137,8 +137,8 @@ class DataKeys:
             for number, blob in enumerate(wrapped)
         )
         self._ciphers: dict[bytes, AESGCM] = {}
-        self._head = b""
-        self._left = iter(range(0))
+        self._sealing = (b"", iter(range(0)))
+        """What blobs begin with now, and how many more may; one pair, as threads seal at the same time."""
 
     @staticmethod
     def fresh(dataset: str, number: int, master: MasterKey) -> bytes:
@@ -159,10 +159,11 @@ class DataKeys:
 
     def seal(self, secret: bytes, kind: str, *place: Place) -> bytes:
         """The secret, bound to its place."""
-        if next(self._left, None) is None:
-            self._head = _FORMAT + (len(self._keys) - 1).to_bytes(_NUMBER, "big") + os.urandom(_SALT)
-            self._left = iter(range(SEALS - 1))
-        head, nonce = self._head, fresh(_NONCE)
+        head, left = self._sealing
+        if next(left, None) is None:
+            head = _FORMAT + (len(self._keys) - 1).to_bytes(_NUMBER, "big") + os.urandom(_SALT)
+            self._sealing = (head, iter(range(SEALS - 1)))
+        nonce = fresh(_NONCE)
         return head + nonce + self._cipher(head).encrypt(nonce, secret, self._bound(kind, place))
 
     def unseal(self, blob: bytes, kind: str, *place: Place) -> bytes:

@@ -5,7 +5,7 @@ Each step reads and changes a `Unit`, which is written as a whole or not at all.
 >>> from counterpoint.ledger.records import Head
 >>> unit = Unit(None, "people", Head(0, bytes(32)))
 >>> steps = Steps(DataKeys("people", None, ()))
->>> steps.settle(unit, Intent("nobody", b"", (0,), 0, 0, bytes(32)), None, 7)
+>>> steps.settle(unit, Intent("nobody", b"", (0,), 0, 0, bytes(32)), None)
 Traceback (most recent call last):
 ...
 counterpoint.errors.LedgerError: this request was never made; nothing was stored
@@ -14,6 +14,7 @@ counterpoint.errors.LedgerError: this request was never made; nothing was stored
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
+from typing import NamedTuple
 
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, LedgerError, NotCovered, RelationMismatch
@@ -24,6 +25,17 @@ from counterpoint.ledger.sealing import DataKeys
 from counterpoint.ledger.store import Unit
 from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
+
+
+class Settlement(NamedTuple):
+    """A row and an answer, and as they will be stored: sealed, with their fingerprints."""
+
+    row: Row
+    stored: StoredRow
+    state: str
+    answer: Plain
+    told: bytes
+    digest: str
 
 
 class Steps:
@@ -75,8 +87,7 @@ class Steps:
         pin = encode(planned.pin).decode()
         charged = None
         if planned.charged is not None:
-            before = unit.row(fact.path)
-            charged = stored_row(fact.path, planned.charged, self.keys, before, self._row(before))
+            charged = stored_row(fact.path, planned.charged, self.keys, self._rows.last(fact.path))
         changed, state = (0, "") if charged is None else (charged.version, charged.fingerprint)
         entry = unit.append(fact.kind, request, fact.path, fact.what, body.decode(), version=changed, state=state)
         digest = sha256(body).digest()
@@ -89,7 +100,13 @@ class Steps:
         unit.put_request(asked, vacant=planned.row is None)
         return Intent(request, body, path, version, planned.pin, seed, row=planned.row, prompt=planned.prompt)
 
-    def settle(self, unit: Unit, intent: Intent, row: Row, answer: Plain) -> Plain:
+    def sealed(self, intent: Intent, row: Row, answer: Plain) -> "Settlement":
+        """What is going to be settled, as it will be stored: before the transaction, in which others wait."""
+        stored = stored_row(intent.path, row, self.keys, self._rows.last(intent.path))
+        told = self.keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
+        return Settlement(row, stored, stored.fingerprint, answer, told, _digest(told))
+
+    def settle(self, unit: Unit, intent: Intent, ready: "Settlement") -> Plain:
         """State and answer together, and the seed gone; or what is on record, if somebody has settled it."""
         known = unit.request(intent.request)
         if known is None:
@@ -99,15 +116,13 @@ class Steps:
         before = unit.row(intent.path)
         if before is not None and before.version != intent.version:
             raise moved_on()
-        stored = stored_row(intent.path, row, self.keys, before, intent.row)  # that is what `before` says: its version
-        sealed = self.keys.seal(encode(answer), "answer", intent.path, intent.version, intent.request)
-        state = stored.fingerprint
-        unit.append("answer", intent.request, intent.path, "", _digest(sealed), version=row.version, state=state)
-        unit.put_row(stored)
-        self._rows.keep(stored, row)
-        unit.put_request(known.settled(sealed))
+        version, state = ready.stored.version, ready.state
+        unit.append("answer", intent.request, intent.path, "", ready.digest, version=version, state=state)
+        unit.put_row(ready.stored)
+        self._rows.keep(ready.stored, ready.row)
+        unit.put_request(known.settled(ready.told))
         unit.settled = True
-        return answer
+        return ready.answer
 
     def intent(self, unit: Unit, found: StoredRequest) -> Intent:
         """An open request, ready to be finished from its seed."""
