@@ -3,11 +3,13 @@
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ledger.places import fresh_database
+from tests.ledger.places import Place, fresh_database
 
 import counterpoint as cp
 from counterpoint.errors import LedgerError, LedgerFailed
@@ -22,6 +24,11 @@ from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.store import Unit
 
 LONG = 30
+
+
+@pytest.fixture(scope="module")
+def shared_database():
+    return Place("postgres")
 
 
 class Gates:
@@ -374,21 +381,67 @@ def compare(kept: "SqliteStore | PostgresStore", name: str) -> None:
     assert set(ahead.rows) == set(paths) and set(ahead.requests) == set(requests), "all of it is looked up at once"
 
 
-def test_nothing_is_read_again_while_nobody_else_writes(postgres, monkeypatch):
-    """A transaction of an ask says where it begins, and no more."""
+@pytest.fixture
+def trips(monkeypatch):
+    """How many statements each round trip has that begins a transaction."""
+    seen = []
+    run_all = PostgresStore._run_all
+    monkeypatch.setattr(PostgresStore, "_run_all", lambda *given: seen.append(len(given) - 1) or run_all(*given))
+    return seen
+
+
+def test_nothing_is_asked_while_nobody_else_writes_and_all_of_it_when_somebody_has(postgres, trips):
     with postgres.session() as s:
         handle = s.launch(cp.Laplace("0.1", asks=9))
         handle.ask("beans")
-        trips = []
-        run_all = PostgresStore._run_all
-        monkeypatch.setattr(PostgresStore, "_run_all", lambda *given: trips.append(len(given) - 1) or run_all(*given))
+        trips.clear()
         handle.ask("beans")
-        assert trips == [2, 2]
+        assert trips == [], "what is in memory is presumed, and made sure of with the commit"
+        handle.ask("beans", id="a")
+        assert trips == [3], "an id may have been used by anybody"
         with postgres.session() as replica:
             trips.clear()
             replica.at(handle.path).ask("beans")
+            assert trips == [4], "a replica knows no row before it has read it"
+            trips.clear()
             handle.ask("beans")
-        assert trips == [4, 2, 2, 2, 2], "what is in memory is not believed once"
+            assert trips == [2, 2, 2], "overtaken: asked where the head is, read again; and no longer presumed"
+            s._engine.ledger.verify()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5)), min_size=1, max_size=40))
+def test_replicas_that_presume_to_be_alone_overtake_each_other_and_agree(shared_database, steps):
+    place, name = shared_database, os.urandom(8).hex()
+    with place.session(name=name) as one, place.session(name=name) as other:
+        asked: dict[tuple, int] = {}
+        for who, what in steps:
+            s = (one, other)[who]
+            paths = sorted(asked)
+            if what == 0 or not paths:
+                with suppress(cp.BudgetExceeded):
+                    asked[s.launch(cp.Laplace("0.3", asks=99)).path] = 0
+            else:
+                path = paths[what % len(paths)]
+                s.at(path).ask("beans")
+                asked[path] += 1
+        assert len(asked) <= 3 and one.loss == other.loss == cp.PureDP(len(asked) * Fraction(3, 10))
+        for s in (one, other):
+            assert {path: s._engine.ledger.read(path).version for path in asked} == asked
+            s._engine.ledger.verify()
+
+
+def test_what_is_not_there_is_said_only_by_who_has_looked(postgres):
+    """A replica may have launched it by now."""
+    with postgres.session() as one, postgres.session() as other:
+        first = one.launch(cp.Laplace("0.1", asks=9))
+        for _ in range(3):
+            first.ask("beans")
+        ledger = one._engine.ledger
+        ledger._store._recent._of("session").records.rows["[1]"] = None
+        ledger._store._recent._of("session").records.opened["[1]"] = None
+        other.launch(cp.Laplace("0.1", asks=9))
+        assert isinstance(one.at((1,)).ask("beans"), int)
 
 
 def test_a_session_is_not_told_what_another_one_keeps():

@@ -58,7 +58,8 @@ class Ticket:
         self._call.acquire()
 
     def run(self, unit: Unit) -> None:
-        """Do the job; what it raises is for whoever holds the ticket, and no concern of the others."""
+        """Do the job (perhaps once more); what it raises is for whoever holds the ticket, no concern of the others."""
+        self.error = None
         try:
             self._ran, self.result = self.job, self.job.run(unit)
         except Exception as error:

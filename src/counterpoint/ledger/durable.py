@@ -55,7 +55,7 @@ from counterpoint.ledger.rows import seen_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.steps import Steps
-from counterpoint.ledger.store import Store, Unit
+from counterpoint.ledger.store import Overtaken, Store, Unit
 from counterpoint.ledger.witness import Witness
 from counterpoint.randomness.fresh import fresh
 from counterpoint.sources.log import Log
@@ -262,18 +262,32 @@ class DurableLedger(Ledger):
     def _commit(self, batch: list[Ticket]) -> None:
         """One transaction for all of them, then the witness; whoever waits is released by the caller."""
         with self._transaction():
-            paths = {path_text(path) for ticket in batch for path in ticket.job.paths}
+            paths = list({path_text(path) for ticket in batch for path in ticket.job.paths})
             requests = [ticket.job.request for ticket in batch if ticket.job.request is not None]
-            unit = self._store.begin_unit(self.name, requests, list(paths))
+            unit = self._tried(batch, self._store.presume(self.name, requests, paths))
+            if unit is None:
+                unit = self._tried(batch, self._store.begin_unit(self.name, requests, paths))
             if unit is None:
                 raise LedgerError(f"there is no session {self.name!r} in this ledger")
-            for ticket in batch:
-                ticket.run(unit)
-            if unit.entries:
-                self._write(unit)
-            else:
-                self._store.rollback()
             self._note(unit)
+
+    def _tried(self, batch: list[Ticket], unit: Unit | None) -> Unit | None:
+        """All jobs in this unit, written and committed; None if that was not to be, and nothing came of it."""
+        if unit is None:
+            return None
+        for ticket in batch:
+            ticket.run(unit)
+        if not unit.entries:  # so nothing makes sure of what was presumed
+            if unit.presumed is not None:
+                return None
+            self._store.rollback()
+            return unit
+        try:
+            self._write(unit)
+        except Overtaken:
+            self._store.rollback()
+            return None
+        return unit
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -1,8 +1,10 @@
 """PostgreSQL as a store: several processes serve the same sessions, each on one connection.
 
 A transaction locks its session's book row (`FOR UPDATE`), which also holds the head of the chain, so checking and
-charging is one step across processes. `synchronous_commit` is on: a commit is on disk when it returns. After a lost
-connection nobody knows whether the last commit happened: the ledger stops; open it and ask again by id.
+charging is one step across processes. A process that was alone of late presumes that it still is: it checks and charges
+by what it knows, and the server makes sure of the head before anything is written. `synchronous_commit` is on: a commit
+is on disk when it returns. After a lost connection nobody knows whether the last commit happened: the ledger stops;
+open it and ask again by id.
 
 >>> PostgresStore("postgresql://nowhere.invalid/ledger")
 Traceback (most recent call last):
@@ -18,7 +20,7 @@ from weakref import finalize
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger import schema
-from counterpoint.ledger.store import Unit
+from counterpoint.ledger.store import Overtaken, Unit
 from counterpoint.ledger.tables import Statement, Tables
 from counterpoint.sources.postgres import close_at_home
 
@@ -29,6 +31,9 @@ _MIGRATING = 0x43506F69
 """The advisory lock under which one process at a time looks after the schema."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
 """A plan that was made for a small table, and reads all of it, would be kept while the table grows."""
+_MOVE_FROM = """WITH moved AS (UPDATE counterpoint_book SET number = ?, head = ?
+    WHERE name = ? AND number = ? AND head = ? RETURNING 1) SELECT 1 / count(*) FROM moved"""
+"""Fails, and with it all that was sent behind it, if the head is elsewhere: that is the only division there is."""
 
 
 class PostgresStore(Tables):
@@ -47,7 +52,13 @@ class PostgresStore(Tables):
         self._psycopg = psycopg
         self._sending = ExitStack()
         try:
-            self._connection: Connection[Any] = psycopg.connect(url, autocommit=True, client_encoding="utf8")
+            self._connection: Connection[Any] = psycopg.connect(
+                url,
+                autocommit=True,
+                client_encoding="utf8",
+                # At once: one that is to be prepared later on, in a round trip that fails, is taken for prepared.
+                prepare_threshold=0,
+            )
         except psycopg.Error:  # its words may quote the password
             raise LedgerError("the ledger's database could not be reached under this URL") from None
         finalize(self, close_at_home, self._connection, os.getpid())
@@ -84,6 +95,23 @@ class PostgresStore(Tables):
     def begin_reading(self) -> None:
         """See one moment only."""
         self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def presume(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
+        """A unit on what is in memory: where nobody else comes, a transaction takes one round trip."""
+        head = self._recent.presumed(name)
+        known = self._recent.known(name, requests, paths)
+        missing = len(known.requests) < len(requests) or min(len(known.opened), len(known.rows)) < len(paths)
+        if head is None or missing:
+            return None
+        return Unit(self, name, head, known, presumed=head)
+
+    def _move(self, unit: Unit) -> None:
+        """Move the head of the chain; if it was presumed, begin with making sure of it, and lock it."""
+        if unit.presumed is None:
+            super()._move(unit)
+        else:
+            self._run(self._BEGIN)
+            self._run(_MOVE_FROM, (*unit.head, unit.name, *unit.presumed))
 
     def write(self, unit: Unit) -> None:
         """Send all changes along; how they fared is heard with the commit, in one round trip."""
@@ -147,6 +175,8 @@ class PostgresStore(Tables):
 
     def _refuse(self, error: Exception) -> NoReturn:
         """In our words: a server's message may quote what it was given."""
+        if isinstance(error, self._psycopg.errors.DivisionByZero):
+            raise Overtaken from None
         if isinstance(error, self._psycopg.errors.LockNotAvailable):
             raise LedgerBusy("another process has held this session's account for too long; try again") from None
         reasons = {

@@ -24,13 +24,14 @@ _LARGEST = 2**16
 
 
 class _Kept:
-    """Of one session: where its chain had come to, and records as they were then."""
+    """Of one session: where its chain had come to, and records as they were then; whether nobody else came lately."""
 
-    __slots__ = ("head", "records")
+    __slots__ = ("alone", "head", "records")
 
     def __init__(self) -> None:
         self.head: Head | None = None
         self.records = Ahead({}, {}, {})
+        self.alone = False
 
 
 class Recent:
@@ -52,10 +53,16 @@ class Recent:
 
     def holds(self, name: str, head: Head) -> bool:
         """Whether what is kept still is as the database has it; it is forgotten if not."""
-        held = self._of(name).head == head
-        if not held:
+        kept = self._of(name)
+        kept.alone = kept.head == head
+        if not kept.alone:
             self._books.pop(name)
-        return held
+        return kept.alone
+
+    def presumed(self, name: str) -> Head | None:
+        """The head of the chain, if there is reason to believe that nobody has moved it."""
+        kept = self._of(name)
+        return kept.head if kept.alone else None
 
     def note(self, name: str, head: Head, read: Ahead) -> None:
         """What the database has just said: which requests are open, and rows."""

@@ -18,6 +18,10 @@ from counterpoint.ledger.ledger import Path
 from counterpoint.ledger.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
 
 
+class Overtaken(Exception):
+    """Somebody else has moved the head of a chain since this store saw it; nothing was written."""
+
+
 class Store(Protocol):
     """A database with the tables of `schema`; one thread at a time may sit at its desk."""
 
@@ -84,6 +88,12 @@ class Store(Protocol):
     def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Unit | None":
         """Begin a transaction on that book, as `begin` does, and read along all that is going to be looked up."""
 
+    def presume(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Unit | None":
+        """The same without asking the database, or None where that gains nothing or this store does not know enough.
+
+        What comes of it holds once it is written and committed: `Overtaken` is raised if somebody else came first.
+        """
+
     def write(self, unit: "Unit") -> None:
         """Write all that a unit has changed."""
 
@@ -113,14 +123,18 @@ class Unit:
         "items",
         "name",
         "opened",
+        "presumed",
         "requests",
         "rows",
         "settled",
         "vacant",
     )
 
-    def __init__(self, store: Store | None, name: str, head: Head, ahead: Ahead | None = None) -> None:
+    def __init__(
+        self, store: Store | None, name: str, head: Head, ahead: Ahead | None = None, presumed: Head | None = None
+    ) -> None:
         self._store = store
+        self.presumed = presumed
         self.name = name
         self.head = head
         self.entries: list[tuple[int, bytes]] = []

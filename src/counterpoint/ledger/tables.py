@@ -89,6 +89,10 @@ class Tables(Store):
         _, found = self._run_all((self._BEGIN, ()), (self._LOCKED, (name,)))
         return _head(found)
 
+    def presume(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
+        """A round trip is worth presuming; where there is none, beginning is as cheap."""
+        return None
+
     def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
         """Begin a transaction, and read along what is going to be looked up, but for what is still in memory."""
         known = self._recent.known(name, requests, paths)
@@ -232,12 +236,16 @@ class Tables(Store):
     def write(self, unit: Unit) -> None:
         """Write all that a unit has changed."""
         name = unit.name
+        self._move(unit)
         self._run_many(self._PUT_ENTRY, [(name, *entry) for entry in unit.entries])
         self._run_many(self._PUT_REQUEST, [(name, *request) for request in unit.requests.values()])
         self._run_many(self._PUT_ROW, [(name, *row) for row in unit.rows.values()])
         self._run_many(self._PUT_ITEMS, [(name, *items) for items in unit.items])
-        self._run("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", (*unit.head, name))
         self._written = unit
+
+    def _move(self, unit: Unit) -> None:
+        """Move the head of the chain."""
+        self._run("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", (*unit.head, unit.name))
 
 
 def _head(found: list[tuple[Any, ...]]) -> Head | None:
