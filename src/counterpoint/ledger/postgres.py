@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MIGRATING = 0x43506F69
 """The advisory lock under which one process at a time looks after the schema."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
-"""A plan that was made for a small table, and reads all of it, would be kept while the table grows."""
+"""No scans: a plan that was made for a small table, and reads all of it, would be kept while the table grows."""
 _MOVE_FROM = """WITH moved AS (UPDATE counterpoint_book SET number = ?, head = ?
     WHERE name = ? AND number = ? AND head = ? RETURNING 1) SELECT 1 / count(*) FROM moved"""
 """Fails, and with it all that was sent behind it, if the head is elsewhere: that is the only division there is."""
