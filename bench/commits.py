@@ -8,6 +8,7 @@ wait; by `connected` each client has a connection of its own to PostgreSQL, whic
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
@@ -42,6 +43,19 @@ class Sizes(NamedTuple):
     """That of the session, which a launch changes too."""
 
 
+class Terms(NamedTuple):
+    """For whom it is done and where: how many clients, the database, the file of lines, and the session's name.
+
+    `wait` is how many seconds every commit takes longer than it would on this disk.
+    """
+
+    clients: int
+    place: str
+    witness: Path
+    name: str
+    wait: float
+
+
 class Step(NamedTuple):
     """What one of the two transactions writes."""
 
@@ -65,14 +79,15 @@ Deed = Callable[[int], None]
 
 
 @contextmanager
-def written(place: str, clients: int, witness: Path, name: str, sizes: Sizes) -> Iterator[Deed]:
+def written(terms: Terms, sizes: Sizes) -> Iterator[Deed]:
     """A thread of its own writes for all who wait, in one transaction; then it lets them go."""
+    _, place, witness, name, wait = terms
     numbers, waiting = count(), queue.SimpleQueue[tuple[Step, threading.Lock] | None]()
     with ExitStack() as stack:
         opened = _postgres if place.startswith("postgres") else _sqlite
         note = stack.enter_context(_noted(witness))
         write = stack.enter_context(opened(place, name))
-        thread = threading.Thread(target=_write_for_all, args=(waiting, write, note))
+        thread = threading.Thread(target=_write_for_all, args=(waiting, write, note, wait))
         thread.start()
         stack.callback(thread.join)
         stack.callback(waiting.put, None)
@@ -92,11 +107,14 @@ def _write_for_all(
     waiting: "queue.SimpleQueue[tuple[Step, threading.Lock] | None]",
     write: Callable[[list[Step]], None],
     note: Callable[[], None],
+    wait: float,
 ) -> None:
     while (first := waiting.get()) is not None:
         others = [waiting.get() for _ in range(waiting.qsize())]  # nobody else takes one
         batch = [first, *filter(None, others)]  # the end comes when nobody waits
         write([step for step, _ in batch])
+        if wait:
+            time.sleep(wait)
         if any(step.settled for step, _ in batch):
             note()
         for _, done in batch:
@@ -167,8 +185,9 @@ def _postgres(place: str, name: str) -> Iterator[Callable[[list[Step]], None]]:
 
 
 @contextmanager
-def connected(place: str, clients: int, witness: Path, name: str, sizes: Sizes) -> Iterator[Deed]:
+def connected(terms: Terms, sizes: Sizes) -> Iterator[Deed]:
     """Each client commits on a connection of its own, and no two of them write the same row."""
+    clients, place, _, name, _ = terms
     import psycopg
 
     numbers, entries = count(), count(1)

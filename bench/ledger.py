@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from functools import partial
-from itertools import count
+from itertools import count, product
 from pathlib import Path
+from typing import NamedTuple
 
-from bench.commits import Deed, Sizes, connected, written
+from bench.commits import Deed, Sizes, Terms, connected, written
 from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
 from counterpoint.ledger.committing import Committer, Job, Ticket
@@ -45,6 +46,8 @@ ASKS = 512
 EACH = 64
 """How often at least, all clients together and each of them: threads that have just begun are not at work yet."""
 ROUNDS = 3
+SLOWER = 0.002
+"""How many seconds a commit takes longer on a slower disk: the same wait after every commit of ours and the peer's."""
 HISTORY = (10**2, int(os.environ.get("ENTRIES", "1000000")))
 """How many entries the short and the long history have; with ENTRIES=10000 the benchmark is a minute shorter."""
 
@@ -85,36 +88,59 @@ class One(Source):
 
 def rows() -> Iterator[Row]:
     for place in places():
-        kind = "PostgreSQL" if place.in_postgres else "SQLite"
-        for clients in CLIENTS:
-            goal, who = 0.8 if clients > 1 else None, f"{clients} clients, {kind}"
-            for deeds, sizes in ((asked, OF_ASKS), (launched, OF_LAUNCHES)):
-                what = f"{clients * each(clients)} durable {sizes.what}, {who}"
-                for peer, against, target in peers(place, clients, sizes, goal):
-                    with deeds(place, clients) as work, peer as commits:
-                        commits()
-                        yield Row(what, *side_by_side(work, commits, ROUNDS), against, at_least=target)
-                    what = "the same"
+        for wait, clients in product((0,) if place.in_postgres else (0, SLOWER), CLIENTS):
+            yield from beside_raw_commits(Setting(place, clients, wait))
     yield from flat()
 
 
-def peers(
-    place: Durable, clients: int, sizes: Sizes, goal: float | None
-) -> Iterator[tuple[AbstractContextManager[Callable[[], None]], str, float | None]]:
-    """The same records in other ways, and how much of their rate is to be reached."""
-    yield usual(written, place, clients, sizes), "raw commits by a writer's thread", goal
-    if place.in_postgres:
-        yield usual(connected, place, clients, sizes), "raw commits on connections of their own", goal
-    yield raw(place, clients, sizes), "raw commits, grouped as here", goal
+class Setting(NamedTuple):
+    """Where, for how many clients, and how long every commit takes longer: of ours and of the peer's."""
+
+    place: Durable
+    clients: int
+    wait: float
+
+    @property
+    def who(self) -> str:
+        """In words."""
+        kind = "PostgreSQL" if self.place.in_postgres else "SQLite"
+        return f"{self.clients} clients, {kind}" + (f", sync {1000 * self.wait:g} ms slower" if self.wait else "")
+
+    def ledger(self, name: str) -> DurableLedger:
+        """A ledger of that name there; not to wait at all is less than to wait for no time."""
+        if not self.wait:
+            return durable(self.place, name)
+        return durable(self.place, name, reached=lambda point: time.sleep(self.wait) if point == "committed" else None)
+
+
+def beside_raw_commits(setting: Setting) -> Iterator[Row]:
+    """Asks and launches, each against every peer in turns."""
+    goal = 0.8 if setting.clients > 1 else None
+    for deeds, sizes in ((asked, OF_ASKS), (launched, OF_LAUNCHES)):
+        what = f"{setting.clients * each(setting.clients)} durable {sizes.what}, {setting.who}"
+        for peer, against in peers(setting, sizes):
+            with deeds(setting) as work, peer as commits:
+                commits()
+                yield Row(what, *side_by_side(work, commits, ROUNDS), against, at_least=goal)
+            what = "the same"
+
+
+def peers(setting: Setting, sizes: Sizes) -> Iterator[tuple[AbstractContextManager[Callable[[], None]], str]]:
+    """The same records in other ways."""
+    yield usual(written, setting, sizes), "raw commits by a writer's thread"
+    if setting.place.in_postgres:
+        yield usual(connected, setting, sizes), "raw commits on connections of their own"
+    yield raw(setting, sizes), "raw commits, grouped as here"
 
 
 @contextmanager
 def usual(
-    way: Callable[..., AbstractContextManager[Deed]], place: Durable, clients: int, sizes: Sizes
+    way: Callable[..., AbstractContextManager[Deed]], setting: Setting, sizes: Sizes
 ) -> Iterator[Callable[[], None]]:
     """Such records in one of the usual ways."""
-    name = f"{way.__name__} {sizes.what} {clients}"
-    with way(place.place, clients, fresh_folder() / "witness", name, sizes) as deed:
+    place, clients, wait = setting
+    name = f"{way.__name__} {sizes.what} {clients} {wait}"
+    with way(Terms(clients, place.place, fresh_folder() / "witness", name, wait), sizes) as deed:
         yield lambda: together([partial(deed, client) for client in range(clients)], each(clients))
 
 
@@ -147,18 +173,19 @@ def places() -> Iterator[Durable]:
 
 
 @contextmanager
-def asked(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
+def asked(setting: Setting) -> Iterator[Callable[[], None]]:
     """Each client has a handle of its own."""
-    with Session(One(), PureDP(10**6), ledger=place, name=f"asks {clients}") as session:
+    clients = setting.clients
+    with Session(One(), PureDP(10**6), ledger=setting.ledger(f"asks {clients}")) as session:
         handles = [session.launch(Laplace(1, asks=2 * (ROUNDS + 1) * each(clients))) for _ in range(clients)]
         yield lambda: together([partial(handle.ask, 0) for handle in handles], each(clients))
 
 
 @contextmanager
-def launched(place: Durable, clients: int) -> Iterator[Callable[[], None]]:
+def launched(setting: Setting) -> Iterator[Callable[[], None]]:
     """All clients launch in the same session."""
-    mechanism = Laplace("0.001")
-    with Session(One(), PureDP(10**6), ledger=place, name=f"launches {clients}") as session:
+    mechanism, clients = Laplace("0.001"), setting.clients
+    with Session(One(), PureDP(10**6), ledger=setting.ledger(f"launches {clients}")) as session:
         yield lambda: together([lambda: session.launch(mechanism)] * clients, each(clients))
 
 
@@ -167,9 +194,10 @@ OF_LAUNCHES = Sizes("launches", 299, 114, 73, 52, node=101)
 
 
 @contextmanager
-def raw(place: Durable, clients: int, sizes: Sizes) -> Iterator[Callable[[], None]]:
+def raw(setting: Setting, sizes: Sizes) -> Iterator[Callable[[], None]]:
     """As many transactions as so many deeds take, of records of that size, with group commit and a synced line each."""
-    ledger = durable(place, f"raw {sizes.what} {clients}")
+    clients = setting.clients
+    ledger = setting.ledger(f"raw {sizes.what} {clients} {setting.wait}")
     ledger.bind("raw")
     store = ledger._store
     committer = Committer(lambda batch: _commit(store, ledger, batch), store.desk)
@@ -213,8 +241,7 @@ def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket]) -> None:
     unit = Unit(store, ledger.name, head)
     for ticket in batch:
         ticket.run(unit)
-    store.write(unit)
-    store.commit()
+    ledger._write(unit)
     witness = ledger._witness
     if unit.settled and isinstance(witness, Witness):
         witness.note("raw", *unit.head)
