@@ -431,6 +431,17 @@ def test_replicas_that_presume_to_be_alone_overtake_each_other_and_agree(shared_
             s._engine.ledger.verify()
 
 
+def test_a_commit_that_the_server_turned_into_a_rollback_is_none(postgres):
+    """It says so instead of an error, after a statement that failed."""
+    with postgres.session() as s:
+        store = s._engine.ledger._store
+        store.begin(None)
+        with pytest.raises(LedgerFailed):
+            store._run("SELECT nothing")
+        with pytest.raises(LedgerFailed, match="did not commit"):
+            store.commit()
+
+
 def test_what_is_not_there_is_said_only_by_who_has_looked(postgres):
     """A replica may have launched it by now."""
     with postgres.session() as one, postgres.session() as other:

@@ -6,9 +6,7 @@ import os
 import pickle
 import resource
 import signal
-import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.ledger.crashes import in_child
@@ -63,18 +61,6 @@ def test_a_salt_serves_a_number_of_blobs_and_no_more(keys, monkeypatch):
     served = Counter(blob[3:19] for blob in blobs)
     assert sorted(served.values()) == [1, 1, 3, 3, 3, 3, 3, 3]
     assert [keys.unseal(blob, "state", (0,), 3) for blob in blobs] == [b"%d" % number for number in range(10)] * 2
-
-
-def test_a_salt_serves_no_more_when_threads_seal_at_the_same_time(keys, monkeypatch):
-    monkeypatch.setattr(sealing, "SEALS", 5)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            blobs = list(pool.map(lambda number: keys.seal(b"%d" % number, "state", (0,), 3), range(4000)))
-    finally:
-        sys.setswitchinterval(before)
-    assert max(Counter(blob[3:19] for blob in blobs).values()) <= 5 and len(set(blobs)) == len(blobs)
 
 
 def test_another_datasets_key_opens_nothing():

@@ -405,9 +405,20 @@ def bring_back(place, version):
             place.sql(statement)
     mark = "PRAGMA user_version =" if place.kind == "sqlite" else "UPDATE counterpoint_schema SET version ="
     place.sql(f"{mark} {version}")
-    if version < 4:
-        with pytest.raises(Exception, match=r"spent|counterpoint_items|request"):
-            place.sql("SELECT spent, start, request FROM counterpoint_row, counterpoint_items")
+
+
+SHAPES = {
+    "sqlite": "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "
+    "UNION SELECT name, sql FROM sqlite_schema WHERE type = 'index'",
+    "postgres": "SELECT table_name, column_name::text FROM information_schema.columns WHERE table_schema = 'public' "
+    "UNION SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+}
+"""The columns of all tables and indexes of a ledger, and what its indexes are."""
+
+
+def shape(place):
+    """What a database says its tables and indexes are."""
+    return sorted(place.sql(SHAPES[place.kind]), key=str)
 
 
 @pytest.mark.parametrize("version", range(1, schema.VERSION))
@@ -416,7 +427,9 @@ def test_a_ledger_of_an_older_schema_is_brought_up_to_date(lasting, version):
     with lasting.session(source=stream) as s:
         handle = s.launch(cp.Laplace("0.5", asks=2))
         told = handle.ask(cp.total(), id="before")
+    now = shape(lasting)
     bring_back(lasting, version)
+    assert shape(lasting) != now
     stream = visits()
     with lasting.session(source=stream) as s:
         stream.append(1, id="first")
@@ -427,6 +440,7 @@ def test_a_ledger_of_an_older_schema_is_brought_up_to_date(lasting, version):
     stream = visits()
     with lasting.reopened(source=stream) as s:
         assert stream.pin() == 1 and s.loss == cp.PureDP("0.75")
+    assert shape(lasting) == now, "as one that is new"
     assert lasting.sql("SELECT spent FROM counterpoint_row WHERE path = '[]'") == [(3 * 2**60,)]
 
 

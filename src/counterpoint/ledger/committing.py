@@ -59,7 +59,7 @@ class Ticket:
 
     def run(self, unit: Unit) -> None:
         """Do the job (perhaps once more); what it raises is for whoever holds the ticket, no concern of the others."""
-        self.error = None
+        self.result = self.error = None
         try:
             self._ran, self.result = self.job, self.job.run(unit)
         except Exception as error:

@@ -20,6 +20,7 @@ from counterpoint.ledger.records import Book, Head, StoredItems, StoredRequest, 
 from counterpoint.ledger.store import Ahead, Store, Unit
 
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
+_ITEM = "start, count, sealed, request, part"
 _BATCH = 4096
 _PAGE = 64
 
@@ -48,9 +49,9 @@ class Tables(Store):
         ON CONFLICT (name, request) DO UPDATE SET seed = excluded.seed, answer = excluded.answer"""
     _PUT_ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
 
-    _ITEMS = "SELECT start, count, sealed, request, part FROM counterpoint_items WHERE name = ?"
-    _SENT = "SELECT start, count, sealed, request, part FROM counterpoint_items WHERE name || '' = ? AND request = ?"
-    _PUT_ITEMS = "INSERT INTO counterpoint_items (name, start, count, sealed, request, part) VALUES (?, ?, ?, ?, ?, ?)"
+    _ITEMS = f"SELECT {_ITEM} FROM counterpoint_items WHERE name = ?"
+    _SENT = f"SELECT {_ITEM} FROM counterpoint_items WHERE name || '' = ? AND request = ?"
+    _PUT_ITEMS = f"INSERT INTO counterpoint_items (name, {_ITEM}) VALUES (?, ?, ?, ?, ?, ?)"
 
     def __init__(self) -> None:
         self.desk = threading.RLock()

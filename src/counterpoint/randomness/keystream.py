@@ -1,4 +1,4 @@
-"""A ChaCha20 keystream: the one place where randomness enters, and the only one that holds a key.
+"""A ChaCha20 keystream: the one place where the randomness of draws enters, and the only one that holds its key.
 
 The stream is keyed by the operating system or, for replay, by a 32-byte seed. No two readers ever receive the
 same bytes: threads take turns, a forked child of an unseeded stream takes a new key, and that of a seeded one

@@ -1,8 +1,8 @@
 """Which process this is: whoever holds a secret that must not be used twice asks whether it is still at home.
 
-A fork is noticed even if Python is not told of it (a server may fork by itself), and at every look, which therefore has
-to be cheap: asking the system for the process's number would be the dearest part of a draw, as threads that wait for
-the interpreter are let in there. On Linux the kernel empties a page of memory in every child; a look is a read of it.
+A fork is noticed even if Python is not told of it (a server may fork by itself), and at every look. An ask looks eight
+times, so a look should not be a call of the system, as asking for the process's number is (a few hundredths of the time
+of an ask): on Linux the kernel empties a page of memory in every child, and a look is a read of it.
 
 >>> here() is here()
 True
@@ -11,27 +11,14 @@ True
 import mmap
 import os
 import threading
-from abc import abstractmethod
 
 _WIPE_ON_FORK = 18
 """Linux's MADV_WIPEONFORK, which `mmap` has no name for."""
 _NO_ADVICE = 2**16
 
 
-class _Mark:
-    """Something that is left behind in a process, and not found in its children."""
-
-    @abstractmethod
-    def leave(self) -> None:
-        """Mark this process."""
-
-    @abstractmethod
-    def is_here(self) -> bool:
-        """Whether this is the process that was marked."""
-
-
-class _Page(_Mark):
-    """A page that the kernel empties in every child."""
+class _Page:
+    """A mark on a page that the kernel empties in every child."""
 
     def __init__(self) -> None:
         """`OSError` or the like where there is no such thing, or where any advice is taken and none heeded."""
@@ -50,7 +37,7 @@ class _Page(_Mark):
         return self._page[0] == 1
 
 
-class _Number(_Mark):
+class _Number:
     """The number of the process, which comes again after many forks: of those Python has to be told."""
 
     def __init__(self) -> None:
@@ -63,7 +50,7 @@ class _Number(_Mark):
         return os.getpid() == self._number
 
 
-def _marked() -> _Mark:
+def _marked() -> _Page | _Number:
     try:
         return _Page()
     except (OSError, ValueError, AttributeError):  # another system, or an old kernel
@@ -82,7 +69,7 @@ class Process:
 class _Home:
     """The process as long as the mark is found, then another one."""
 
-    def __init__(self, mark: _Mark) -> None:
+    def __init__(self, mark: _Page | _Number) -> None:
         self._mark = mark
         self.enter()
 
