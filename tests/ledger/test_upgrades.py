@@ -1,4 +1,4 @@
-"""A ledger that an earlier version has left is opened: it verifies, ids keep their answers, what was open is finished."""
+"""A ledger of an earlier version is opened: it verifies, ids keep their answers, what was open is finished."""
 
 import json
 

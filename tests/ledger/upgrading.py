@@ -1,9 +1,9 @@
-"""Ledgers as a version of the code has left them, kept as files: `python -m tests.ledger.upgrading` makes those of today.
+"""Ledgers as a version of the code has left them, kept as files; `python -m tests.ledger.upgrading` makes today's.
 
-The story has three sessions in one ledger: a table's (several mechanisms, a refusal, a delegation, parts, a rotated key),
-a stream's (items with and without ids, a part), and a second name on the same table, which was allowed once. In each
-the last request was killed right after its intent. What was answered, and what the open requests come to when a copy is
-opened by the code that wrote them, is kept beside.
+The story has three sessions in one ledger: a table's (several mechanisms, a refusal, a delegation, parts, a rotated
+key), a stream's (items with and without ids, a part), and a second name on the same table, which was allowed once. In
+each the last request was killed right after its intent. What was answered, and what the open requests come to when a
+copy is opened by the code that wrote them, is kept beside.
 """
 
 import json
