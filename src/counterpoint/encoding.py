@@ -14,9 +14,10 @@ PureDP(0.1)
 """
 
 import hashlib
+import sys
 from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
@@ -45,6 +46,14 @@ class Tagged:
 
     __slots__ = ()
 
+    __defined_in__: ClassVar[object]
+    """The module that defines the class, held so that Python empties it at exit.
+
+    Python empties the modules that are alive then, and collects the rest. It cannot collect a module that holds an
+    instance of a class of its own: msgspec hides instances without containers from the collector, and an instance holds
+    its class, whose methods hold the module's names. So everything in a user's script would stay, tables and all.
+    """
+
     def __init_subclass__(cls, **_config: object) -> None:
         """Register the class under the name that its tag will carry."""
         super().__init_subclass__()
@@ -52,6 +61,7 @@ class Tagged:
         if before.__module__ != cls.__module__ and _ours(before) and _ours(cls):
             raise TypeError(f"{cls.__qualname__} is the tag of {before.__module__} already; tags must be unique")
         _REGISTRY[cls.__qualname__] = cls
+        cls.__defined_in__ = sys.modules.get(cls.__module__)
 
 
 class Value(msgspec.Struct, frozen=True, tag=_versioned):

@@ -12,12 +12,15 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: a table is a path to a .parquet or .csv file, a DuckDB relation, an Arrow ...
 """
 
+import atexit
 import csv
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources.columns import is_readable
@@ -31,12 +34,13 @@ if TYPE_CHECKING:
 class Embedded:
     """One in-memory database of stored rows."""
 
-    __slots__ = ("_closed", "_connection", "_creating")
+    __slots__ = ("__weakref__", "_connection", "_creating", "_process_id")
 
     def __init__(self, connection: "DuckDBPyConnection") -> None:
-        self._connection = connection
+        self._connection: DuckDBPyConnection | None = connection
         self._creating = Lock()
-        self._closed = False
+        self._process_id = os.getpid()
+        _OPEN.add(self)
 
     @property
     def dialect(self) -> Dialect:
@@ -47,8 +51,10 @@ class Embedded:
         """The rows that a statement returns, on a cursor of its own."""
         import duckdb  # noqa: PLC0415 - a tenth of a second, paid by those who have tables
 
-        with suppress(duckdb.Error), self._connection.cursor() as cursor:
-            return cursor.execute(sql).fetchall()
+        connection = self._connection
+        if connection is not None:
+            with suppress(duckdb.Error), connection.cursor() as cursor:
+                return cursor.execute(sql).fetchall()
         raise refused()
 
     def create(self, name: str, query: str) -> None:
@@ -63,7 +69,7 @@ class Embedded:
     @property
     def closed(self) -> bool:
         """Whether the database is gone."""
-        return self._closed
+        return self._connection is None
 
     def close(self) -> None:
         """Let go of the database, which was in memory only.
@@ -73,9 +79,25 @@ class Embedded:
         """
         import duckdb  # noqa: PLC0415
 
-        self._closed = True
-        with suppress(duckdb.Error):
-            self._connection.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(duckdb.Error):
+                connection.close()
+
+
+_OPEN: WeakSet[Embedded] = WeakSet()
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    """Close what this process left open: DuckDB complains at length of connections that outlive the interpreter.
+
+    A thread that is still running, or a cycle that cannot be collected, would keep them. A fork leaves those of its
+    parent alone.
+    """
+    for engine in list(_OPEN):
+        if engine._process_id == os.getpid():
+            engine.close()
 
 
 class Given:
