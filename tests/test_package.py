@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -11,6 +12,7 @@ import counterpoint
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "counterpoint"
+PUBLIC_NAMES = ROOT / "tests" / "public_names.txt"
 LAYERS = [
     "errors",
     "numbers",
@@ -32,6 +34,29 @@ def test_the_public_names_are_all_there_sorted_and_documented():
     assert sorted(names, key=str.lower) == sorted(set(names), key=str.lower)
     for name in names:
         assert getattr(counterpoint, name).__doc__ or name == "Message", name
+
+
+def public_names():
+    """Every public name, those of namespaces such as `verify` among them."""
+    for name in counterpoint.__all__:
+        thing = getattr(counterpoint, name)
+        yield name
+        if isinstance(thing, ModuleType):
+            yield from (f"{name}.{inner}" for inner in getattr(thing, "__all__", defined_in(thing)))
+
+
+def defined_in(module: ModuleType) -> list[str]:
+    return [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__
+    ]
+
+
+def test_a_public_name_comes_or_goes_only_with_the_list_of_them():
+    listed = PUBLIC_NAMES.read_text().splitlines()
+    assert sorted(public_names()) == listed, f"if the change is meant, edit tests/{PUBLIC_NAMES.name}"
+    assert {"Odometer", "Session", "verify.exact", "compose.optimal", "relations.k_sparse"} <= set(listed)
 
 
 def test_type_checkers_see_the_names_that_are_there():
@@ -114,10 +139,24 @@ def test_the_version_is_said_once_and_shown():
     assert counterpoint.__version__ in run("-m", "counterpoint", "--version").stdout
 
 
+def pages(folder: pathlib.Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")} - {"README.md"}
+
+
+def linked(page: pathlib.Path) -> set[str]:
+    return set(re.findall(r"\]\(([\w/.-]+\.md)\)", page.read_text()))
+
+
 def test_every_page_of_the_guide_is_listed():
-    index = (ROOT / "docs" / "README.md").read_text()
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
-    assert pages <= set(re.findall(r"\((\w+\.md)\)", index))
+    docs = ROOT / "docs"
+    assert "guide/sessions.md" in pages(docs)
+    assert pages(docs) == linked(docs / "README.md")
+
+
+def test_every_link_between_the_pages_leads_to_one():
+    docs = ROOT / "docs"
+    for page in [ROOT / "README.md", docs / "README.md", *(docs / name for name in pages(docs))]:
+        assert not [link for link in linked(page) if not (page.parent / link).is_file()], page
 
 
 def test_every_public_thing_has_an_example_with_it_or_at_the_top_of_its_file():
