@@ -73,6 +73,7 @@ _ROOMS = {
         "ApproxzCDP",
         "GaussianDP",
         "Loss",
+        "OneSidedDP",
         "ProbabilisticDP",
         "PureDP",
         "RenyiDP",
@@ -214,6 +215,7 @@ if TYPE_CHECKING:
     from counterpoint.privacy.losses import ApproxzCDP as ApproxzCDP
     from counterpoint.privacy.losses import GaussianDP as GaussianDP
     from counterpoint.privacy.losses import Loss as Loss
+    from counterpoint.privacy.losses import OneSidedDP as OneSidedDP
     from counterpoint.privacy.losses import ProbabilisticDP as ProbabilisticDP
     from counterpoint.privacy.losses import PureDP as PureDP
     from counterpoint.privacy.losses import RenyiDP as RenyiDP

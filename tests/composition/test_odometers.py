@@ -22,7 +22,17 @@ from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.numbers import precision
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, ProbabilisticDP, PureDP, RenyiDP, Unbounded, tCDP, zCDP
+from counterpoint.privacy.losses import (
+    ApproxDP,
+    GaussianDP,
+    OneSidedDP,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+    Unbounded,
+    tCDP,
+    zCDP,
+)
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import every_step
 from counterpoint.randomness.seeded import SeededCoins
@@ -119,7 +129,7 @@ def test_t08_time_uniform_odometers_want_one_shot_pure_or_probabilistic_claims()
     with pytest.raises(NotCovered):
         rule.admit(rule.start(), of(PureDP("0.1"), "endless"))
     converted = ApproxDP("0.1", "1e-9").as_probabilistic("0.2")
-    assert isinstance(read(rule, converted), ProbabilisticDP)
+    assert isinstance(read(rule, converted), OneSidedDP)
     assert read(Odometer.advanced("0.01"), ApproxDP("0.1", "1e-3")).delta == Fraction(1, 100)
 
 
@@ -150,7 +160,7 @@ def test_a_tuned_constant_beats_its_neighbours_at_the_target():
 def test_the_stitched_odometer_is_infinite_until_its_time_comes():
     rule = Odometer.stitched(DELTA, tuned_for=1)
     assert read(rule, PureDP("1e-4")) == Unbounded()
-    assert isinstance(read(rule, PureDP("0.1")), ProbabilisticDP)
+    assert isinstance(read(rule, PureDP("0.1")), OneSidedDP)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +206,101 @@ def test_the_loss_crosses_a_time_uniform_odometer_with_probability_at_most_delta
         count,
     )
     assert crossed <= binom.isf(1e-10, count, 0.05)
+
+
+def ever_crossed(readings, epsilon, *, both_sides):
+    """The exact probability that the loss of repeated randomized responses ever leaves its readings.
+
+    The loss is a random walk, up by epsilon with probability e^epsilon/(1+e^epsilon); what has crossed stays out.
+    """
+    rounds, up = len(readings), math.exp(epsilon) / (1 + math.exp(epsilon))
+    losses = epsilon * np.arange(-rounds, rounds + 1)
+    inside = (losses == 0).astype(float)
+    crossed = 0.0
+    for reading in readings:
+        moved = np.zeros_like(inside)
+        moved[1:] += up * inside[:-1]
+        moved[:-1] += (1 - up) * inside[1:]
+        bound = math.inf if isinstance(reading, Unbounded) else float(reading.epsilon)
+        out = (np.abs(losses) if both_sides else losses) > bound
+        crossed += moved[out].sum()
+        inside = np.where(out, 0.0, moved)
+    return crossed
+
+
+def readings_of(kind, constant, delta, epsilon, rounds):
+    account, readings = TimeUniform(kind, Fraction(constant), Fraction(delta), Fraction(delta)), []
+    for _ in range(rounds):
+        account = account.plus(PureDP(epsilon), "one-shot")
+        readings.append(account.total)
+    return readings
+
+
+def test_the_loss_leaves_the_filter_odometer_to_either_side_more_often_than_delta():
+    """THEORY section 7, exactly: 0.3036 at delta = 0.2, where delta (1 + e^-U) with the present U would say 0.2000."""
+    readings = readings_of("filter", "0.01", "0.2", "0.02", 4000)
+    last, both = readings[-1], ever_crossed(readings, 0.02, both_sides=True)
+    assert round(both, 4) == 0.3036
+    assert both > last.delta * Fraction(1 + math.exp(-last.epsilon)), "the crossing may be old"
+    assert ever_crossed(readings, 0.02, both_sides=False) <= last.delta == Fraction(1, 5)
+    assert last.two_sided() == readings[0].two_sided().as_probabilistic(last.epsilon), "one delta at all times"
+    assert both <= last.two_sided().delta and abs(float(last.two_sided().delta) - 0.38284) < 1e-5
+    assert last.two_sided().delta > 0.366, "measured in another game against this odometer"
+
+
+@pytest.mark.parametrize("kind", ["filter", "mixture", "stitched"])
+@pytest.mark.parametrize(("epsilon", "constant"), [("0.05", "0.01"), ("0.2", "0.04"), ("1", "0.1"), ("0.1", "1")])
+def test_a_time_uniform_reading_holds_at_all_times_from_one_side_and_from_both(kind, epsilon, constant):
+    readings = readings_of(kind, constant, "0.3", epsilon, 400)
+    finite = [reading for reading in readings if isinstance(reading, OneSidedDP)]
+    assert finite and all(reading.least <= reading.epsilon for reading in finite)
+    assert ever_crossed(readings, float(epsilon), both_sides=False) <= finite[-1].delta
+    assert ever_crossed(readings, float(epsilon), both_sides=True) <= finite[-1].two_sided().delta
+
+
+def test_a_launch_that_can_only_fail_is_not_read_as_nothing():
+    """(0, delta_m) moves no variance, but a bound of 0 would be crossed to either side by its failure."""
+    rule = Odometer.mixture(DELTA, tuned_for=1)
+    assert read(rule, PureDP(0)).epsilon == 0
+    failing = read(rule, ProbabilisticDP(0, "1e-8"))
+    assert isinstance(failing, OneSidedDP) and failing.epsilon >= failing.least > 0
+
+
+def test_a_view_is_truncated_by_a_threshold_in_the_measure_that_is_read():
+    rule = Odometer.mixture(DELTA, tuned_for=1)
+    account, readings = rule.start(), []
+    for name in range(30):
+        account = rule.admit(account, of(PureDP("0.1")))
+        readings.append((rule.loss(account), name))
+    kept = truncated(readings, OneSidedDP(2, DELTA))
+    assert 0 < len(kept) < 30 and kept == tuple(range(len(kept)))
+    assert readings[len(kept) - 1][0].epsilon <= 2 < readings[len(kept)][0].epsilon
+    assert truncated([(Unbounded(), "a"), *readings], OneSidedDP(2, DELTA)) == ()
+
+
+@pytest.mark.parametrize(
+    ("reading", "threshold"),
+    [
+        (OneSidedDP("0.5", "1e-6"), ProbabilisticDP(1, "1e-6")),
+        (OneSidedDP("0.5", "1e-6"), ApproxDP(1, "1e-6")),
+        (OneSidedDP("0.5", "1e-6"), OneSidedDP(1, "1e-9")),
+        (OneSidedDP("0.5", "1e-6"), OneSidedDP(1, "1e-6", least=1)),
+        (ProbabilisticDP("0.5", "1e-6"), ProbabilisticDP(1, "1e-6")),
+        (PureDP("0.5"), ApproxDP(1, "1e-6")),
+        (RenyiDP(2, "0.1"), RenyiDP(8, 1)),
+    ],
+    ids=repr,
+)
+def test_a_threshold_that_no_reading_could_keep_is_refused_instead_of_an_empty_view(reading, threshold):
+    with pytest.raises(NotCovered, match="is no threshold for an odometer that reads"):
+        truncated([(reading, "a")], threshold)
+
+
+def test_the_certificate_of_a_time_uniform_reading_says_which_side_it_bounds():
+    rule = Odometer.filter("0.2", tuned_for=1)
+    account = rule.admit(rule.start(), of(PureDP("0.1")))
+    text = str(rule.certificate(account))
+    assert "at all times at once" in text and "with probability at most 0.2 (to either side 0.3" in text
 
 
 def test_the_misprinted_mixture_odometer_is_crossed_most_of_the_time():

@@ -1,6 +1,7 @@
-"""The losses that theorems need beside the seven measures: approximate zCDP, and no promise at all."""
+"""The losses that theorems need beside the seven measures: approximate zCDP, one-sided pDP, no promise at all."""
 
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,17 @@ from hypothesis import strategies as st
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, Loss, PureDP, TradeOff, Unbounded, zCDP
+from counterpoint.privacy.losses import (
+    ApproxDP,
+    ApproxzCDP,
+    Loss,
+    OneSidedDP,
+    ProbabilisticDP,
+    PureDP,
+    TradeOff,
+    Unbounded,
+    zCDP,
+)
 
 deltas = st.fractions(0, 1, max_denominator=1000)
 
@@ -44,6 +55,51 @@ def test_it_refuses_what_no_theorem_gives_and_what_is_no_number():
             ApproxzCDP(*bad)
 
 
+def leaving(law, other, epsilon):
+    """P[L > epsilon] and P[|L| > epsilon] when the first of two finite distributions is the true one."""
+    losses = [(p, math.inf if q == 0 else math.log(p / q)) for p, q in zip(law, other, strict=True) if p]
+    return (
+        sum((p for p, loss in losses if loss > epsilon), Fraction(0)),
+        sum((p for p, loss in losses if abs(loss) > epsilon), Fraction(0)),
+    )
+
+
+@st.composite
+def pairs(draw):
+    weights = st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any)
+    return [[Fraction(weight, sum(given)) for weight in given] for given in (draw(weights), draw(weights))]
+
+
+@given(pairs(), st.fractions("1/10", 3, max_denominator=100))
+def test_one_sided_dp_bounds_what_it_converts_to_for_any_pair_of_worlds(worlds, epsilon):
+    one, other = worlds
+    ways = (leaving(one, other, epsilon), leaving(other, one, epsilon))
+    loss = OneSidedDP(epsilon, max(way[0] for way in ways))
+    assert max(way[1] for way in ways) <= loss.as_probabilistic(epsilon).delta <= loss.two_sided().delta
+    assert TradeOff.between(one, other).delta_at(epsilon) <= float(loss.delta) * (1 + 1e-12)
+
+
+def test_one_sided_dp_is_as_good_as_approximate_dp_and_weaker_than_probabilistic_dp():
+    loss = OneSidedDP(1, "1e-3")
+    assert loss.epsilon_at("0.01") == ApproxDP(1, "1e-3").epsilon_at("0.01") and loss.implies(ApproxDP(1, "1e-3"))
+    assert ProbabilisticDP(1, "1e-3").implies(loss) and not loss.implies(ProbabilisticDP(1, "1e-3"))
+    assert loss.implies(ProbabilisticDP(1, "1.368e-3")) and not loss.implies(ProbabilisticDP(1, "1.367e-3"))
+    assert OneSidedDP(1, "1e-3", least=1).two_sided().delta == loss.as_probabilistic(1).delta
+    assert OneSidedDP(1, "0.7").two_sided() == ProbabilisticDP(1, 1)
+    assert OneSidedDP(1, "1e-3", least=2).implies(loss) and not loss.implies(OneSidedDP(1, "1e-3", least=2))
+    assert not ApproxDP(1, "1e-3").implies(loss)
+
+
+def test_one_sided_dp_refuses_what_no_theorem_gives():
+    with pytest.raises(NotCovered):
+        OneSidedDP(1, "1e-3").group(2)
+    with pytest.raises(NotCovered):
+        OneSidedDP(1, "1e-3").as_zcdp()
+    with pytest.raises(NotCovered):
+        OneSidedDP(1, "1e-3").as_probabilistic("0.9")
+    assert OneSidedDP(1, 0).group(2).as_pure() == PureDP(2)
+
+
 def test_every_loss_implies_no_promise_and_no_promise_implies_none():
     for loss in (PureDP(1), ApproxDP(1, "0.1"), zCDP(1), TradeOff([(0, 1), (1, 0)])):
         assert loss.implies(Unbounded()) and not Unbounded().implies(loss)
@@ -51,6 +107,6 @@ def test_every_loss_implies_no_promise_and_no_promise_implies_none():
     assert Unbounded().group(5) == Unbounded()
 
 
-@pytest.mark.parametrize("loss", [ApproxzCDP("0.1", "1/3"), Unbounded()], ids=str)
+@pytest.mark.parametrize("loss", [ApproxzCDP("0.1", "1/3"), OneSidedDP(1, "1/3", "1/7"), Unbounded()], ids=str)
 def test_they_round_trip(loss):
     assert decode(encode(loss), Loss) == loss

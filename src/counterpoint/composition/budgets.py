@@ -7,7 +7,7 @@
 from fractions import Fraction
 
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
+from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, OneSidedDP, PureDP, RenyiDP, tCDP, zCDP
 
 
 def within(total: Loss, budget: Loss) -> bool:
@@ -18,6 +18,8 @@ def within(total: Loss, budget: Loss) -> bool:
     """
     if isinstance(total, ApproxDP) and isinstance(budget, ApproxDP):
         return total.epsilon <= budget.epsilon and total.delta <= budget.delta
+    if isinstance(total, OneSidedDP) and isinstance(budget, OneSidedDP):
+        return total.epsilon <= budget.epsilon and total.delta <= budget.delta and total.least >= budget.least
     if isinstance(total, PureDP) and isinstance(budget, PureDP):
         return total.epsilon <= budget.epsilon
     if isinstance(total, zCDP) and isinstance(budget, zCDP):
@@ -54,7 +56,7 @@ def _rounded_up(parts: int, amount: Fraction, limit: Fraction) -> int:
 
 def _amounts(loss: Loss) -> tuple[Fraction, ...]:
     """The numbers of a loss that grow with what is lost."""
-    if isinstance(loss, ApproxDP):
+    if isinstance(loss, ApproxDP | OneSidedDP):
         return loss.epsilon, loss.delta
     if isinstance(loss, ApproxzCDP):
         return loss.rho, loss.delta

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from counterpoint.composition.accumulators import (
     Accumulator,
@@ -39,7 +39,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.divergence_bound import above_one
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import GaussianDP, PureDP, tCDP, zCDP
+from counterpoint.privacy.losses import GaussianDP, OneSidedDP, PureDP, RenyiDP, Unbounded, tCDP, zCDP
 from counterpoint.privacy.relations import Relation
 
 T = TypeVar("T")
@@ -120,22 +120,24 @@ class Odometer(Rule, Value, frozen=True):
 
     @classmethod
     def filter(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
-        """S2's time-uniform filter odometer, tangent to advanced composition at the target epsilon."""
+        """S2's time-uniform filter odometer, tangent to advanced composition at the target epsilon; one-sided."""
         return cls._time_uniform("filter", delta, tuned_for, slack)
 
     @classmethod
     def mixture(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
-        """S2's time-uniform mixture odometer.
+        """S2's time-uniform mixture odometer; its readings are one-sided, `two_sided()` says what holds from both.
 
+        >>> from counterpoint import Laplace
         >>> rule = Odometer.mixture(delta=1e-6, tuned_for=1.0)
-        >>> rule.loss(rule.start())
-        ProbabilisticDP(0, 1e-6)
+        >>> reading = rule.loss(rule.admit(rule.start(), Laplace(0.1).claim))
+        >>> round(float(reading.epsilon), 4), float(reading.delta), round(float(reading.two_sided().delta), 9)
+        (0.5932, 1e-06, 1.842e-06)
         """
         return cls._time_uniform("mixture", delta, tuned_for, slack)
 
     @classmethod
     def stitched(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
-        """S2's time-uniform stitched odometer; infinite until a tenth of the target has been spent."""
+        """S2's time-uniform stitched odometer, one-sided; infinite until a tenth of the target has been spent."""
         return cls._time_uniform("stitched", delta, tuned_for, slack)
 
     @classmethod
@@ -176,17 +178,31 @@ def truncated(readings: Iterable[tuple[Loss, T]], threshold: Loss) -> tuple[T, .
     """The view up to, and without, the first answer after which the odometer exceeds the threshold (S3 Def 1.13).
 
     Each answer comes with the loss read *after* it was produced (ERRATA S3-E3: read before, the view would keep the
-    answer that exceeds). Equality with the threshold stays in.
+    answer that exceeds). Equality with the threshold stays in. The threshold is a loss of the measure that is read
+    (`OneSidedDP` for S2's time-uniform odometers); a reading of another measure says nothing about it and is refused.
 
     >>> truncated([(PureDP(0.5), "a"), (PureDP(1), "b"), (PureDP(1.1), "c"), (PureDP(1.1), "d")], PureDP(1))
     ('a', 'b')
     """
     kept: list[T] = []
     for loss, answer in readings:
+        _require_threshold(loss, threshold)
         if not within(loss, threshold):
             break
         kept.append(answer)
     return tuple(kept)
+
+
+def _require_threshold(reading: Loss, threshold: Loss) -> None:
+    """Refuse a threshold that this odometer could not keep if nothing were lost: the view would always be empty."""
+    if isinstance(reading, Unbounded):  # beyond every threshold, in every measure
+        return
+    at_best = replace(reading, epsilon=Fraction(0)) if isinstance(reading, OneSidedDP | RenyiDP) else threshold
+    if type(reading) is not type(threshold) or not within(at_best, threshold):
+        raise NotCovered(
+            f"{threshold!r} is no threshold for an odometer that reads {reading!r}: give one of the same measure, "
+            "with its order or its delta"
+        )
 
 
 def _split(delta: Number, slack: Number | None) -> tuple[Fraction, Fraction]:

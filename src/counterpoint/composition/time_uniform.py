@@ -1,4 +1,4 @@
-"""Odometers that hold at all times at once: with probability 1 - delta the privacy loss never crosses them (S2 Thm 2).
+"""Odometers that hold at all times at once: with probability 1 - delta the privacy loss never exceeds them (S2 Thm 2).
 
 They speak of sequences of one-shot mechanisms that are (epsilon_m, delta_m)-*probabilistically* DP (pure DP is; DP is
 not enough, T08), never of interactive or concurrent ones: no theorem gives that (ERRATA S3-E8). With
@@ -8,10 +8,15 @@ V = sum epsilon_m^2 and L = log(1/delta'):
 - mixture: sqrt(2 (V + r) log(sqrt((V + r)/r)/delta')) + V/2 (ERRATA S2-E3: V + r belongs under the root);
 - stitched: 1.7 sqrt(V (log log(2 V/v0) + 0.72 log(5.2/delta'))) + V/2 once V >= v0, infinite before.
 
+The promise is one-sided, P[L > U ever] <= delta in either world, so a reading is `OneSidedDP`. From both sides it is
+delta (1 + e^-u), with u the smallest value that U can take: each bound grows with V, so that is its value at V = 0 (for
+the stitched one at v0).
+
 >>> from counterpoint import PureDP
->>> reading = TimeUniform("mixture", Fraction(1, 100), delta=Fraction(5, 100), slack=Fraction(5, 100))
->>> round(float(reading.plus(PureDP(0.1), "one-shot").total.epsilon), 4)
-0.3706
+>>> empty = TimeUniform("mixture", Fraction(1, 100), delta=Fraction(5, 100), slack=Fraction(5, 100))
+>>> reading = empty.plus(PureDP(0.1), "one-shot").total
+>>> round(float(reading.epsilon), 4), round(float(reading.two_sided().delta), 4)
+(0.3706, 0.0891)
 """
 
 import math
@@ -26,11 +31,12 @@ from counterpoint.composition.conversions import variance_at
 from counterpoint.composition.orders import smallest_at
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers import Interval, Precision, precision
+from counterpoint.numbers import Interval, Precision, float_up, precision, spell
 from counterpoint.numbers.exact import bounded_up
+from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Interaction
-from counterpoint.privacy.loss import DIGITS, Loss
-from counterpoint.privacy.losses import ProbabilisticDP, PureDP, Unbounded
+from counterpoint.privacy.loss import DIGITS, Loss, rounded_down, rounded_up
+from counterpoint.privacy.losses import OneSidedDP, ProbabilisticDP, PureDP, Unbounded
 
 Kind = Literal["filter", "mixture", "stitched"]
 
@@ -68,16 +74,35 @@ class TimeUniform(Accumulator, Value, frozen=True):
         )
 
     @property
-    def total(self) -> ProbabilisticDP | Unbounded:
-        """The bound that the loss has never crossed, with probability 1 - delta; infinite where it says nothing."""
+    def total(self) -> OneSidedDP | Unbounded:
+        """The bound that the loss has never exceeded, with probability 1 - delta; infinite where it says nothing."""
         if self.slack + self.exposed > self.delta:
             return Unbounded()
-        if self.variance == 0:
-            return ProbabilisticDP(0, self.delta)
+        if self.variance == 0 and self.exposed == 0:
+            return OneSidedDP(0, self.delta, self._least)  # nothing was launched that could lose anything
         if self.kind == "stitched" and self.variance < self.constant:
             return Unbounded()
-        bound = BOUNDS[self.kind](precision(DIGITS), self.variance, self.constant, self.slack)
-        return ProbabilisticDP(Fraction(bound.upper), self.delta)
+        return OneSidedDP(rounded_up(self._bound(self.variance).upper), self.delta, self._least)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is promised, at all times at once, from one side and from both."""
+        total = self.total
+        if isinstance(total, Unbounded):
+            return Certificate(f"{total!r} for the launches so far", self.theorem)
+        delta, both = spell(self.delta), float_up(total.two_sided().delta)
+        promise = "at all times at once, in either world: the loss ever exceeds its bound with probability at most"
+        return Certificate(
+            f"{total!r} for the launches so far, {promise} {delta} (to either side {both})", self.theorem
+        )
+
+    @property
+    def _least(self) -> Fraction:
+        """The smallest value that the bound can take after a launch, rounded down."""
+        return rounded_down(self._bound(self.constant if self.kind == "stitched" else Fraction(0)).lower)
+
+    def _bound(self, variance: Fraction) -> Interval:
+        return BOUNDS[self.kind](precision(DIGITS), variance, self.constant, self.slack)
 
     def room(self, budget: Loss) -> Fraction:
         """None: an odometer of this kind has no budget to leave room in."""

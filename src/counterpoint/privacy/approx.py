@@ -2,8 +2,9 @@
 
 (eps, delta)-DP is what the mechanism RR(eps, delta) has, which exposes the truth with probability delta and
 answers by randomized response otherwise; every other such mechanism is a postprocessing of it (Kairouz, Oh,
-Viswanath 2015; S4 Lemma 4.7). Probabilistic DP (S2 sec. 2) asks that the privacy loss itself exceeds eps with
-probability at most delta: S2's time-uniform odometers need it, and it implies (eps, delta)-DP (S2 Lemma 1).
+Viswanath 2015; S4 Lemma 4.7). Probabilistic DP (S2 sec. 2) asks that the privacy loss itself exceeds eps, to either
+side, with probability at most delta: S2's time-uniform odometers need it of every launch, and it implies (eps,
+delta)-DP (S2 Lemma 1). What those odometers promise in return is one-sided (one_sided.py).
 
 >>> from counterpoint import ApproxDP
 >>> ApproxDP(1, 1e-6).delta_at(2), ApproxDP(1, 1e-6).epsilon_at(1e-7)
@@ -11,9 +12,10 @@ probability at most delta: S2's time-uniform odometers need it, and it implies (
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -108,8 +110,78 @@ class ApproxDP(Loss, Value, frozen=True):
         return None if least is None else min(self.epsilon, least)
 
 
-class ProbabilisticDP(Loss, Value, frozen=True):
+class Probabilistic(Loss):
+    """What probabilistic DP and its one-sided form share: as (epsilon, delta)-DP they promise the same.
+
+    RR(epsilon, delta) has both, so nothing better holds for either (S2 Lemma 1 and its converse).
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        epsilon: Fraction
+        delta: Fraction
+
+        def __init__(self, epsilon: Number, delta: Number) -> None: ...
+
+    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+        """As for ApproxDP."""
+        return self._as_approx().epsilon_bounds(delta)
+
+    def delta_bounds(self, epsilon: Fraction) -> Interval:
+        """As for ApproxDP."""
+        return self._as_approx().delta_bounds(epsilon)
+
+    def group(self, size: int) -> Self:
+        """Pure where delta is 0; otherwise no theorem: the loss between two middle places has another law."""
+        if self.delta:
+            would = "as_approx(delta).group(size) has a theorem"
+            raise NotCovered(f"{self!r} has no group privacy; {would}")
+        return type(self)(whole(size, 1, "size") * self.epsilon, 0)
+
+    def as_pure(self) -> "pure.PureDP":
+        """PureDP(epsilon) if delta is 0; otherwise there is none."""
+        if self.delta:
+            raise self._no_conversion("PureDP")
+        return pure.PureDP(self.epsilon)
+
+    def as_probabilistic(self, epsilon: Number) -> "ProbabilisticDP":
+        """What holds from both sides, at this epsilon or any larger one."""
+        target = at_least(epsilon, 0, "epsilon")
+        if target < self.epsilon:
+            raise self._no_conversion(
+                f"ProbabilisticDP at epsilon {spell(target)}", f"at {spell(self.epsilon)} or above it has one"
+            )
+        return ProbabilisticDP(target, self._both_sides(target))
+
+    def as_tradeoff(self) -> "tradeoff.TradeOff":
+        """f_(epsilon, delta), rounded toward more loss."""
+        return self._as_approx().as_tradeoff()
+
+    @abstractmethod
+    def _both_sides(self, epsilon: Fraction) -> Fraction:
+        """The delta that holds from both sides, at an epsilon that is not below the loss's own."""
+
+    def _as_approx(self) -> ApproxDP:
+        return ApproxDP(self.epsilon, self.delta)
+
+    def _advice(self) -> str:
+        return self._as_approx()._advice()
+
+    def _follows_from(self, loss: Loss) -> bool:
+        return self.delta == 1 or loss.as_probabilistic(self.epsilon).delta <= self.delta
+
+    def _least_delta(self, epsilon: Fraction) -> Fraction:
+        return self._as_approx()._least_delta(epsilon)
+
+    def _least_epsilon(self, delta: Fraction) -> Fraction | None:
+        return self._as_approx()._least_epsilon(delta)
+
+
+class ProbabilisticDP(Probabilistic, Value, frozen=True):
     """(epsilon, delta)-probabilistic differential privacy: the privacy loss is within epsilon but for delta.
+
+    It bounds both sides, P[|L| > epsilon] <= delta; `OneSidedDP` bounds one.
 
     >>> ProbabilisticDP(1, 0.1).implies(ApproxDP(1, 0.1)), ApproxDP(1, 0.1).implies(ProbabilisticDP(1, 0.1))
     (True, False)
@@ -129,54 +201,8 @@ class ProbabilisticDP(Loss, Value, frozen=True):
     def __repr__(self) -> str:
         return f"ProbabilisticDP({spell(self.epsilon)}, {spell(self.delta)})"
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
-        """As for ApproxDP: RR(epsilon, delta) is probabilistically private too, so nothing better holds."""
-        return self._as_approx().epsilon_bounds(delta)
-
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
-        """As for ApproxDP."""
-        return self._as_approx().delta_bounds(epsilon)
-
-    def group(self, size: int) -> "ProbabilisticDP":
-        """Pure where delta is 0; otherwise no theorem: the loss between two middle places has another law."""
-        if self.delta:
-            would = "as_approx(delta).group(size) has a theorem"
-            raise NotCovered(f"{self!r} has no group privacy; {would}")
-        return ProbabilisticDP(whole(size, 1, "size") * self.epsilon, 0)
-
-    def as_pure(self) -> "pure.PureDP":
-        """PureDP(epsilon) if delta is 0; otherwise there is none."""
-        if self.delta:
-            raise self._no_conversion("PureDP")
-        return pure.PureDP(self.epsilon)
-
-    def as_probabilistic(self, epsilon: Number) -> "ProbabilisticDP":
-        """The same delta at any larger epsilon."""
-        target = at_least(epsilon, 0, "epsilon")
-        if target < self.epsilon:
-            raise self._no_conversion(
-                f"ProbabilisticDP at epsilon {spell(target)}", f"at {spell(self.epsilon)} or above it has one"
-            )
-        return ProbabilisticDP(target, self.delta)
-
-    def as_tradeoff(self) -> "tradeoff.TradeOff":
-        """f_(epsilon, delta), rounded toward more loss."""
-        return self._as_approx().as_tradeoff()
-
-    def _as_approx(self) -> ApproxDP:
-        return ApproxDP(self.epsilon, self.delta)
-
-    def _advice(self) -> str:
-        return self._as_approx()._advice()
-
-    def _follows_from(self, loss: Loss) -> bool:
-        return self.delta == 1 or loss.as_probabilistic(self.epsilon).delta <= self.delta
-
-    def _least_delta(self, epsilon: Fraction) -> Fraction:
-        return self._as_approx()._least_delta(epsilon)
-
-    def _least_epsilon(self, delta: Fraction) -> Fraction | None:
-        return self._as_approx()._least_epsilon(delta)
+    def _both_sides(self, epsilon: Fraction) -> Fraction:
+        return self.delta
 
 
 def probabilistic(loss: Loss, epsilon: Fraction) -> ProbabilisticDP:

@@ -1,9 +1,9 @@
-"""All the losses in one place: the seven measures, and three that theorems need beside them.
+"""All the losses in one place: the seven measures, and four that theorems need beside them.
 
 >>> [loss.__name__ for loss in (PureDP, ApproxDP, zCDP, RenyiDP, tCDP, GaussianDP, TradeOff)]
 ['PureDP', 'ApproxDP', 'zCDP', 'RenyiDP', 'tCDP', 'GaussianDP', 'TradeOff']
->>> [loss.__name__ for loss in (ProbabilisticDP, ApproxzCDP, Unbounded)]
-['ProbabilisticDP', 'ApproxzCDP', 'Unbounded']
+>>> [loss.__name__ for loss in (ProbabilisticDP, OneSidedDP, ApproxzCDP, Unbounded)]
+['ProbabilisticDP', 'OneSidedDP', 'ApproxzCDP', 'Unbounded']
 """
 
 from counterpoint.privacy.approx import ApproxDP, ProbabilisticDP
@@ -11,6 +11,7 @@ from counterpoint.privacy.approximate_concentrated import ApproxzCDP
 from counterpoint.privacy.concentrated import tCDP, zCDP
 from counterpoint.privacy.gaussian import GaussianDP
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.one_sided import OneSidedDP
 from counterpoint.privacy.pure import PureDP
 from counterpoint.privacy.renyi import RenyiDP
 from counterpoint.privacy.tradeoff import TradeOff
@@ -21,6 +22,7 @@ __all__ = [
     "ApproxzCDP",
     "GaussianDP",
     "Loss",
+    "OneSidedDP",
     "ProbabilisticDP",
     "PureDP",
     "RenyiDP",

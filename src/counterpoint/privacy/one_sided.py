@@ -1,0 +1,77 @@
+"""One-sided probabilistic DP: what S2's time-uniform odometers promise (S2 Thm 2).
+
+L is the logarithm of how much likelier the view is in the true world than in its neighbour. The promise is
+P[L > epsilon] <= delta, whichever of the two worlds is the true one. It implies (epsilon, delta)-DP as it is, because
+P[S] <= P[S, L <= epsilon] + P[L > epsilon]. Views that speak against the truth, L < -epsilon, come on top: such a view
+is e^epsilon times less likely than in the other world, where it is one that exceeds epsilon, so P[L < -epsilon] <=
+e^-epsilon delta and, for an epsilon that is fixed in advance,
+
+    P[|L| > epsilon] <= delta (1 + e^-epsilon).
+
+The bound U of a time-uniform odometer changes with time, and an early crossing is one of -U as it was then. At all
+times at once, therefore, P[|L| > U ever] <= delta (1 + e^-u), with u = `least` the smallest value that U can have had
+after a launch; with the present U that would be false (THEORY section 7, and a test).
+
+>>> from counterpoint import OneSidedDP
+>>> reading = OneSidedDP(3, 0.2, least=0.1)
+>>> reading.as_approx(0.2), reading.delta_at(3)
+(ApproxDP(3, 0.2), 0.2)
+>>> float(reading.two_sided().delta)
+0.3809674836071919
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Value
+from counterpoint.numbers import Number, certify, spell
+from counterpoint.numbers.exact import at_least, probability
+from counterpoint.privacy.approx import Probabilistic, ProbabilisticDP
+from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
+
+
+class OneSidedDP(Probabilistic, Value, frozen=True):
+    """The privacy loss exceeds epsilon with probability at most delta, in either world; `least` is for `two_sided`.
+
+    >>> OneSidedDP(1, 0.1).implies(ProbabilisticDP(1, 0.1)), ProbabilisticDP(1, 0.1).implies(OneSidedDP(1, 0.1))
+    (False, True)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    least: Fraction = Fraction(0)
+
+    if TYPE_CHECKING:
+
+        def __init__(self, epsilon: Number, delta: Number, least: Number = 0) -> None: ...
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
+        force_setattr(self, "delta", probability(self.delta, "delta"))
+        force_setattr(self, "least", at_least(self.least, 0, "least"))
+
+    def __repr__(self) -> str:
+        least = f", least={spell(self.least)}" if self.least else ""
+        return f"OneSidedDP({spell(self.epsilon)}, {spell(self.delta)}{least})"
+
+    def two_sided(self) -> ProbabilisticDP:
+        """What holds from both sides and at all times at once: (epsilon, delta (1 + e^-least)).
+
+        2 delta where nothing is known of the bound's smallest value.
+
+        >>> OneSidedDP(3, 0.2).two_sided()
+        ProbabilisticDP(3, 0.4)
+        """
+        return ProbabilisticDP(self.epsilon, self._both_sides(self.least))
+
+    def _both_sides(self, epsilon: Fraction) -> Fraction:
+        """The sum delta (1 + e^-epsilon), rounded up: `as_probabilistic` has it for an epsilon fixed in advance."""
+        both = certify(lambda p: self.delta * (1 + p(-epsilon).exp()), DIGITS)
+        return min(Fraction(1), rounded_up(both.upper))
+
+    def _follows_from(self, loss: Loss) -> bool:
+        if isinstance(loss, OneSidedDP) and loss.least >= self.least and loss.delta <= self.delta:
+            return loss.epsilon <= self.epsilon or super()._follows_from(loss)
+        return super()._follows_from(loss)
