@@ -20,6 +20,7 @@ from counterpoint.verify.catalogue import CATALOGUE
 from counterpoint.verify.instances import Measured, called, measure
 from counterpoint.verify.report import short
 from counterpoint.verify.sessions import SessionGame, Stopped
+from counterpoint.verify.verdict import Verdict
 
 HERE = Path(__file__).parent
 COLUMNS = 5
@@ -123,7 +124,7 @@ def row(measured: Measured) -> str:
     instance, worlds = measured.instance, measured.loss.worlds
     size = f"{len(worlds.pairs)} x {len(worlds.levels) - 1}"
     numbers = f"{measured.claimed:.4f} | {measured.lower:.4f} | {measured.tightness:.3f}"
-    verdict = "yes" if measured.holds else "**NO**"
+    verdict = {Verdict.HOLDS: "yes", Verdict.REFUTED: "**NO**", Verdict.UNDECIDED: "undecided"}[measured.verdict]
     return f"| {instance.name} | `{shown(instance.mechanism)}` | {size} | {measured.at} | {numbers} | {verdict} |"
 
 

@@ -51,14 +51,18 @@ def demo(
 def verify(
     names: Annotated[list[str] | None, typer.Argument(help="Which instances of the catalogue; without, all.")] = None,
 ) -> None:
-    """Compute what every shipped mechanism exactly loses, against all adversaries, and compare with its claim."""
+    """Compute what every shipped mechanism exactly loses, against all adversaries, and compare with its claim.
+
+    Exits with 0 only if every claim holds; with 1 if one is refuted or undecided.
+    """
     from counterpoint.verify.report import tell  # noqa: PLC0415 - the verifier is imported only where it is used
+    from counterpoint.verify.verdict import Verdict  # noqa: PLC0415
 
     try:
-        holds = tell(names or ())
+        verdict = tell(names or ())
     except InvalidParameter as error:
         raise typer.BadParameter(str(error)) from None
-    if not holds:
+    if verdict is not Verdict.HOLDS:
         raise typer.Exit(1)
 
 

@@ -25,6 +25,7 @@ from counterpoint.verify.auditing import audit
 from counterpoint.verify.events import Aim, Event, learn
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.players import InBatches, Script, scripts
+from counterpoint.verify.verdict import Verdict
 
 SURE = 1 - Fraction(1, 10**10)
 """A false alarm has a probability of at most 1e-10."""
@@ -122,7 +123,7 @@ class FreeBelowZero(Mechanism, Value, frozen=True):
 )
 def test_planted_bugs_are_found(mechanism, rounds, samples):
     found = audit(mechanism, messages=BOTH_WAYS, rounds=rounds, samples=samples, confidence=SURE, coins=SeededCoins(1))
-    assert found.violates and found.epsilon > 1
+    assert found.judge() is Verdict.REFUTED and found.epsilon > 1
     assert "REFUTED" in str(found)
 
 
@@ -141,7 +142,7 @@ def test_planted_bugs_are_found(mechanism, rounds, samples):
 def test_what_is_true_is_not_refuted_with_fresh_coins(mechanism, options):
     """False alarms: at most 1e-10 each."""
     found = audit(mechanism, confidence=SURE, **options)
-    assert not found.violates
+    assert found.judge() is Verdict.UNDECIDED
     assert found.epsilon_at(0) <= exact(mechanism).epsilon_at(0)
 
 
@@ -234,7 +235,7 @@ def test_the_report_has_a_curve_a_text_and_a_plot(tmp_path):
     found = audit(Laplace(1), samples=20_000, coins=SeededCoins(1), progress=True)
     assert found.epsilon_at(0) > found.epsilon_at("0.1") > 0 == found.epsilon_at("0.9")
     assert found.delta_at(0) > found.delta_at("0.5") >= found.delta_at(50) == 0 == found.delta_at(5000)
-    assert "not refuted" in str(found) and found.exceeds(PureDP("0.5")) and not found.exceeds(PureDP(1))
+    assert "not refuted" in str(found) and found.judge(PureDP("0.5")) is Verdict.REFUTED
     pytest.importorskip("matplotlib")
     found.plot(tmp_path / "audit.png")
     assert (tmp_path / "audit.png").stat().st_size > 1000
@@ -272,4 +273,4 @@ def test_only_mechanisms_are_audited_and_menus_must_exist():
 @pytest.mark.statistical
 def test_ten_million_games_of_a_vectorised_mechanism_are_a_matter_of_seconds():
     found = audit(Laplace(1), samples=10**7, confidence=SURE)
-    assert not found.violates and found.epsilon > 0.99
+    assert found.judge() is Verdict.UNDECIDED and found.epsilon > 0.99

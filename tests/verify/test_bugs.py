@@ -11,6 +11,7 @@ from counterpoint.privacy.loss import Loss
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.menus import asks
 from counterpoint.verify.sessions import session_game
+from counterpoint.verify.verdict import Verdict
 
 BOTH_WAYS = asks([(k, k + d) if d > 0 else (k + 1, k) for k in (0, 2) for d in (1, -1)])
 SVT_BUGS = ["noise halved", "threshold redrawn", "no query noise", "goes on after a hit", "tells the noisy value"]
@@ -20,17 +21,17 @@ SVT_BUGS = ["noise halved", "threshold redrawn", "no query noise", "goes on afte
 def test_every_wrong_sparse_vector_is_refuted(bug):
     rounds = 4 if bug == "tells the noisy value" else 9 if bug == "threshold redrawn" else 6
     loss = exact(Broken(bug), messages=BOTH_WAYS[2:] if rounds > 4 else BOTH_WAYS, rounds=rounds, cut="1e-9")
-    assert loss.exceeds(PureDP(1))
+    assert loss.judge(PureDP(1)) is Verdict.REFUTED
 
 
 def test_the_same_program_without_a_bug_is_not_refuted():
     loss = exact(Broken("none"), messages=BOTH_WAYS[2:], rounds=6)
-    assert not loss.exceeds(PureDP(1)) and loss.respects(PureDP(1))
+    assert loss.judge(PureDP(1)) is Verdict.HOLDS
 
 
 def test_a_leak_and_reused_seeds_are_refuted():
-    assert exact(Peeking(), messages=asks([(5, 6)]), rounds=1).exceeds(PureDP(1))
-    assert exact(Reused(), messages=asks([(0, 1), (0, 0)]), rounds=2).exceeds(PureDP(1))
+    assert exact(Peeking(), messages=asks([(5, 6)]), rounds=1).judge() is Verdict.REFUTED
+    assert exact(Reused(), messages=asks([(0, 1), (0, 0)]), rounds=2).judge() is Verdict.REFUTED
 
 
 class Wrong(Rule, Value, frozen=True):
@@ -74,8 +75,8 @@ class Wrong(Rule, Value, frozen=True):
 @pytest.mark.parametrize("bug", ["flipped", "not charged on one path"])
 def test_a_wrong_filter_is_refuted(bug):
     menu = [PureDP("0.2"), PureDP("0.5"), PureDP("1.2")]
-    assert exact(session_game(Wrong(PureDP(1), bug), menu, 6)).exceeds(PureDP(1))
-    assert not exact(session_game(Wrong(PureDP(1), "none"), menu, 6)).exceeds(PureDP(1))
+    assert exact(session_game(Wrong(PureDP(1), bug), menu, 6)).judge(PureDP(1)) is Verdict.REFUTED
+    assert exact(session_game(Wrong(PureDP(1), "none"), menu, 6)).judge(PureDP(1)) is Verdict.HOLDS
 
 
 def test_no_analyst_of_a_filter_gets_beyond_its_budget_and_one_uses_it():
@@ -84,7 +85,7 @@ def test_no_analyst_of_a_filter_gets_beyond_its_budget_and_one_uses_it():
     worst = {}
     for by in ("basic", "advanced", "renyi", "gaussian"):
         loss = exact(session_game(Filter(budget, by=by), menu, 6))
-        assert not loss.exceeds(budget)
+        assert loss.judge(budget) is Verdict.HOLDS
         worst[by] = loss.delta_at(1)
     assert max(worst.values()) > 0.3 / 20
 

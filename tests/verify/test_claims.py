@@ -19,6 +19,7 @@ from counterpoint.verify.catalogue import CATALOGUE, named
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.instances import Instance, measure
 from counterpoint.verify.menus import menu
+from counterpoint.verify.verdict import Verdict
 
 TIGHT = {
     "Laplace",
@@ -55,7 +56,7 @@ EXCUSED = {
 @pytest.mark.parametrize("instance", CATALOGUE, ids=lambda instance: instance.name)
 def test_the_exact_loss_is_within_the_claim(instance):
     measured = measure(instance)
-    assert measured.holds
+    assert measured.verdict is Verdict.HOLDS
     assert measured.lower <= measured.upper
     assert measured.lower <= measured.claimed * (1 + 1e-9) + 1e-12
     if instance.name in TIGHT:
@@ -125,7 +126,7 @@ def test_the_command_shows_the_catalogue_as_a_table():
 def test_the_table_is_whole_in_80_columns():
     fast = [instance for instance in CATALOGUE if instance.name in ("slots", "parallel, every delta", "open door")]
     console = Console(width=80, record=True, file=StringIO())
-    assert report.tell([instance.name for instance in fast], console)
+    assert report.tell([instance.name for instance in fast], console) is Verdict.HOLDS
     text = console.export_text()
     assert "…" not in text and "ApproxDP(0, 13/49)" in text and max(map(len, text.splitlines())) <= 80
 
@@ -140,9 +141,9 @@ class Boasting(RandomizedResponse, frozen=True):
 
 def test_a_false_claim_shows_and_ends_the_command_with_1(monkeypatch):
     false = Instance("boast", Boasting(1))
-    assert exact(false.mechanism).exceeds(PureDP("0.9"))
+    assert exact(false.mechanism).judge() is Verdict.REFUTED
     measured = measure(false)
-    assert not measured.holds and measured.tightness > 1
+    assert measured.verdict is Verdict.REFUTED and measured.tightness > 1
     monkeypatch.setattr(report, "CATALOGUE", (false,))
     done = CliRunner().invoke(app, ["verify"])
     assert done.exit_code == 1 and "FALSE for: boast" in done.output and "NO" in done.output

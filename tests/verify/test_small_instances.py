@@ -13,6 +13,7 @@ from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.menus import updates
 from counterpoint.verify.sessions import session_game, stopped
 from counterpoint.verify.suitable import CreatedFirst
+from counterpoint.verify.verdict import Verdict
 
 ASK = (Ask(), Ask())
 
@@ -37,7 +38,7 @@ class TooQuiet(CoarseCounter, frozen=True):
 def test_a_coarse_counter_with_too_little_noise_is_refuted(kind, wrong):
     counter = kind(rho="0.5", horizon=2, bits=1, steps=1)
     loss = exact(counter, messages=[*updates([(0, 1)]), ASK], rounds=2, cut="1e-9")
-    assert counter.claim.loss == zCDP("0.5") and loss.exceeds(counter.claim.loss) is wrong
+    assert counter.claim.loss == zCDP("0.5") and (loss.judge() is Verdict.REFUTED) is wrong
 
 
 def test_a_coarse_counter_halts_after_its_steps_and_not_before():
@@ -79,4 +80,4 @@ def test_an_odometer_that_forgets_a_launch_is_refuted():
 
     menu = [PureDP("0.2"), PureDP("0.5")]
     wrong, right = (session_game(stopped(kind(PureDP), PureDP(1)), menu, 5) for kind in (Forgetful, Odometer))
-    assert exact(wrong).exceeds(PureDP(1)) and not exact(right).exceeds(PureDP(1))
+    assert exact(wrong).judge(PureDP(1)) is Verdict.REFUTED and exact(right).judge(PureDP(1)) is Verdict.HOLDS

@@ -2,12 +2,15 @@
 
 `exact` enumerates the very code that runs; `session_game` is the worst case of a rule over all adaptive launches;
 `decompose` makes a mechanism out of one randomized response; `audit` plays many games with instances of any size;
-`FiniteMechanism` is for trying theorems out; `Game` is the definition of privacy itself (S4 Def 3.7).
+`FiniteMechanism` is for trying theorems out; `Game` is the definition of privacy itself (S4 Def 3.7). Whether a claim
+holds is a `Verdict`: holds, refuted or undecided.
 
 >>> import counterpoint as cp
 >>> mechanism = cp.Laplace(epsilon=1, asks=3)
 >>> round(cp.verify.exact(mechanism, rounds=3).delta_at(0.5), 6)
 0.077796
+>>> cp.verify.exact(mechanism, rounds=3).judge(mechanism.claim)
+Verdict.HOLDS
 >>> print(cp.verify.exact(cp.RandomizedResponse(1), rounds=1).adversary)
 send Ask(private=0 | 1)
   (False, 0): say world 0
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from counterpoint.verify.finite import Outcome as Outcome
     from counterpoint.verify.game import Game as Game
     from counterpoint.verify.sessions import session_game as session_game
+    from counterpoint.verify.verdict import Verdict as Verdict
 
 _HOMES = {
     "Adversary": "adversary",
@@ -40,6 +44,7 @@ _HOMES = {
     "FiniteMechanism": "finite",
     "Game": "game",
     "Outcome": "finite",
+    "Verdict": "verdict",
     "audit": "auditing",
     "decompose": "decomposing",
     "exact": "exact_loss",
@@ -54,6 +59,7 @@ __all__ = [
     "FiniteMechanism",
     "Game",
     "Outcome",
+    "Verdict",
     "audit",
     "decompose",
     "exact",

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from counterpoint.encoding import encode
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.privacy.messages import Message
+from counterpoint.privacy.messages import Message, Update
 from counterpoint.privacy.relations import Pair, Relation
-from counterpoint.privacy.secret import reveal
+from counterpoint.privacy.secret import Secret, counted, reveal
 from counterpoint.randomness.coins import Coins
 from counterpoint.verify.game import Game
 from counterpoint.verify.recursion import Best
@@ -126,22 +126,39 @@ def strategy(worlds: Worlds, found: Best, growth: Fraction | float, bit: int) ->
 def said(pair: Pair) -> str:
     """A pair of messages in one line: what they share, and `left | right` where they may differ.
 
+    Their private parts are shown: they are the verifier's own inputs.
+
     >>> from counterpoint import Ask, Update
     >>> said((Ask("q", 1), Ask("q", 2))), said((Update((0, 1)), Update((0, 0)))), said((Ask(), Ask()))
     ("Ask('q', private=1 | 2)", 'Update((0, 1) | (0, 0))', 'Ask()')
+    >>> from counterpoint.privacy.tally import Tally
+    >>> said((Ask(private=Tally((("CA", 3),))), Ask(private=Tally(())))), said((Ask(0), Ask(9)))
+    ("Ask(private={'CA': 3} | {})", 'Ask(0) | Ask(9)')
     """
     left, right = pair
-    private = None if left.private is None or right.private is None else f"{_raw(left)} | {_raw(right)}"
-    public = getattr(left, "public", None)
-    if not hasattr(left, "public"):
-        return f"{type(left).__name__}({private})"
-    parts = ([] if public is None else [repr(public)]) + ([] if private is None else [f"private={private}"])
-    return f"{type(left).__name__}({', '.join(parts)})"
+    if _public(left) != _public(right):
+        return f"{_spelled(left, _values(left))} | {_spelled(right, _values(right))}"
+    return _spelled(left, _values(left, right))
 
 
-def _raw(message: Message) -> object:
-    assert message.private is not None
-    return reveal(message.private)
+def _public(message: Message) -> tuple[object, ...]:
+    return type(message), message.private is None, repr(getattr(message, "public", None))
+
+
+def _spelled(message: Message, private: str | None) -> str:
+    if isinstance(message, Update):
+        return f"Update({private})"
+    parts = ([] if message.public is None else [repr(message.public)]) + ([] if private is None else [f"{private=!s}"])
+    return f"Ask({', '.join(parts)})"
+
+
+def _values(*messages: Message) -> str | None:
+    shown = [_shown(message.private) for message in messages if message.private is not None]
+    return " | ".join(shown) if shown else None
+
+
+def _shown(private: Secret) -> str:
+    return repr(dict(counted(private).pairs)) if private.keyed else repr(reveal(private))
 
 
 def _listed(answers: list[Answer]) -> str:

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, float_down, precision, spell
-from counterpoint.numbers.exact import at_least, exact, probability
+from counterpoint.numbers.exact import at_least, probability
+from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.verify.events import Event
+from counterpoint.verify.verdict import Verdict, allowed, compared, loss_of
 
-_LARGEST = 100.0
 _POINTS = 24
 
 
@@ -71,26 +72,23 @@ class Audit:
         lower = Fraction(self.likely.bound) - precision(30)(exponent).exp() * Fraction(self.unlikely.bound)
         return max(0.0, float_down(lower.lower))
 
-    @property
-    def violates(self) -> bool:
-        """Whether the mechanism's own claim is refuted, at this confidence."""
-        return self.exceeds(self.mechanism.claim.loss)
+    def judge(self, claim: Claim | Loss | None = None) -> Verdict:
+        """The verdict on a claim or a loss (without one: on the mechanism's own claim), at this confidence.
 
-    def exceeds(self, loss: Loss) -> bool:
-        """Whether more than this loss was certainly lost, at any of a few epsilons."""
-        return any(
-            Fraction(self.delta_at(epsilon)) > Fraction(loss.delta_bounds(exact(epsilon)).upper)
-            for epsilon in self._compared(loss)
-        )
+        Refuted: at one of a few epsilons a larger delta than it allows was certainly reached. Else it is undecided: an
+        audit is a lower bound, and never shows that a claim holds.
+        """
+        loss = loss_of(self.mechanism.claim if claim is None else claim)
+        reached = any(Fraction(self.delta_at(e)) > allowed(loss, e) for e in self._compared(loss))
+        return Verdict.REFUTED if reached else Verdict.UNDECIDED
 
     def _compared(self, loss: Loss) -> list[float]:
-        own = [e for e in (loss.epsilon_at(d) for d in (0, "1e-9", "1e-6", "1e-3", self.delta)) if e < _LARGEST]
-        top = max([*own, self.epsilon_at(0)])
-        return sorted({0.0, *own, *(top * n / _POINTS for n in range(1, _POINTS + 1))})
+        top = self.epsilon_at(0)
+        return sorted({*compared(loss, _POINTS, self.delta), *(top * n / _POINTS for n in range(1, _POINTS + 1))})
 
     def __str__(self) -> str:
         claimed = self.mechanism.claim.loss
-        verdict = "REFUTED" if self.violates else "not refuted"
+        verdict = "REFUTED" if self.judge(claimed) is Verdict.REFUTED else "not refuted"
         return (
             f"{type(self.mechanism).__name__}: epsilon is at least {self.epsilon:.4f} at delta = {spell(self.delta)}, "
             f"with confidence {_sure(self.confidence)}; {claimed!r} is claimed, and {verdict}\n"

@@ -7,8 +7,8 @@ with a probability of at most 1 - confidence. A bound above the claim shows a bu
 
 >>> from counterpoint import Laplace, SeededCoins
 >>> found = audit(Laplace(1), samples=100_000, confidence="0.999", coins=SeededCoins(1))
->>> 0.8 < found.epsilon < 1, found.violates
-(True, False)
+>>> 0.8 < found.epsilon < 1, found.judge()
+(True, Verdict.UNDECIDED)
 """
 
 import time
@@ -30,10 +30,10 @@ from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.secure import SecureCoins
 from counterpoint.verify.adversary import Adversary
+from counterpoint.verify.asked import asked_for
 from counterpoint.verify.audit_report import Audit, Count
 from counterpoint.verify.clopper_pearson import at_least, at_most
 from counterpoint.verify.events import Aim, Event, Learned, Views, learn
-from counterpoint.verify.exact_loss import asked_for
 from counterpoint.verify.players import Player, Strategist, scripts
 
 _SAMPLES = 10**6
@@ -151,8 +151,7 @@ def audit(
     sure, allowed = probability(confidence, "the confidence"), _delta(delta, mechanism.claim.loss)
     if not 0 < sure < 1:
         raise InvalidParameter("the confidence must be above 0 and below 1, such as 0.999")
-    checked = mechanism.claim.relation if relation is None else relation
-    pairs, many = asked_for(mechanism, messages, rounds)
+    pairs, many, checked = asked_for(mechanism, relation, messages, rounds)
     players = [*map(_player, adversaries), *scripts(mechanism, pairs, many, checked, batches=batches)]
     limit = None if seconds is None else float(positive(seconds, "seconds"))
     wanted = _SAMPLES if samples is None and limit is None else samples

@@ -6,8 +6,8 @@ enumerated as they are shipped: counters under zCDP, whose grid is too fine, run
 
 >>> from counterpoint.verify.instances import measure
 >>> measured = measure(named("randomized response"))
->>> measured.holds, round(measured.tightness, 3)
-(True, 1.0)
+>>> measured.verdict, round(measured.tightness, 3)
+(Verdict.HOLDS, 1.0)
 """
 
 from counterpoint.errors import InvalidParameter

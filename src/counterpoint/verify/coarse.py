@@ -9,8 +9,8 @@ life that are small, with the variance that the proof then asks for; the shipped
 >>> from counterpoint.verify.exact_loss import exact
 >>> counter = CoarseCounter(rho=2, horizon=2, bits=1, steps=1)
 >>> pairs = [(Update(0), Update(1)), (Ask(), Ask())]
->>> exact(counter, messages=pairs, rounds=2, cut="1e-9").respects(counter.claim.loss, allowance="1e-6")
-True
+>>> exact(counter, messages=pairs, rounds=2, cut="1e-9").judge(counter.claim, allowance="1e-6")
+Verdict.HOLDS
 """
 
 from fractions import Fraction

@@ -17,8 +17,8 @@ from counterpoint.numbers import Number, precision, spell
 from counterpoint.numbers.exact import at_least, probability
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.adversary import Adversary, strategy
+from counterpoint.verify.asked import asked_for
 from counterpoint.verify.decomposition import Decomposition
-from counterpoint.verify.exact_loss import asked_for
 from counterpoint.verify.growing import LIMIT, grow
 from counterpoint.verify.lazy_delta import lazy_delta
 from counterpoint.verify.recursion import Best, best, hockey_stick
@@ -70,8 +70,8 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"decompose takes a mechanism, not a {type(mechanism).__name__}")
     ratio, allowed = _growth(epsilon, growth), probability(delta, "delta")
-    pairs, many = asked_for(mechanism, messages, rounds)
-    worlds = grow(mechanism, pairs, many, relation, rational=rational, limit=limit, complete=True)
+    pairs, many, checked = asked_for(mechanism, relation, messages, rounds)
+    worlds = grow(mechanism, pairs, many, checked, rational=rational, limit=limit, complete=True)
     if worlds.is_cut:
         raise NotCovered(
             "the decomposition is a theorem about finitely many answers (S0 Thm 3), and noise without end was cut "

@@ -25,18 +25,18 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, precision, spell
 from counterpoint.numbers.exact import at_least, float_down, float_up, probability, whole
-from counterpoint.numbers.exact import exact as read_exactly
 from counterpoint.privacy import curves
+from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.divergence_bound import above_one
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import TradeOff
-from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.adversary import Adversary, strategy
 from counterpoint.verify.arithmetic import UNIT
+from counterpoint.verify.asked import asked_for
 from counterpoint.verify.growing import LIMIT, grow
-from counterpoint.verify.menus import menu
 from counterpoint.verify.recursion import Best, best, hockey_stick, nothing, renyi
+from counterpoint.verify.verdict import Verdict, allowed, compared, loss_of
 from counterpoint.verify.worlds import Worlds
 
 _LARGEST = 100.0  # beyond, what 60 digits leave open in one world counts e^epsilon times
@@ -211,24 +211,26 @@ class ExactLoss:
         """What delta never falls below, about: what is exposed or cut."""
         return min(Fraction(1, 2), self.bounds(_LARGEST).upper)
 
-    def respects(self, loss: Loss, allowance: Number = Fraction(1, 10**9), points: int = 12) -> bool:
-        """Whether this loss is within another on `points` many epsilons, up to an allowance for what was cut off."""
-        slack = probability(allowance, "the allowance")
-        return all(self.bounds(e).upper <= _delta_above(loss, e) + slack for e in self._compared(loss, points))
+    def judge(
+        self, claim: Claim | Loss | None = None, allowance: Number = Fraction(1, 10**9), points: int = 12
+    ) -> Verdict:
+        """The verdict on a claim or a loss (without one: on the mechanism's own claim), for this instance.
 
-    def exceeds(self, loss: Loss, points: int = 12) -> bool:
-        """Whether some adversary certainly gets more than this loss allows, on `points` many epsilons.
+        Refuted: at some of `points` many epsilons an adversary certainly gets a larger delta. Holds: at none of them
+        does any get more than `allowance` beyond the claim, which pays for rounding and for what was cut off. For
+        PureDP and ApproxDP these epsilons stand for all (`compared`). Undecided: the bounds are too far apart to tell.
 
         >>> from counterpoint import PureDP, RandomizedResponse
-        >>> exact(RandomizedResponse(1), rounds=1).exceeds(PureDP("0.99"))
-        True
+        >>> loss = exact(RandomizedResponse(1), rounds=1)
+        >>> loss.judge(), loss.judge(PureDP("0.99"))
+        (Verdict.HOLDS, Verdict.REFUTED)
         """
-        return any(self.bounds(e).lower > _delta_above(loss, e) for e in self._compared(loss, points))
-
-    def _compared(self, loss: Loss, points: int) -> list[float]:
-        own = [e for e in (loss.epsilon_at(d) for d in (0, "1e-9", "1e-6", "1e-3")) if e < _LARGEST]
-        top = max(own, default=10.0)
-        return sorted({0.0, *own, *(top * n / points for n in range(1, points + 1))})
+        loss = loss_of(self.worlds.automaton.mechanism.claim if claim is None else claim)
+        slack = probability(allowance, "the allowance")
+        found = [(self.bounds(epsilon), allowed(loss, epsilon)) for epsilon in compared(loss, points)]
+        if any(bounds.lower > most for bounds, most in found):
+            return Verdict.REFUTED
+        return Verdict.HOLDS if all(bounds.upper <= most + slack for bounds, most in found) else Verdict.UNDECIDED
 
     @property
     def adversary(self) -> Adversary:
@@ -252,10 +254,6 @@ def _outward(bounds: Bounds) -> Bounds:
     )
 
 
-def _delta_above(loss: Loss, epsilon: float) -> Fraction:
-    return Fraction(loss.delta_bounds(read_exactly(epsilon)).upper)
-
-
 def exact(
     mechanism: Mechanism,
     relation: Relation | None = None,
@@ -269,29 +267,12 @@ def exact(
     """The exact loss of a mechanism over all adaptive adversaries with these pairs of messages and so many rounds.
 
     `relation` decides which sequences of pairs are valid: the claim's own unless another is given. `messages` are pairs
-    of (left, right); for a shipped mechanism there is a small default. Enumerated noise is cut at mass `cut`; a tree of
-    more than `limit` numbers is refused.
+    of (left, right), each part of a valid sequence; for a shipped mechanism there is a small default. Enumerated noise
+    is cut at mass `cut`; a tree of more than `limit` numbers is refused.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"exact takes a mechanism, not a {type(mechanism).__name__}")
-    pairs, many = asked_for(mechanism, messages, rounds)
+    pairs, many, checked = asked_for(mechanism, relation, messages, rounds)
     return ExactLoss(
-        grow(mechanism, pairs, many, relation, cut=cut, rational=rational, limit=whole(limit, 1, "the limit"))
+        grow(mechanism, pairs, many, checked, cut=cut, rational=rational, limit=whole(limit, 1, "the limit"))
     )
-
-
-def asked_for(mechanism: Mechanism, messages: Iterable[Pair] | None, rounds: int | None) -> tuple[list[Pair], int]:
-    """The pairs of messages and the rounds, checked; those of the menu where none are given."""
-    by_default = menu(mechanism) if messages is None or rounds is None else None
-    pairs = _pairs(messages) if messages is not None else list(by_default.pairs) if by_default else []
-    return pairs, by_default.rounds if rounds is None and by_default else whole(rounds, 1, "rounds")
-
-
-def _pairs(messages: Iterable[Pair]) -> list[Pair]:
-    given: list[Any] = list(messages)
-    for pair in given:
-        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(m, Ask | Update) for m in pair)):
-            raise InvalidParameter("messages are pairs (left, right), each of two asks or of two updates")
-    if not given:
-        raise InvalidParameter("messages are pairs (left, right) of messages, at least one pair")
-    return [(left, right) for left, right in given]

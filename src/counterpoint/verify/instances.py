@@ -7,8 +7,8 @@ about any behaviour within it (a filter, a composite) need not be reached; the t
 
 >>> from counterpoint import RandomizedResponse
 >>> measured = measure(Instance("randomized response", RandomizedResponse(1)))
->>> measured.holds, round(measured.tightness, 3), measured.at
-(True, 1.0, 'delta 1e-6')
+>>> measured.verdict, round(measured.tightness, 3), measured.at
+(Verdict.HOLDS, 1.0, 'delta 1e-6')
 """
 
 from fractions import Fraction
@@ -21,6 +21,7 @@ from counterpoint.numbers.exact import float_up, spell
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.exact_loss import ExactLoss, exact
+from counterpoint.verify.verdict import Verdict
 
 
 class Instance(NamedTuple):
@@ -70,14 +71,12 @@ class Measured(NamedTuple):
         return self.lower / self.claimed if self.claimed else 1.0 + self.lower
 
     @property
-    def holds(self) -> bool:
-        """Whether the exact loss is within the claim everywhere, up to what rounding and cutting leave open."""
-        return not self.loss.exceeds(self.claim) and self.loss.respects(self.claim, allowance=self._open)
+    def verdict(self) -> Verdict:
+        """The verdict on the claim, up to a hundredth of the delta at which the two are compared.
 
-    @property
-    def _open(self) -> Fraction:
-        """What is cut in all rounds, in both worlds, and rounding."""
-        return self.instance.cut * 100 + Fraction(1, 10**9)
+        What was cut off must fit into that; it does not widen it, so that an instance seen too coarsely is undecided.
+        """
+        return self.loss.judge(self.claim, allowance=self.instance.delta / 100)
 
 
 def measure(instance: Instance) -> Measured:

@@ -1,10 +1,10 @@
 """The catalogue as a table: what `counterpoint verify` shows.
 
 >>> tell(["randomized response", "open door"], Console(quiet=True))
-True
+Verdict.HOLDS
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -14,12 +14,14 @@ from rich.table import Table
 from counterpoint.privacy.loss import Loss
 from counterpoint.verify.catalogue import CATALOGUE, named
 from counterpoint.verify.instances import Measured, measure
+from counterpoint.verify.verdict import Verdict, overall
 
 _WIDEST = 18
+_SHOWN = {Verdict.HOLDS: "[green]ok[/]", Verdict.REFUTED: "[red]NO[/]", Verdict.UNDECIDED: "[yellow]?[/]"}
 
 
-def tell(names: Collection[str] = (), console: Console | None = None) -> bool:
-    """Measure the instances of these names (all of them without names), show the table; whether every claim holds."""
+def tell(names: Collection[str] = (), console: Console | None = None) -> Verdict:
+    """Measure the instances of these names (all of them without names) and show the table; the verdict on them all."""
     shown = console or Console()
     chosen = [named(name) for name in names] or list(CATALOGUE)
     found: list[Measured] = []
@@ -31,16 +33,23 @@ def tell(names: Collection[str] = (), console: Console | None = None) -> bool:
             found.append(measure(instance))
             progress.advance(task)
     shown.print(_table(found))
-    false = [measured.instance.name for measured in found if not measured.holds]
-    shown.print(_verdict(len(found), false))
-    return not false
+    for line in _summary(found):
+        shown.print(line)
+    return overall(measured.verdict for measured in found)
 
 
-def _verdict(many: int, false: list[str]) -> str:
-    if false:
-        return f"[red]The claim is FALSE for: {', '.join(false)}[/]"
-    claims = "the claim holds" if many == 1 else f"all {many} claims hold"
-    return f"[green]Against every adaptive adversary {claims}.[/]"
+def _summary(found: list[Measured]) -> Iterator[str]:
+    refuted, undecided = (
+        ", ".join(measured.instance.name for measured in found if measured.verdict is verdict)
+        for verdict in (Verdict.REFUTED, Verdict.UNDECIDED)
+    )
+    if refuted:
+        yield f"[red]The claim is FALSE for: {refuted}[/]"
+    if undecided:
+        yield f"[yellow]Undecided, as too much was cut off to tell, for: {undecided}[/]"
+    if not refuted and not undecided:
+        claims = "the claim holds" if len(found) == 1 else f"all {len(found)} claims hold"
+        yield f"[green]Against every adaptive adversary {claims}.[/]"
 
 
 def _table(found: Iterable[Measured]) -> Table:
@@ -62,7 +71,7 @@ def _table(found: Iterable[Measured]) -> Table:
             f"{measured.claimed:.4f}",
             f"{measured.lower:.4f}",
             f"{measured.tightness:.3f}",
-            "[green]ok[/]" if measured.holds else "[red]NO[/]",
+            _SHOWN[measured.verdict],
         )
     return table
 
