@@ -2,12 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+SITE := .venv-site
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-statistical test-long verify check bench docs format clean
+.PHONY: demo test test-statistical test-long verify check bench docs site format clean
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.ready: $(VENV)/.installed
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@
 
@@ -16,7 +21,12 @@ $(BENCH)/.ready: pyproject.toml
 	$(BENCH)/bin/pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	touch $@
 
-demo: $(VENV)/.ready ## the story, embedded, in the terminal
+$(SITE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet --disable-pip-version-check --editable ".[site]"
+	touch $@
+
+demo: $(VENV)/.installed ## the story, embedded, in the terminal
 	$(VENV)/bin/counterpoint demo
 
 test: $(VENV)/.ready ## everything but the long lane (make test-long)
@@ -51,9 +61,12 @@ docs: $(BENCH)/.ready ## regenerate the computed pages and figures
 	$(BENCH)/bin/python docs/make_histogram.py
 	$(BENCH)/bin/python docs/make_verification.py
 
+site: $(SITE)/.ready ## the pages as a site, in site/; a link that leads nowhere fails
+	$(SITE)/bin/zensical build --strict --clean
+
 format: $(VENV)/.ready
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(SITE) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import counterpoint as cp
 from bench.table import Row
 
-PEOPLE = Path(__file__).parents[1] / "examples" / "people.parquet"
 SRC = str(Path(cp.__file__).parent)
 BEFORE: dict[str | None, tuple[int, int]] = {None: (368, 181), "an id": (374, 183)}
 """By id: calls and switches of one ask when the durable path still ran through callbacks (commit 1c1b903)."""
@@ -56,7 +55,7 @@ def one_ask(id: str | None = None) -> Trace:
     """The fifth ask on a durable session in SQLite, with an id or without."""
     request = cp.count(where="state = 'CA'")
     with tempfile.TemporaryDirectory() as home:
-        people = cp.Table(PEOPLE, unit="person_id", key=bytes(32))
+        people = cp.Table(cp.datasets.people(), unit="person_id", key=bytes(32))
         with cp.Session(people, within=cp.PureDP(1), ledger=f"{home}/ledger.db", name="people") as session:
             noisy = session.launch(cp.Laplace(epsilon=0.5, asks=10))
             for _ in range(4):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 _ROOMS = {
-    "": ("verify",),
+    "": ("datasets", "verify"),
     "composition": ("compose",),
     "composition.filters": ("Filter", "Remaining"),
     "composition.odometers": ("Odometer", "truncated"),
@@ -131,6 +131,7 @@ def load_everything() -> None:
 
 
 if TYPE_CHECKING:
+    from counterpoint import datasets as datasets
     from counterpoint import verify as verify
     from counterpoint.composition import compose as compose
     from counterpoint.composition.filters import Filter as Filter

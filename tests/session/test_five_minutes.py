@@ -1,13 +1,12 @@
 """The lines of the face, as they stand: five minutes, data that changes, parts and delegation, on made-up people."""
 
-import pathlib
 import shutil
 
 import pytest
 
 import counterpoint as cp
 
-PEOPLE = pathlib.Path(__file__).parents[2] / "examples" / "people.parquet"
+PEOPLE = cp.datasets.people()
 
 
 @pytest.fixture

@@ -4,13 +4,11 @@ Each case is a mistake that somebody makes in the first hour. The words are part
 one hesitate is a bug. Nothing is ever charged for a mistake.
 """
 
-import pathlib
-
 import pytest
 
 import counterpoint as cp
 
-PEOPLE = str(pathlib.Path(__file__).parents[2] / "examples" / "people.parquet")
+PEOPLE = str(cp.datasets.people())
 NAN = float("nan")
 
 

@@ -1,6 +1,6 @@
-"""Writes examples/people.parquet: 20,000 made-up people, the same every time. Nobody in it exists.
+"""Writes people.parquet: 20,000 made-up people, the same every time. Nobody in it exists.
 
-Run it with `python examples/make_people.py` after a change; the file is committed so that the examples just run.
+Run it with `python -m counterpoint.datasets.make_people` after a change; the file is committed.
 """
 
 import csv
@@ -9,11 +9,10 @@ from pathlib import Path
 
 import duckdb
 
-from counterpoint import SeededCoins
+from counterpoint.randomness.seeded import SeededCoins
 
 STATES = {"CA": 40, "TX": 30, "FL": 22, "NY": 19, "IL": 12, "OH": 11, "WA": 8, "OR": 4, "VT": 1, "WY": 1}
 PEOPLE = 20_000
-HERE = Path(__file__).parent
 
 
 def people() -> list[tuple[int, str, int, int]]:
@@ -36,7 +35,7 @@ def main() -> None:
             writer = csv.writer(file)
             writer.writerow(("person_id", "state", "age", "income"))
             writer.writerows(people())
-        target = HERE / "people.parquet"
+        target = Path(__file__).with_name("people.parquet")
         duckdb.sql(f"COPY (FROM read_csv('{path}')) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 
 
