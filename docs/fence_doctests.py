@@ -1,7 +1,7 @@
 """Shows the examples in docstrings as code: a griffe extension for the API pages of the site.
 
-Docstrings hold plain doctests. Markdown would read `>>>` as a quotation of a quotation and what follows as prose, so each
-run of lines from a prompt to the next blank line is put into a fence before the page is made.
+Docstrings hold plain doctests. Markdown would read `>>>` as a quotation of a quotation and what follows as prose, so
+each run of lines from a prompt to the next blank line is put into a fence before the page is made.
 """
 
 import re
@@ -22,14 +22,5 @@ class FenceDoctests(Extension):
 
 
 def fenced(text: str) -> str:
-    """The text with each example in a fence.
-
-    >>> print(fenced("Adds.\\n\\n>>> 1 + 1\\n2"))
-    Adds.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    """
+    """The text with each example in a fence."""
     return _EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
