@@ -154,6 +154,13 @@ def test_the_smaller_noise_is_refused_where_values_move_both_ways():
     Neighbourhood(AboveThreshold(1, 0), 3, rewired=True)
 
 
+def test_data_that_moves_two_neighbours_at_once_is_taken_only_where_an_edge_may_be_rewired():
+    one, two = Ask(Data(), (0, 1, 1)), Ask(Data(), (0, 1, 1), sensitivity=2)
+    vertex = Neighbourhood(SparseVector(1, 0, monotone=True), 3)
+    assert vertex.accepts(one) and not vertex.accepts(two)
+    assert Neighbourhood(AboveThreshold(1, 0), 3, rewired=True).accepts(two)
+
+
 @pytest.mark.parametrize(
     "change",
     [{"epsilon": 0}, {"epsilon": -1}, {"step": 0}, {"noise": "none"}, {"neighbours": "vertex"}, {"step": True}],

@@ -75,6 +75,15 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (Counter(rho="1e-30", horizon=2**40, per_unit=2), [Update(1), Ask(), Update(2**80), Ask()]),
     (VectorCounter(2, "0.5", horizon=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask(), Update((1, 1)), Ask()]),
     (VectorCounter(3, rho="0.5", squared=2), [Ask(), Update((1, 0, 0)), Ask(), Update((-(2**80), 0, 1)), Ask()]),
+    (
+        VectorCounter(2, rho="0.5", bound=2, per_unit=3),
+        [Update((-1, 1)), Ask(), Update((2**80, -(2**80))), Update((0, 2)), Ask()],
+    ),
+    (VectorCounter(2, 4, squared=3, per_unit=2), [Update((5, -5)), Ask(), Update((0, 0)), Ask()]),
+    (
+        GuessAndCheck("0.5", 10, wrong=3, sensitivity=4),
+        [Ask(0, 2**80, sensitivity=4), Ask(Guess(5, margin="1/3"), -(2**80), sensitivity=2), Ask(-3, 3)],
+    ),
     (GuessAndCheck("0.5", 10, wrong=2), [Ask(0, 1), Ask(Guess(5, margin="1/3"), 2**80), Ask(-3, -(2**80))]),
     (MonotoneHistogram(60, max_of, 2, scale="1/100"), [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()]),
     (
@@ -85,6 +94,7 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         MonotoneHistogram(200, max_of, 2, delta="1e-6", scale="1/100", per_unit=3),
         [*[Update((1, 0))] * 9, Ask()],
     ),
+    (MonotoneHistogram(60, max_of, 2, scale="1/100"), [*[Update((2**80, -(2**80))), Update((-1, 2))] * 5, Ask()]),
     (Dice(6), [Ask(), Ask()]),
     (
         LinearGuessAndCheck(GuessAndCheck(1, 5, wrong=4, sensitivity=2), 2, steps=2),
@@ -100,6 +110,7 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     ),
     (CoarseCounter(rho=2, horizon=2, bits=1, steps=2), [Update(1), Ask(), Update(0), Ask()]),
     (CoarseVectorCounter(2, rho=2, horizon=2, squared=1, bits=1, steps=1), [Update((1, 0)), Ask()]),
+    (CoarseCounter(rho=2, horizon=2, bound=2, per_unit=2, bits=1, steps=1), [Update(-7), Update(7), Ask()]),
     (FiniteMechanism((((COIN, TRUTH),),)), [Ask(0, 1), Ask(0), Ask(0, -(2**80))]),
     (session_game(Filter(PureDP(1)), [PureDP("0.5"), PureDP(2)], 3), [Ask(0, 1), Ask(1, 0), Ask(0, 0), Ask(0, 1)]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),

@@ -132,6 +132,13 @@ def test_neighbouring_values_give_neighbouring_sub_inputs(moves, seed):
     two_worlds(GuessAndCheck(2, margin=10, wrong=2), left, right, seed)
 
 
+@pytest.mark.parametrize("sensitivity", [1, 2, 3])
+def test_values_that_move_by_more_than_1_reach_both_parts_with_their_sensitivity(sensitivity):
+    left, right = [Ask(0, 100, sensitivity)], [Ask(0, 100 + sensitivity, sensitivity)]
+    found = two_worlds(GuessAndCheck(2, margin=10, wrong=2, sensitivity=3), left, right)
+    assert found.reached == {"check": 1, "answer": 1}
+
+
 def test_neighbouring_values_give_neighbouring_sub_inputs_to_an_adaptive_adversary():
     def adversary(answers):
         told = [value for _, value in answers if value is not None]

@@ -245,6 +245,13 @@ def test_a_changed_step_is_seen_to_reach_all_three_parts():
     assert two_worlds(LOUD, alone, [Update((0, 0, 0)), *alone[1:]]).reached == {"above": 1, "check": 1, "totals": 1}
 
 
+@pytest.mark.parametrize("pair", [((0, 0, 0), (3, 0, 0)), ((-2, 0, 0), (1, 0, 0)), ((0, 9, 0), (2, 9, -1))])
+def test_items_off_range_are_brought_there_before_a_change_of_theirs_reaches_a_part(pair):
+    rest = [Update((5, 0, 0))] * 200
+    found = two_worlds(LOUD, *([Update(item), *rest] for item in pair))
+    assert found.reached["totals"] == 1 and max(found.reached.values()) == 1
+
+
 def test_a_change_in_more_coordinates_than_declared_is_no_neighbour():
     mechanism = MonotoneHistogram(60, max_of, 3, diameter=1)
     with pytest.raises(RelationMismatch):

@@ -93,6 +93,31 @@ def test_claims_speak_of_the_distances_that_the_noise_is_for():
     assert VectorCounter(5, epsilon="0.1").claim.loss == PureDP("0.1") and VectorCounter(5, rho=2).claim.loss == zCDP(2)
 
 
+class Noises(VectorCounter, frozen=True):
+    """Says for which change of all items of a unit its Gaussian noise is."""
+
+    def gaussian(self, rho, squared, apart):
+        return squared, apart
+
+
+@pytest.mark.parametrize(
+    ("counter", "squared", "apart"),
+    [
+        (Noises(9, rho=1, squared=2), 2, 2),
+        (Noises(9, rho=1, squared=2, per_unit=2), 8, 4),  # both items in one direction; in coordinates of their own
+        (Noises(3, rho=1, squared=2, per_unit=2), 8, 3),
+        (Noises(9, rho=1, bound=3, per_unit=2), 36, 9),
+        (Noises(5, rho=1), 5, 5),
+    ],
+)
+def test_gaussian_noise_is_for_all_items_of_a_unit_and_all_coordinates_that_they_reach(counter, squared, apart):
+    assert counter.noise == (squared, apart)
+
+
+def test_pure_noise_is_for_all_items_of_a_unit():
+    assert VectorCounter(9, epsilon=1, bound=3, per_unit=2).noise.reach == 6
+
+
 @pytest.mark.parametrize("stream", [Stream(dimensions=4), Stream(dimensions=4, l1=2), Stream(3, 4, "user", 5, True)])
 @pytest.mark.parametrize("counter", [VectorCounter(4, epsilon=1), VectorCounter(4, rho=1)])
 def test_fitted_to_a_stream_it_can_be_launched_there(stream, counter):

@@ -23,6 +23,13 @@ from counterpoint.verify.verdict import Verdict
 
 TIGHT = {
     "Laplace",
+    "Laplace, by 2",
+    "Laplace, a vector",
+    "sparse vector, by 2",
+    "noisy max, by 2",
+    "counter, 2 of a unit",
+    "counter, off range",
+    "membership, off range",
     "randomized response",
     "exposing response",
     "interactive response",

@@ -28,8 +28,10 @@ from counterpoint import (
     relations,
     verify,
 )
-from counterpoint.encoding import encode
+from counterpoint.encoding import Value, encode
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
+from counterpoint.mechanisms.mechanism import Left, Mechanism
+from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.finite import FiniteMechanism, Outcome, asked, side_by_side
@@ -177,6 +179,31 @@ def test_cut_tails_are_dropped_below_and_added_above():
     assert exact(Laplace(1), cut="1e-2").epsilon_at("1e-3") == math.inf, "finite only above the cut mass"
     with pytest.raises(NotCovered):
         exact(Laplace(1)).renyi_at(2)
+
+
+class Rare(Mechanism, Value, frozen=True):
+    """Tells the bit, but only where a noise is large: all that it loses is in the tail."""
+
+    @property
+    def claim(self):
+        return Laplace(1).claim
+
+    def accepts(self, message):
+        return isinstance(message, Ask) and message.private is not None
+
+    def start(self, coins):
+        return Left(1)
+
+    def step(self, state, message, coins):
+        large = abs(coins.discrete_laplace(1)) > 3
+        return None, (reveal(message.private) if large else None)
+
+
+def test_what_a_cut_hides_counts_in_full_above():
+    whole, cut = (exact(Rare(), messages=[(Ask(private=0), Ask(private=1))], rounds=1, cut=c) for c in ("1e-9", "0.1"))
+    assert whole.bounds(1).lower > 0.01
+    assert cut.bounds(1).lower == 0, "nothing of it is left"
+    assert cut.bounds(1).upper >= whole.bounds(1).lower
 
 
 def test_epsilon_and_delta_are_inverse():

@@ -158,7 +158,11 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         if self.epsilon is not None:
             return TreeNoise(self.epsilon, self._reach, self.horizon, width=1)
         assert self.rho is not None
-        return blt_noise(self.rho, self.horizon or TUNED, self._reach**2)
+        return self.gaussian(self.rho, self._reach**2)
+
+    def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
+        """The noise for zCDP if all items of a unit move the count by a distance whose square is `squared`."""
+        return blt_noise(rho, self.horizon or TUNED, squared)
 
     @property
     def claim(self) -> Claim:

@@ -136,7 +136,11 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
             return TreeNoise(self.epsilon, places * self._l1, self.horizon, self.dimensions)
         assert self.rho is not None
         apart = min(self.dimensions, places * self._squared)
-        return blt_noise(self.rho, self.horizon or TUNED, places**2 * self._squared, apart, self.dimensions)
+        return self.gaussian(self.rho, places**2 * self._squared, apart)
+
+    def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
+        """The noise for zCDP if all items of a unit move by `squared` in squared L2 norm, in `apart` coordinates."""
+        return blt_noise(rho, self.horizon or TUNED, squared, apart, self.dimensions)
 
     @property
     def claim(self) -> Claim:

@@ -23,7 +23,6 @@ from counterpoint.mechanisms.counters import Counter, Counting
 from counterpoint.mechanisms.mechanism import Answer, State
 from counterpoint.mechanisms.vector_counters import VectorCounter, VectorCounting
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import positive
 from counterpoint.numbers.interval import sqrt_up
 from counterpoint.privacy.messages import Message
 from counterpoint.randomness.coins import Coins
@@ -37,12 +36,13 @@ class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True):
 
     if TYPE_CHECKING:
 
-        def __init__(self, *, rho: Number, horizon: int, bits: int, steps: int) -> None: ...
+        def __init__(
+            self, *, rho: Number, horizon: int, bound: int = 1, per_unit: int = 1, bits: int, steps: int
+        ) -> None: ...
 
-    @property
-    def noise(self) -> BltNoise:
+    def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
         """The matrix of the horizon, and the variance that this grid and life need."""
-        return _noise(positive(self.rho, "rho"), self.horizon or 1, self.bits, self.steps)
+        return _noise(self, rho, squared)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """As the counter does, for `steps` answers."""
@@ -50,7 +50,7 @@ class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True):
 
 
 class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True):
-    """The same for a `VectorCounter`, whose vectors move by 1 in `squared` coordinates at most."""
+    """The same for a `VectorCounter`."""
 
     bits: int = 1
     steps: int = 2
@@ -58,25 +58,24 @@ class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True):
     if TYPE_CHECKING:
 
         def __init__(
-            self, dimensions: int, *, rho: Number, horizon: int, squared: int, bits: int, steps: int
+            self, dimensions: int, *, rho: Number, horizon: int, squared: int, per_unit: int = 1, bits: int, steps: int
         ) -> None: ...
 
-    @property
-    def noise(self) -> BltNoise:
+    def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
         """The matrix of the horizon, and the variance that this grid and life need."""
-        apart = min(self.dimensions, self.squared or self.dimensions)
-        rho, horizon = positive(self.rho, "rho"), self.horizon or 1
-        return _noise(rho, horizon, self.bits, self.steps, apart=apart, width=self.dimensions)
+        return _noise(self, rho, squared, apart, self.dimensions)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """As the counter does, for `steps` answers."""
         return _living(self.steps, *VectorCounter.step(self, state, message, coins))
 
 
-def _noise(rho: Fraction, horizon: int, bits: int, steps: int, *, apart: int = 1, width: int = 1) -> BltNoise:
-    """What `blt_noise` makes of a rho, at this grid and life; vectors move by 1 in each of `apart` coordinates."""
-    blt = for_horizon(horizon)
-    sensitivity = sqrt_up(4**bits * apart * blt.squared) + sqrt_up(carried(blt) ** 2 * steps * apart)
+def _noise(
+    counter: CoarseCounter | CoarseVectorCounter, rho: Fraction, squared: int, apart: int = 1, width: int = 1
+) -> BltNoise:
+    """What `blt_noise` makes of these, at the counter's grid and life."""
+    blt, bits = for_horizon(counter.horizon or 1), counter.bits
+    sensitivity = sqrt_up(4**bits * squared * blt.squared) + sqrt_up(carried(blt) ** 2 * counter.steps * apart)
     return BltNoise(blt, bits, -floor(-(sensitivity**2) / (2 * rho)), width)
 
 

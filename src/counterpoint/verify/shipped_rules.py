@@ -124,6 +124,7 @@ _VERTEX = (
     *(data(*rows) for rows in (((0, 1), (1, 1)), ((1, 0), (0, 0)), ((1, 1), (1, 1)))),
     *map(query, (Fewer((0, 1), 1), Fewer((0,), 1), Fewer((0, 1), 2))),
 )
+_STRANGE = (*(data(*rows) for rows in (((-1, 2), (0, 2)), ((2, 0), (1, 0)), ((0, 2), (1, 2)))), *_VERTEX[3:])
 _REWIRED = (data((0, 1), (1, 0), 2), *map(query, (Fewer((0,), 1), Fewer((1,), 1), Fewer((0, 1), 2))))
 _CORES: Protocol = core_protocol(2, epsilon=12)
 _LOCAL = (
@@ -134,17 +135,32 @@ _LOCAL = (
         2,
     ),
     Instance(
+        "membership, off range",
+        Membership(1, bits=1),
+        (data(0, 2, 2), data(-1, 1, 2), *map(query, (Among(1, (0, 1)), Among(1, (1,))))),
+        2,
+    ),
+    Instance(
         "guarded user",
         Guarded(Membership(1, bits=2), AtMost(1)),
         (data(0, 3, 3), *map(query, (Among(1, (0, 1)), Among(2, (0, 1, 3))))),
         3,
     ),
     Instance("vertex", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _VERTEX, 8),
+    Instance("vertex, off range", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _STRANGE, 8),
     Instance("vertex, rewired", Neighbourhood(AboveThreshold(1, 0), 2, rewired=True), _REWIRED, 8),
     Instance(
         "multi sparse vector",
         MultiSparseVector(SparseVector(6, 0), 2),
         asks([((0, 0), (1, 0)), ((1, 0), (0, 0)), ((0, 0), (0, 0))]),
+        3,
+        cut=Fraction(1, 10**6),
+        delta=Fraction(1, 1000),
+    ),
+    Instance(
+        "multi sparse vector, 2",
+        MultiSparseVector(SparseVector(6, 0), 2, k=2),
+        asks([((0, 0), (1, 1)), ((1, 0), (0, 1))], sensitivity=2),
         3,
         cut=Fraction(1, 10**6),
         delta=Fraction(1, 1000),
