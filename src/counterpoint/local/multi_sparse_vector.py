@@ -41,6 +41,16 @@ class FewCoordinates(Relation, Value, frozen=True):
     k: int
     bound: int = 1
 
+    @property
+    def closed(self) -> bool:
+        """An ask that is sent again differs where it differed."""
+        return True
+
+    @property
+    def hereditary(self) -> bool:
+        """What is left out differs nowhere."""
+        return True
+
     def begin(self) -> Progress:
         """No coordinate has differed."""
         return ()

@@ -53,6 +53,11 @@ class OneSwap(Relation, Value, frozen=True):
     False
     """
 
+    @property
+    def hereditary(self) -> bool:
+        """What is left out does not differ."""
+        return True
+
     def begin(self) -> Progress:
         """Nothing has differed."""
         return 0

@@ -47,6 +47,11 @@ class Property(Tagged):
     def after(self, progress: Plain, query: Plain) -> Plain:
         """What is remembered after one more query; None if it is not allowed."""
 
+    @property
+    def hereditary(self) -> bool:
+        """Whether leaving out queries keeps every allowed sequence allowed (False where that is not known)."""
+        return False
+
     def implies(self, other: "Property") -> bool:
         """Whether every sequence that this one allows is allowed by the other (False where that is not known)."""
         return self == other or isinstance(other, Anything)
@@ -58,6 +63,11 @@ class Anything(Property, Value, frozen=True):
     >>> AtMost(1).implies(Anything()), Anything().implies(AtMost(1))
     (True, False)
     """
+
+    @property
+    def hereditary(self) -> bool:
+        """Everything is allowed."""
+        return True
 
     def begin(self) -> Plain:
         """There is nothing to remember."""
@@ -80,6 +90,11 @@ class AtMost(Property, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check the limit."""
         force_setattr(self, "queries", whole(self.queries, 0, "the number of queries"))
+
+    @property
+    def hereditary(self) -> bool:
+        """Fewer are allowed where more are."""
+        return True
 
     def begin(self) -> Plain:
         """None has been asked."""
@@ -116,6 +131,29 @@ class Asked(Relation, Value, frozen=True):
     def symmetric(self) -> bool:
         """As symmetric as the inner relation: queries are the same in both worlds."""
         return self.inner.symmetric
+
+    @property
+    def closed(self) -> bool:
+        """If the inner relation is and every query is allowed: else a postprocessor may ask what is not."""
+        return self.inner.closed and Anything().implies(self.allowed)
+
+    @property
+    def hereditary(self) -> bool:
+        """If the inner relation and the property are."""
+        return self.inner.hereditary and self.allowed.hereditary
+
+    @property
+    def instead(self) -> str:
+        """A guard keeps the property, whatever is asked."""
+        if not self.inner.closed:
+            return self.inner.instead
+        return f"postprocess Guarded(mechanism, {self.allowed!r}), which refuses whatever breaks the property"
+
+    @property
+    def per_child(self) -> Relation:
+        """A child sees some of the queries: it may rely on the property only where those keep it, too."""
+        inner = self.inner.per_child
+        return Asked(inner, self.allowed) if self.allowed.hereditary else inner
 
     def begin(self) -> Progress:
         """Both begin."""

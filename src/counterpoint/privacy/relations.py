@@ -7,6 +7,11 @@ most one). `within` says whether one family is contained in another (S4 Obs 8.9)
 checked ask by ask, by the mechanism that accepts it. `symmetric` says whether swapping the two worlds keeps every
 sequence valid, which S4 Thm 5.4 needs (ERRATA S4-E1).
 
+A claim speaks of the sequences that reach its mechanism. Two declarations say when it may be passed on to a party that
+stands before the mechanism and does not hand on what it receives one to one. `closed`: a postprocessor may repeat asks,
+leave them out and change their public parts (S3 Thm 2.17, S4 Lemma 2.16). `hereditary`: a guard or a composition may
+leave messages out. Both are False unless a relation says otherwise.
+
 >>> from counterpoint.privacy.messages import Update
 >>> event_level = one_step()
 >>> pairs = [(0, 0), (1, 1), (0, 1), (1, 1)]
@@ -25,7 +30,7 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers.exact import whole
-from counterpoint.privacy.messages import Ask, Gap, Message, To, gap
+from counterpoint.privacy.messages import Ask, Gap, Message, To, Update, gap
 from counterpoint.privacy.secret import Secret, reveal
 
 Progress: TypeAlias = Any
@@ -45,8 +50,34 @@ class Relation(Tagged):
         return True
 
     @property
+    def closed(self) -> bool:
+        """Whether postprocessing keeps every valid sequence valid, so that a claim under this relation outlives it.
+
+        In the place of each ask a postprocessor sends any finite list of asks, perhaps an empty one, each with the
+        private part and the sensitivities of that ask and a public part of the postprocessor's choice; updates pass
+        once, in place. S3 Thm 2.17 and S4 Lemma 2.16 say that the view behind a postprocessor is a function of its
+        coins and of a view of the mechanism: that is a view of this relation's game if and only if such sequences are
+        valid. So a relation that counts asks or looks at public parts (whom an ask is for, what it asks) is not closed.
+        """
+        return False
+
+    @property
+    def hereditary(self) -> bool:
+        """Whether leaving out messages, asks or updates, keeps every valid sequence valid.
+
+        What stands before a mechanism and refuses messages needs that: a guard (S4 Def 8.5), or a composition, whose
+        child does not see what it does not accept, what came before its launch and what is for other children.
+        """
+        return False
+
+    @property
+    def instead(self) -> str:
+        """What to do where a closed relation is needed and this is none: the end of an error message."""
+        return "launch the mechanism as it is and compute on the answers it gives"
+
+    @property
     def per_child(self) -> "Relation":
-        """What one child of a composition sees of sequences in this relation."""
+        """What one child of a composition sees of sequences in this relation, if this relation is hereditary."""
         return self
 
     def check(self, progress: Progress, left: Message, right: Message) -> Progress:
@@ -104,6 +135,26 @@ class Steps(Relation, Value, frozen=True):
         given = [(name, getattr(self, name)) for name in names if not (derived and name == "squared")]
         said = ", ".join(f"{name}={value}" for name, value in given if value is not None)
         return f"Steps({said})"
+
+    @property
+    def closed(self) -> bool:
+        """Where differing asks are not counted, or there are none: repeating an ask then adds nothing to a count."""
+        return _least(self.asks, self.total) in (None, 0)
+
+    @property
+    def hereditary(self) -> bool:
+        """What is left out is not counted."""
+        return True
+
+    @property
+    def instead(self) -> str:
+        """Say that asks are public, or speak of fewer neighbours."""
+        updates = _least(self.updates, self.total)
+        smaller = Steps(asks=0, updates=updates, bound=self.bound, squared=self.squared)
+        return (
+            "if its asks carry no private part, let the mechanism declare asks_are_public; if only updates need to "
+            f"differ, let it claim {smaller!r}, which is closed; else {super().instead}"
+        )
 
     def begin(self) -> Progress:
         """No ask and no update has differed yet."""
@@ -189,6 +240,11 @@ class FirstMessage(Relation, Value, frozen=True):
 
     bound: int | None = None
 
+    @property
+    def hereditary(self) -> bool:
+        """A later message, which may not differ, may become the first."""
+        return True
+
     def begin(self) -> Progress:
         """Nothing has been said."""
         return "first"
@@ -222,6 +278,21 @@ class OneWay(Relation, Value, frozen=True):
     """
 
     inner: Steps = Steps()
+
+    @property
+    def closed(self) -> bool:
+        """If the inner relation is: an ask that is sent again moves the way it moved."""
+        return self.inner.closed
+
+    @property
+    def hereditary(self) -> bool:
+        """What is left out moves no way."""
+        return self.inner.hereditary
+
+    @property
+    def instead(self) -> str:
+        """What the inner relation would need."""
+        return self.inner.instead
 
     def begin(self) -> Progress:
         """The inner progress, and 0 as nothing has moved; then 1 if everything moves up, -1 if down."""
@@ -270,22 +341,44 @@ class Sparse(Relation, Value, frozen=True):
         return self.inner.symmetric
 
     @property
+    def hereditary(self) -> bool:
+        """If the inner relation is, unless first pairs decide: without its first pair, a child may begin otherwise.
+
+        (Never closed: a postprocessor may send what is for one child to another, or to several.)
+        """
+        return self.inner.hereditary and not self.first_pair
+
+    @property
+    def instead(self) -> str:
+        """A postprocessor inside the composition cannot reach another child."""
+        return "launch postprocess(..., child) as a child of the composition, where it cannot reach another one"
+
+    @property
     def per_child(self) -> Relation:
         """Each child sees the inner relation."""
         return self.inner
 
     def begin(self) -> Progress:
-        """No child has been spoken to: pairs of (child, (affected, its own progress)), in order of first contact."""
-        return ()
+        """No child has been spoken to: the progress of those, and (child, (affected, its own progress)) of the others.
+
+        The others stand in order of first contact. Updates go to all children, contacted or not.
+        """
+        return (self.inner.begin(), ())
 
     def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
-        if not (isinstance(left, Ask) and isinstance(left.public, To)):
-            return progress if distance.l1 == 0 else None
-        child = left.public.child
-        children = dict(progress)
+        if isinstance(left, Ask) and isinstance(left.public, To):
+            return self._addressed(progress, left.public.child, (left, right), distance)
+        if distance.l1 > 0:
+            return None
+        return self._broadcast(progress, left) if isinstance(left, Update) else progress
+
+    def _addressed(self, progress: Progress, child: int | str, pair: Pair, distance: Gap) -> Progress:
+        """After an ask for one child."""
+        untouched, contacted = progress
+        children = dict(contacted)
         known = children.get(child)
-        affected, inner = known or (False, self.inner.begin())
-        inner = self.inner.check(inner, left, right)
+        affected, inner = known or (False, untouched)
+        inner = self.inner.check(inner, *pair)
         if distance.l1 > 0 and not affected:
             frozen = self.first_pair and known is not None
             room = sum(1 for hit, _ in children.values() if hit) < self.k
@@ -293,7 +386,15 @@ class Sparse(Relation, Value, frozen=True):
                 return None
             affected = True
         children[child] = (affected, inner)
-        return None if inner is None else tuple(children.items())
+        return None if inner is None else (untouched, tuple(children.items()))
+
+    def _broadcast(self, progress: Progress, update: Update) -> Progress:
+        """After an update, the same in both worlds: every child may have seen it, and the inner relation may care."""
+        untouched, contacted = progress
+        after = self.inner.check(untouched, update, update)
+        children = [(child, (hit, self.inner.check(inner, update, update))) for child, (hit, inner) in contacted]
+        valid = after is not None and all(inner is not None for _, (_, inner) in children)
+        return (after, tuple(children)) if valid else None
 
     def within(self, other: Relation) -> bool:
         """Fewer children, a smaller inner family, and consistency kept; or any limits at all dropped."""

@@ -29,6 +29,11 @@ class CreatedFirst(Relation, Value, frozen=True):
         """As symmetric as the inner relation: launches are the same in both worlds."""
         return self.inner.symmetric
 
+    @property
+    def per_child(self) -> Relation:
+        """A child sees no launches."""
+        return self.inner.per_child
+
     def begin(self) -> Progress:
         """Nothing has been created."""
         return (0, self.inner.begin())
