@@ -170,6 +170,11 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         relation = Steps(updates=self.per_unit or 1, bound=self._most)
         return counting_claim(self.epsilon, self.rho, self.horizon, relation)
 
+    @property
+    def asks_are_public(self) -> bool:
+        """Items come in updates."""
+        return True
+
     def accepts(self, message: object) -> bool:
         """An update with a single integer, or an ask that carries nothing."""
         if isinstance(message, Update):

@@ -51,6 +51,11 @@ class Dice(Mechanism, Value, frozen=True):
         """PureDP(0), whatever differs: no data comes near them."""
         return claim(PureDP(0), every_step(), "the answers do not depend on the data")
 
+    @property
+    def asks_are_public(self) -> bool:
+        """There are no private data at all."""
+        return True
+
     def accepts(self, message: object) -> bool:
         """An ask that carries nothing."""
         return isinstance(message, Ask) and message.private is None and message.public is None

@@ -29,7 +29,7 @@ from typing import Any, NoReturn, TypeAlias
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import Halted, InvalidRequest, SecretLeak
 from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.messages import Message, To
+from counterpoint.privacy.messages import Ask, Message, To
 from counterpoint.privacy.relations import Relation, every_step
 from counterpoint.randomness.coins import Coins
 
@@ -94,6 +94,15 @@ class Mechanism(Tagged):
         """
         return self
 
+    @property
+    def asks_are_public(self) -> bool:
+        """Whether it takes private data in updates alone: every ask it accepts comes without a private part.
+
+        A counter does. Its asks cannot differ between neighbours, so that it may be postprocessed under any `Steps`. A
+        mechanism that declares this is never sent an ask with a private part, whatever it accepts (see `accepted`).
+        """
+        return False
+
     @abstractmethod
     def accepts(self, message: object) -> bool:
         """Whether this is a well-formed message for this mechanism: by public facts only, for any object at all."""
@@ -109,7 +118,8 @@ class Mechanism(Tagged):
 
 def accepted(mechanism: Mechanism, message: object) -> Message:
     """The message itself, or `InvalidRequest` if the mechanism does not accept it; draws and changes nothing."""
-    if isinstance(message, Message) and mechanism.accepts(message):
+    public_only = mechanism.asks_are_public and isinstance(message, Ask) and message.private is not None
+    if isinstance(message, Message) and mechanism.accepts(message) and not public_only:
         return message
     name = type(mechanism).__name__
     raise InvalidRequest(f"{name} does not accept this message; nothing was charged or changed")

@@ -203,6 +203,11 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         by = f"group privacy: {self._places} steps that differ are a chain of neighbours that differ in one (THEORY 3)"
         return claim(loss, Steps(updates=self._places, bound=self._shape[1]), by, one.certificate)
 
+    @property
+    def asks_are_public(self) -> bool:
+        """Items come in updates."""
+        return True
+
     def accepts(self, message: object) -> bool:
         """An update with a vector of the declared width, or an ask that carries nothing."""
         if isinstance(message, Update):

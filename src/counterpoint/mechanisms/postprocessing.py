@@ -6,6 +6,12 @@ private value: `ask(public)` sends the public part it chooses along with the pri
 Its own state is plain data without floats, so that a replay is exact. Postprocessors chain (S4 Def 2.17, Alg 2 with
 the directions of ERRATA S4-E7): P1 . P2 . M.
 
+Free of charge it is where the theorems apply: what the mechanism receives must be neighbours of the kind that its claim
+names, and between the analyst and the mechanism asks are repeated, left out and redirected. So the relation must be
+`closed`; or it is a `Steps`, and the mechanism takes no private part in asks (`asks_are_public`), so that only updates
+can differ, which pass by a postprocessor once and in place. Anything else is refused. A mechanism that is PureDP(1) if
+one ask differs loses 2 to a postprocessor that asks twice.
+
 >>> from counterpoint import Ask, Laplace, Postprocessor, SeededCoins, postprocess
 >>> class Thousands(Postprocessor, Value, frozen=True):
 ...     def start(self):
@@ -25,12 +31,12 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value, encode
-from counterpoint.errors import Halted, InvalidParameter, InvalidRequest
+from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotAllowed, NotCovered
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, Update
-from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.randomness.coins import Coins
 
 Own: TypeAlias = Plain
@@ -87,9 +93,13 @@ class Both(State, Value, frozen=True):
 
 
 class _Relay(Asker):
-    """Asks a mechanism on behalf of one message, keeping its state, which the postprocessor must not see."""
+    """Asks a mechanism on behalf of one message, keeping its state, which the postprocessor must not see.
 
-    __slots__ = ("_asked", "_coins", "_mechanism", "_message", "_state")
+    It ends with the reaction that it was made for: one that was kept would ask a state that has been replaced, and an
+    old message again out of its place.
+    """
+
+    __slots__ = ("_asked", "_coins", "_ended", "_mechanism", "_message", "_state")
 
     def __init__(self, mechanism: Mechanism, state: State | None, message: Ask, coins: Coins) -> None:
         self._mechanism = mechanism
@@ -97,12 +107,15 @@ class _Relay(Asker):
         self._coins = coins
         self._state = state
         self._asked = False
+        self._ended = False
 
     @property
     def halted(self) -> bool:
         return self._state is None
 
     def __call__(self, public: Plain = None) -> Answer:
+        if self._ended:
+            raise NotAllowed("this request has been answered; ask with what comes with the next one")
         if self._state is None:
             raise Halted(f"{type(self._mechanism).__name__} has given its last answer")
         message = accepted(self._mechanism, replace(self._message, public=public))
@@ -119,10 +132,15 @@ class Postprocessed(Mechanism, Value, frozen=True):
 
     @property
     def claim(self) -> Claim:
-        """What the mechanism promises."""
-        inner = self.mechanism.claim
+        """What the mechanism promises, for the same neighbours; `NotCovered` where their relation is not closed."""
+        inner = _kept(self.mechanism)
         certificate = Certificate(f"{inner.loss!r}, postprocessed", "S3 Thm 2.17, S4 Lemma 2.16", (inner.certificate,))
         return Claim(inner.loss, inner.relation, certificate)
+
+    @property
+    def asks_are_public(self) -> bool:
+        """Where those of the mechanism are."""
+        return self.mechanism.asks_are_public
 
     def fitted(self, relation: Relation, dimensions: int | None) -> "Postprocessed":
         """The mechanism fitted to the data, with the same postprocessor before it."""
@@ -131,8 +149,10 @@ class Postprocessed(Mechanism, Value, frozen=True):
     def accepts(self, message: object) -> bool:
         """The asks that the postprocessor takes and the updates that the mechanism accepts."""
         if isinstance(message, Ask):
-            blank = None if message.private is None else message.private * 0
-            return self.postprocessor.accepts(Ask(message.public, blank, message.sensitivity, message.squared))
+            if message.private is None:
+                return self.postprocessor.accepts(message)
+            blank = replace(message, private=message.private * 0)
+            return not self.asks_are_public and self.postprocessor.accepts(blank)
         return isinstance(message, Update) and self.mechanism.accepts(message)
 
     def public_part(self, grid: Fraction | None, **options: Any) -> Plain:
@@ -161,6 +181,8 @@ class Postprocessed(Mechanism, Value, frozen=True):
             if not relay._asked:
                 raise
             return None, Failed(type(error).__name__)
+        finally:
+            relay._ended = True
 
     def _updated(self, state: Both, update: Update, coins: Coins) -> State:
         if state.inner is None:
@@ -215,6 +237,8 @@ class Chain(Postprocessor, Value, frozen=True):
 def postprocess(*parties: Postprocessor | Mechanism) -> Postprocessed:
     """P1 . P2 . ... . M: the mechanism, given last, behind one or more postprocessors (S3 Alg 7, S4 Alg 1 and 2).
 
+    `NotCovered` if the claim of M would not outlive them: see above.
+
     >>> from counterpoint import Laplace
     >>> postprocess(Laplace(1))
     Traceback (most recent call last):
@@ -228,7 +252,21 @@ def postprocess(*parties: Postprocessor | Mechanism) -> Postprocessed:
     whole = chain[-1]
     for post in reversed(chain[:-1]):
         whole = Chain(post, whole)
+    _kept(mechanism)
     return Postprocessed(whole, mechanism)
+
+
+def _kept(mechanism: Mechanism) -> Claim:
+    """The claim of a mechanism that stands whatever a postprocessor makes of the asks; else `NotCovered`."""
+    claim = mechanism.claim
+    relation = claim.relation
+    if relation.closed or (mechanism.asks_are_public and isinstance(relation, Steps)):
+        return claim
+    raise NotCovered(
+        f"{type(mechanism).__name__} is private for neighbours in {relation!r}; a postprocessor may repeat asks, leave "
+        "them out or redirect them, and what then reaches the mechanism need not be such neighbours (S3 Thm 2.17 and "
+        f"S4 Lemma 2.16 need a closed relation). {relation.instead[0].upper()}{relation.instead[1:]}"
+    )
 
 
 def _plain(value: Plain) -> Plain:

@@ -150,6 +150,11 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         relation = Steps(updates=places, bound=self._l1) if pure else Steps(updates=places, squared=self._squared)
         return counting_claim(self.epsilon, self.rho, self.horizon, relation)
 
+    @property
+    def asks_are_public(self) -> bool:
+        """Items come in updates."""
+        return True
+
     def accepts(self, message: object) -> bool:
         """An update with a vector of the declared width, or an ask that carries nothing."""
         if isinstance(message, Update):
