@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import InvalidParameter, RelationMismatch
+from counterpoint.errors import InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.mechanisms.concurrent import Refused
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers.exact import whole
@@ -182,7 +182,14 @@ class Watched(State, Value, frozen=True):
 
 
 class Guarded(Mechanism, Value, frozen=True):
-    """A user's mechanism that refuses, by public facts alone, every query that a property does not allow."""
+    """A user's mechanism that refuses, by public facts alone, every query that a property does not allow.
+
+    Its claim names the relation R of the data alone, without the property. The guard repeats nothing and redirects
+    nothing, but it leaves out what it refuses, so R must be `hereditary`: then the mechanism receives a sequence that
+    is valid in R and keeps the property, whatever comes from outside. A postprocessor before the guard may repeat and
+    redirect: its claim stands if R is `closed`, too (S3 Thm 2.17, S4 Lemma 2.16). R = Steps() is, and the guard refuses
+    the second query of a postprocessor that asks twice.
+    """
 
     mechanism: Mechanism
     allowed: Property
@@ -201,18 +208,29 @@ class Guarded(Mechanism, Value, frozen=True):
                 f"{type(self.mechanism).__name__} is private if its queries keep {relation.allowed!r}, "
                 f"and {self.allowed!r} allows others; say allowed={relation.allowed!r}"
             )
+        if not _of_data(relation).hereditary:
+            raise NotCovered(
+                f"{type(self.mechanism).__name__} is private for neighbours in {_of_data(relation)!r}, and without the "
+                "queries that a guard refuses they need not be such neighbours (S4 Def 8.5); a relation that is kept "
+                "when messages are left out declares itself hereditary, as Steps does"
+            )
 
     @property
     def claim(self) -> Claim:
         """What the mechanism promises for allowed queries, now for all."""
         inner = self.mechanism.claim
-        relation = inner.relation.inner if isinstance(inner.relation, Asked) else inner.relation
+        relation = _of_data(inner.relation)
         certificate = Certificate(
             f"{inner.loss!r} for neighbours in {relation!r}, whatever is asked",
             f"S4 Def 3.5, 8.5: a query that does not keep {self.allowed!r} is refused before it reaches the user",
             (inner.certificate,),
         )
         return Claim(inner.loss, relation, certificate, inner.interaction)
+
+    @property
+    def asks_are_public(self) -> bool:
+        """Where those of the mechanism are."""
+        return self.mechanism.asks_are_public
 
     def accepts(self, message: object) -> bool:
         """What the mechanism accepts."""
@@ -228,7 +246,7 @@ class Guarded(Mechanism, Value, frozen=True):
         asked = state.asked
         if is_query(message):
             assert isinstance(message, Ask)
-            asked = self.allowed.after(asked, message.public)
+            asked = self.allowed.after(asked, _said(message))
             if asked is None:
                 return state, Refused("NotAllowed", f"the queries to this user must keep {self.allowed!r}")
         inner, answer = coins.call(self.mechanism.step, state.inner, message)
@@ -244,8 +262,17 @@ def is_query(message: object) -> bool:
     return isinstance(message, Ask) and not isinstance(_said(message), Data)
 
 
+def _of_data(relation: Relation) -> Relation:
+    """How the data of neighbours differ, apart from what may be asked."""
+    return relation.inner if isinstance(relation, Asked) else relation
+
+
 def _said(ask: Ask) -> Plain:
-    return ask.public.public if isinstance(ask.public, To) else ask.public
+    """What an ask says, to whichever child of whichever composition it is addressed."""
+    said = ask.public
+    while isinstance(said, To):
+        said = said.public
+    return said
 
 
 def is_whole(value: object) -> bool:

@@ -73,13 +73,23 @@ class ConcurrentState(State, Value, frozen=True):
 
 
 class Concurrent(Mechanism, Value, frozen=True):
-    """Launches and routed messages in, answers out; `rule` decides what may be launched on data with `relation`."""
+    """Launches and routed messages in, answers out; `rule` decides what may be launched on data with `relation`.
+
+    A child sees some of the messages: those that are for it, that it accepts and that come after its launch. Its claim
+    is matched with `relation.per_child`, which must therefore be `hereditary`.
+    """
 
     rule: Rule
     relation: Relation
 
     def __post_init__(self) -> None:
         """Refuse a rule whose bound does not hold on such data: it would keep count, and count too little."""
+        if not self.relation.per_child.hereditary:
+            raise NotCovered(
+                f"a child of a composition sees only some of the messages, and of neighbours in {self.relation!r} "
+                "those need not be such neighbours; a relation that is kept when messages are left out declares itself "
+                "hereditary, as Steps does"
+            )
         with suppress(NotCovered):  # an odometer promises nothing beforehand, and that is allowed
             self.rule.promise(self.relation)
 

@@ -22,7 +22,7 @@ from counterpoint.composition.conversions import epsilon_and_delta
 from counterpoint.composition.odometers import Odometer
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Value
-from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
+from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.numbers.exact import whole
@@ -67,6 +67,11 @@ class SessionGame(Mechanism, Value, frozen=True):
             if item.claim.interaction != "one-shot":
                 raise NotCovered(
                     f"{type(item).__name__} answers more than once; to verify interleavings, use exact(Concurrent(...))"
+                )
+            if not every_step().within(item.claim.relation):
+                raise RelationMismatch(
+                    f"{type(item).__name__} is private for neighbours in {item.claim.relation!r}, but in a session "
+                    f"game they are those in {every_step()!r}; to verify it, use exact(Concurrent(rule, relation))"
                 )
 
     @property
