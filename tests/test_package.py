@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import counterpoint
+from counterpoint import errors
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "counterpoint"
@@ -57,6 +58,11 @@ def test_a_public_name_comes_or_goes_only_with_the_list_of_them():
     listed = PUBLIC_NAMES.read_text().splitlines()
     assert sorted(public_names()) == listed, f"if the change is meant, edit tests/{PUBLIC_NAMES.name}"
     assert {"Odometer", "Session", "verify.exact", "compose.optimal", "relations.k_sparse"} <= set(listed)
+
+
+def test_every_error_is_a_public_name():
+    ours = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+    assert len(ours) > 15 and ours <= set(counterpoint.__all__)
 
 
 def test_type_checkers_see_the_names_that_are_there():

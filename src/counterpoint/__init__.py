@@ -29,15 +29,24 @@ _ROOMS = {
     "errors": (
         "BudgetExceeded",
         "CounterpointError",
+        "DataChanged",
+        "ForkedProcess",
         "Halted",
         "InvalidParameter",
         "InvalidRequest",
+        "LedgerBusy",
         "LedgerError",
+        "LedgerFailed",
+        "LedgerRolledBack",
+        "LedgerTampered",
         "NotAllowed",
         "NotCovered",
         "RelationMismatch",
+        "RequestConflict",
         "SecretLeak",
         "TapeMismatch",
+        "UnknownSchema",
+        "Unsealable",
     ),
     "ledger.places": ("Durable",),
     "local.cores": ("Cores", "core_decomposition", "core_protocol"),
@@ -144,15 +153,24 @@ if TYPE_CHECKING:
     from counterpoint.composition.slots import Slots as Slots
     from counterpoint.errors import BudgetExceeded as BudgetExceeded
     from counterpoint.errors import CounterpointError as CounterpointError
+    from counterpoint.errors import DataChanged as DataChanged
+    from counterpoint.errors import ForkedProcess as ForkedProcess
     from counterpoint.errors import Halted as Halted
     from counterpoint.errors import InvalidParameter as InvalidParameter
     from counterpoint.errors import InvalidRequest as InvalidRequest
+    from counterpoint.errors import LedgerBusy as LedgerBusy
     from counterpoint.errors import LedgerError as LedgerError
+    from counterpoint.errors import LedgerFailed as LedgerFailed
+    from counterpoint.errors import LedgerRolledBack as LedgerRolledBack
+    from counterpoint.errors import LedgerTampered as LedgerTampered
     from counterpoint.errors import NotAllowed as NotAllowed
     from counterpoint.errors import NotCovered as NotCovered
     from counterpoint.errors import RelationMismatch as RelationMismatch
+    from counterpoint.errors import RequestConflict as RequestConflict
     from counterpoint.errors import SecretLeak as SecretLeak
     from counterpoint.errors import TapeMismatch as TapeMismatch
+    from counterpoint.errors import UnknownSchema as UnknownSchema
+    from counterpoint.errors import Unsealable as Unsealable
     from counterpoint.ledger.places import Durable as Durable
     from counterpoint.local.cores import Cores as Cores
     from counterpoint.local.cores import core_decomposition as core_decomposition

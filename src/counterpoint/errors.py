@@ -13,6 +13,7 @@ CounterpointError
 └── LedgerError          the durable record cannot be read, written or trusted
     ├── RequestConflict      this request id was used before, for another request
     ├── LedgerBusy           another process has this ledger open
+    ├── ForkedProcess        a ledger, table or stream was used in a fork of the process that opened it
     ├── LedgerFailed         a write or a commit failed: what was not answered may be asked again after reopening
     ├── LedgerTampered       the chain of entries does not hold, or does not match what is stored
     ├── LedgerRolledBack     the witness has seen a later state of this ledger, or another one
@@ -89,6 +90,13 @@ class RequestConflict(LedgerError):
 
 class LedgerBusy(LedgerError):
     """Another process has this ledger open; an SQLite ledger has one process at a time."""
+
+
+class ForkedProcess(LedgerError):
+    """A session, ledger, table or stream was used in a fork of the process that opened it; nothing has changed there.
+
+    Open it after the fork, in the process that uses it. Processes share a budget through a ledger in PostgreSQL.
+    """
 
 
 class LedgerFailed(LedgerError):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger.ledger import Path
 from counterpoint.ledger.store import Unit
-from counterpoint.randomness.process import here
+from counterpoint.randomness.process import Owner
 
 _PATIENCE = 1.0
 
@@ -113,7 +113,10 @@ class Committer:
         self._waiting: list[Ticket] = []
         self._led = False
         self._guard = threading.Lock()
-        self._home = here()
+        self._process = Owner(
+            "this ledger",
+            "open it in this process, or after the fork; processes share a budget through a ledger in PostgreSQL",
+        )
         self._broken: str | None = None
 
     def run(self, job: Job) -> Any:
@@ -147,15 +150,14 @@ class Committer:
 
     def check(self) -> None:
         """Refuse to go on after a failure, or in a forked process, which would share its parent's connection."""
+        self._process.check()
         if self._broken is not None:
             raise LedgerError(self._broken)
-        if self.inherited:
-            raise LedgerError("a ledger cannot be used in a forked process; open it there")
 
     @property
     def inherited(self) -> bool:
         """Whether this is a fork of the process that has the ledger open."""
-        return self._home is not here()
+        return self._process.is_elsewhere
 
     def stop(self, why: str) -> None:
         """Refuse everything from now on."""

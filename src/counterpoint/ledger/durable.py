@@ -91,6 +91,10 @@ class DurableLedger(Ledger):
         self._steps = Steps(DataKeys(name, master, ()), seeds)
         self._open_book()
 
+    def check(self) -> None:
+        """Refuse to go on in a forked process, after a failure, or when closed."""
+        self._committer.check()
+
     def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Check, charge and record, in one transaction."""
         job = Job(lambda unit: self._steps.begin(unit, request, body, fact, plan), request, (fact.path,))

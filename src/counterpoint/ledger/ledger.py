@@ -24,6 +24,7 @@ from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import LedgerError, RequestConflict, SecretLeak
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.randomness.fresh import fresh
+from counterpoint.randomness.process import Owner
 from counterpoint.randomness.secure import SAMPLER_VERSION
 from counterpoint.sources.log import Log
 
@@ -126,6 +127,12 @@ Compute = Callable[[Intent], tuple[Row, Plain]]
 class Ledger:
     """What the engine needs of a record."""
 
+    def check(self) -> None:
+        """Refuse to go on (`ForkedProcess` in a fork of the process that has it open); before any lock is waited for.
+
+        A fork has the locks of its parent's threads, but not the threads that would let go of them.
+        """
+
     @abstractmethod
     def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Look the request up; if it is new, run `plan` (which checks, and may refuse by raising) and record it.
@@ -191,9 +198,18 @@ class MemoryLedger(Ledger):
         self._at: dict[Path, Intent] = {}
         self._done: dict[str, Done] = {}
         self._facts: list[Fact] = []
+        self._process = Owner(
+            "a session in memory",
+            "make a session here, or after the fork; processes share a budget through a ledger in PostgreSQL",
+        )
+
+    def check(self) -> None:
+        """A fork has a copy of the account: with it, the budget could be spent once more."""
+        self._process.check()
 
     def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
         """Check, charge and record, under one lock."""
+        self.check()
         with self._lock:
             known = self._done.get(request) or self._requests.get(request)
             if known is not None:
@@ -212,6 +228,7 @@ class MemoryLedger(Ledger):
 
     def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
         """Store both, once."""
+        self.check()
         with self._lock:
             done = self._done.get(intent.request)
             if done is not None:
@@ -228,16 +245,19 @@ class MemoryLedger(Ledger):
 
     def read(self, path: Path) -> Row | None:
         """The row at a path."""
+        self.check()
         with self._lock:
             return self._rows.get(path)
 
     def opened(self) -> tuple[Intent, ...]:
         """What was begun and not finished."""
+        self.check()
         with self._lock:
             return tuple(self._requests.values())
 
     def history(self) -> tuple[Fact, ...]:
         """What has been done, in order."""
+        self.check()
         with self._lock:
             return tuple(self._facts)
 

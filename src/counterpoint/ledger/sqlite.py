@@ -10,18 +10,17 @@ other's lock would wait for ever. A failed sync is never tried again: the ledger
 ('truncate', 'wal')
 """
 
-import ctypes
 import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
-from weakref import WeakSet
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
 from counterpoint.ledger import schema
 from counterpoint.ledger.tables import Statement, Tables
+from counterpoint.randomness.process import leave_to_parent
 
 if TYPE_CHECKING:
     import apsw
@@ -31,24 +30,6 @@ APPLICATION = 0x43506F69
 _SOUND_WAL = (3, 51, 3)
 _POLL = 0.01
 _TOGETHER = 64
-
-
-_stores: "WeakSet[SqliteStore]" = WeakSet()
-
-
-def _leave_to_parent() -> None:
-    """In a forked child: keep the parent's connections for ever.
-
-    To close one there, if only by coming to an end, would undo what the parent is writing and take its WAL away, and
-    with it all that the parent commits from then on. `apsw` closes those it has left when it is let go of itself.
-    """
-    for store in _stores:
-        for kept in (store._connection, store._apsw):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-
-
-if hasattr(os, "register_at_fork"):  # where there is no fork, there is nobody to leave anything to
-    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def journal_mode(library: str) -> str:
@@ -85,7 +66,7 @@ class SqliteStore(Tables):
         except apsw.Error as error:
             self._let_go()
             self._refuse(error)
-        _stores.add(self)
+        leave_to_parent(self, "_connection", "_apsw")  # a library that is let go of closes what is left
         try:
             self._set_up(wait, synchronous)
         except LedgerError:

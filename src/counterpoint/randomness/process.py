@@ -1,4 +1,4 @@
-"""Which process this is: whoever holds a secret that must not be used twice asks whether it is still at home.
+"""Which process this is: what must not be used twice (a secret, a budget, a connection) belongs to one process.
 
 A fork is noticed even if Python is not told of it (a server may fork by itself), and at every look. An ask looks eight
 times, so a look should not be a call of the system, as asking for the process's number is (a few hundredths of the time
@@ -6,11 +6,16 @@ of an ask): on Linux the kernel empties a page of memory in every child, and a l
 
 >>> here() is here()
 True
+>>> Owner("this table", "bind it after the fork").check()
 """
 
+import ctypes
 import mmap
 import os
 import threading
+from weakref import WeakKeyDictionary
+
+from counterpoint.errors import ForkedProcess
 
 _WIPE_ON_FORK = 18
 """Linux's MADV_WIPEONFORK, which `mmap` has no name for."""
@@ -91,3 +96,52 @@ if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing 
 def here() -> Process:
     """The process that asks: the same object for as long as it is the same process."""
     return _home.here()
+
+
+class Owner:
+    """The process that made something, the only one that may use it; in a fork of that process `check` refuses.
+
+    `what` and `remedy` say what it is and what to do instead.
+    """
+
+    __slots__ = ("_process", "_remedy", "_what")
+
+    def __init__(self, what: str, remedy: str) -> None:
+        self._what = what
+        self._remedy = remedy
+        self._process = here()
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this is a fork of the owner."""
+        return self._process is not here()
+
+    def check(self) -> None:
+        """`ForkedProcess` in a fork of the owner."""
+        if self._process is not here():
+            raise ForkedProcess(
+                f"{self._what} belongs to the process that opened it, and this is a fork of that process, which goes "
+                f"on with it: {self._remedy}"
+            )
+
+
+_holders: WeakKeyDictionary[object, tuple[str, ...]] = WeakKeyDictionary()
+
+
+def leave_to_parent(holder: object, *names: str) -> None:
+    """In a forked child, never destroy what the holder then has under these names: to end it is up to this process.
+
+    A destructor there, if only because the child comes to its end, would close what is the parent's (the journal that
+    it is writing), or wait for threads that the child does not have.
+    """
+    _holders[holder] = names
+
+
+def _leave() -> None:
+    for holder, names in list(_holders.items()):
+        for name in names:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(getattr(holder, name)))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave)

@@ -117,6 +117,7 @@ class Engine:
         body = encode(("ask", path, prepared, public))
         fact = Fact("ask", path, _said(prepared and prepared.request, public))
         own = _request(request, path[:-1])
+        self.ledger.check()
         with self._locks[hash(path) % _STRIPES]:
             while True:
                 done = self._perform(request, own, body, fact, plan, compute)

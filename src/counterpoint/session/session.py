@@ -27,6 +27,7 @@ from counterpoint.encoding import Value
 from counterpoint.errors import (
     CounterpointError,
     InvalidParameter,
+    LedgerError,
     NotAllowed,
     RelationMismatch,
 )
@@ -148,6 +149,8 @@ class Session:
         fitted = launchable(mechanism, source)
         try:
             account = self._engine.quote(self._path, fitted, source.relation)
+        except LedgerError:  # no refusal of the rule: the account could not be read
+            raise
         except CounterpointError as error:
             return Quote(fitted.claim.loss, None, f"{type(error).__name__}: {error}")
         return Quote(fitted.claim.loss, self.rule.loss(account))
@@ -271,6 +274,7 @@ class Session:
             raise NotAllowed(
                 "this session has been closed: it launches and answers no more; session.loss is what was lost"
             )
+        self._engine.ledger.check()
 
     def close(self) -> None:
         """Launch and ask no more through this object; the whole session lets go of its ledger, too."""

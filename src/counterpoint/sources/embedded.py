@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.randomness.process import leave_to_parent
 from counterpoint.sources.columns import is_readable
 from counterpoint.sources.dialects import DUCKDB, Dialect
 from counterpoint.sources.engine import refused, unreadable
@@ -41,6 +42,7 @@ class Embedded:
         self._creating = Lock()
         self._process_id = os.getpid()
         _OPEN.add(self)
+        leave_to_parent(self, "_connection")
 
     @property
     def dialect(self) -> Dialect:

@@ -20,6 +20,7 @@ from typing import Protocol
 from counterpoint.errors import DataChanged, InvalidParameter, InvalidRequest, RequestConflict
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
+from counterpoint.randomness.process import Owner
 from counterpoint.sources.ids import checked_id
 from counterpoint.sources.shape import Record, plain
 
@@ -62,7 +63,7 @@ class Log:
     `unit` and `most` are both given (user level) or both None (event level). `sums` is for what has been added up.
     """
 
-    __slots__ = ("_arrived", "_keeper", "_lock", "_owners", "_sent", "items", "most", "sums", "unit")
+    __slots__ = ("_arrived", "_keeper", "_lock", "_owners", "_process", "_sent", "items", "most", "sums", "unit")
 
     def __init__(self, unit: str | None = None, most: int | None = None) -> None:
         if (unit is None) != (most is None):
@@ -76,6 +77,10 @@ class Log:
         self._owners: list[Unit | None] = []
         self._sent: dict[str, tuple[int, list[Item]]] = {}  # as it was sent: `items` has lost what does not count
         self._keeper: Keeper | None = None
+        self._process = Owner(
+            "a stream",
+            "make it in this process, or after the fork; processes share a stream through a ledger in PostgreSQL",
+        )
         self._lock = Lock()  # taken last of all: a keeper may be at work on a transaction that asks for the length
 
     def extend(
@@ -85,6 +90,7 @@ class Log:
 
         What was sent under this id before is not kept again; `RequestConflict` if it was something else.
         """
+        self._process.check()
         own = None if id is None else checked_id(id)
         arriving = list(zip(items, owners, strict=True))
         if own is not None and not arriving:
@@ -107,6 +113,7 @@ class Log:
 
     def keep(self, keeper: Keeper) -> None:
         """Be kept from now on: as what is kept already if nothing has arrived here, else as the beginning of it."""
+        self._process.check()
         kept = keeper.length()
         with self._lock:
             if self._keeper is not None and self._keeper.identity != keeper.identity:
@@ -136,6 +143,7 @@ class Log:
 
     def length(self) -> int:
         """How many items have arrived, wherever."""
+        self._process.check()
         if self._keeper is not None:
             for place, batch in self._keeper.after(len(self.items)):
                 self._take_at(place, batch)

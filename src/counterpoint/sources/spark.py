@@ -17,6 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.randomness.process import leave_to_parent
 from counterpoint.sources.dialects import SPARK, Dialect
 from counterpoint.sources.engine import refused, unreadable
 
@@ -58,13 +59,14 @@ _SETTINGS = {
 class Spark:
     """One session whose views are the stored rows."""
 
-    __slots__ = ("_closed", "_created", "_creating", "_session")
+    __slots__ = ("__weakref__", "_closed", "_created", "_creating", "_session")
 
     def __init__(self, session: "SparkSession") -> None:
         self._session = session
         self._created: set[str] = set()
         self._creating = Lock()
         self._closed = False
+        leave_to_parent(self, "_session")
 
     @property
     def dialect(self) -> Dialect:

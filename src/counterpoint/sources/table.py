@@ -32,6 +32,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
+from counterpoint.randomness.process import Owner
 from counterpoint.sources import loading
 from counterpoint.sources.choices import CHOICES
 from counterpoint.sources.columns import Column, Key
@@ -65,6 +66,7 @@ class _Bound(NamedTuple):
     pin: str
     key: str
     lasting: bool
+    owner: Owner
 
 
 class Table(Source):
@@ -121,15 +123,18 @@ class Table(Source):
         return f"Table({names}; unit={declared.unit!r}, rows_per_unit={declared.rows_per_unit})"
 
     def _must_be_open(self) -> None:
+        self._bound.owner.check()
         if self._bound.engine.closed:
             raise closed()
 
     def close(self) -> None:
         """Forget the rows, here and in every part of this table; the data they came from is left alone.
 
-        A closed table says what was declared, and refuses everything else. `with Table(...) as people:` closes it.
+        A closed table says what was declared, and refuses everything else. `with Table(...) as people:` closes it. In
+        a forked process nothing happens: the connection is the parent's.
         """
-        self._bound.engine.close()
+        if not self._bound.owner.is_elsewhere:
+            self._bound.engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -315,4 +320,5 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
         found = engine.run(loading.fingerprint(declared, "bound", seal.hex(), engine.dialect))[0]
         sums = tuple(None if half is None else int(half) for half in found)
         pin = hmac.digest(key, repr(sums).encode() + facts, sha256)
-    return _Bound(declared, engine, pin.hex(), order.hex(), lasting=key is not None)
+    owner = Owner("a table", "bind it again in this process, or bind it after the fork")
+    return _Bound(declared, engine, pin.hex(), order.hex(), key is not None, owner)
