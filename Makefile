@@ -5,7 +5,7 @@ BENCH := .venv-bench
 SITE := .venv-site
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-statistical test-long verify check bench docs site format clean
+.PHONY: demo test test-statistical test-long mutate verify check bench docs site format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,8 +35,11 @@ test: $(VENV)/.ready ## everything but the long lane (make test-long)
 test-statistical: $(VENV)/.ready ## the tests with a stated false-alarm rate, alone
 	$(PY) -m pytest -m statistical tests
 
-test-long: $(VENV)/.ready ## what takes too long for every change
+test-long: $(VENV)/.ready mutate ## what takes too long for every change
 	$(PY) -m pytest -m long tests
+
+mutate: $(VENV)/.ready ## plant privacy bugs, one at a time: a test must fail for each
+	$(PY) -m tests.mutation
 
 verify: $(VENV)/.ready ## what everything exactly loses beside its claim, and all long and statistical tests of it
 	$(VENV)/bin/counterpoint verify

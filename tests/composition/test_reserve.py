@@ -82,6 +82,14 @@ def test_a_last_launch_fits_where_it_is_gaussian_by_itself():
     assert left_after(0, Fraction(1, 10**9)) is None
 
 
+def test_a_gaussian_launch_beyond_what_is_left_does_not_fit():
+    assert left_after_gaussian(UNIT, Fraction(1)) == 0
+    assert left_after_gaussian(UNIT, 1 + Fraction(1, 10**9)) is None
+    rule = Filter(ApproxDP(1, "1e-6"), by="gaussian")
+    with pytest.raises(BudgetExceeded):
+        rule.admit(rule.start(), claim(GaussianDP(3), every_step(), "a test", interaction="one-shot"))
+
+
 def test_a_reserve_is_within_its_slack():
     with mpmath.workdps(60):
         delta = hockey_stick(mpmath.mpf(1), mpmath.mpf(reserve_for(Fraction(1), Fraction(1, 10**6))) / UNIT)

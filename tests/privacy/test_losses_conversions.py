@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -179,6 +180,17 @@ def test_converted_parameters_are_exact_rationals_of_a_length_that_can_be_stored
     tau = PureDP(epsilon).as_renyi(alpha).epsilon
     assert isinstance(tau, Fraction) and len(str(tau.numerator)) <= 60
     assert tau <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(7)])
+@pytest.mark.parametrize("alpha", [Fraction(3, 2), Fraction(2), Fraction(20)])
+def test_the_renyi_loss_of_a_pure_one_is_rounded_up_beyond_the_last_digit_kept(epsilon, alpha):
+    with mpmath.workdps(120):
+        e, a = (mpmath.mpf(x.numerator) / x.denominator for x in (epsilon, alpha))
+        p, q = 1 / (1 + mpmath.exp(-e)), 1 / (1 + mpmath.exp(e))
+        truth = mpmath.log(p**a * q ** (1 - a) + q**a * p ** (1 - a)) / (a - 1)
+        tau = PureDP(epsilon).as_renyi(alpha).epsilon
+        assert truth <= mpmath.mpf(tau.numerator) / tau.denominator <= truth * (1 + mpmath.mpf(10) ** -45)
 
 
 @pytest.mark.parametrize("bad", [1, 0.5, -1, float("nan"), True])

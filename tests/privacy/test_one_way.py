@@ -1,7 +1,7 @@
 """OneWay: asks that say so move together; which requests of a table may say so."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sources import people
 
@@ -21,6 +21,7 @@ pairs = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(1
 
 
 @given(pairs)
+@example([(0, 1, 1, True), (1, 0, 1, True)])
 def test_one_way_holds_exactly_when_no_two_asks_that_say_so_move_against_each_other(sequence):
     messages = [
         (Ask(private=a, sensitivity=s, one_way=w), Ask(private=b, sensitivity=s, one_way=w)) for a, b, s, w in sequence

@@ -108,7 +108,8 @@ def test_public_parts_never_differ():
 def test_the_size_of_a_step_is_checked_in_both_norms():
     wide = [(Ask(private=(0, 0), sensitivity=2, squared=2), Ask(private=(1, 1), sensitivity=2, squared=2))]
     tall = [(Ask(private=(0, 0), sensitivity=2, squared=2), Ask(private=(2, 0), sensitivity=2, squared=2))]
-    assert every_step().valid(wide) and not every_step().valid(tall)
+    many = [(Ask(private=(0, 0, 0), sensitivity=2), Ask(private=(1, 1, 1), sensitivity=2))]
+    assert every_step().valid(wide) and not every_step().valid(tall) and not every_step().valid(many)
     assert every_step(bound=1).valid(wide), "an ask is as large as it says; the bound is for updates"
     assert not one_step(bound=2).valid([(Update(0), Update(3))])
 
