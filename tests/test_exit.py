@@ -12,7 +12,7 @@ import counterpoint as cp
 from counterpoint.encoding import Value
 
 def bound():
-    return cp.Table("examples/people.parquet", unit="person_id")
+    return cp.Table(cp.datasets.people(), unit="person_id")
 
 class Rounded(cp.Postprocessor, Value, frozen=True):
     def start(self):
