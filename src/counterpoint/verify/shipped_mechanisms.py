@@ -68,6 +68,7 @@ _SELECTION = (
     ),
     Instance("sparse vector, zCDP", SparseVector(rho="0.5", hits=2), _BOTH_WAYS, 8),
     Instance("AboveThreshold", AboveThreshold(1, 0), _BOTH_WAYS, 10),
+    Instance("AboveThreshold, by 2", AboveThreshold(1, 0, sensitivity=2), _BY_TWO, 10),
     Instance("noisy max", NoisyMax(2), cut=_FINE),
     Instance("noisy max, by 2", NoisyMax(2), _SCORES, cut=_FINE),
     Instance("noisy max, one way", NoisyMax(2, monotone=True), cut=_FINE),
