@@ -53,6 +53,14 @@ def direct(each, coins):
     return tuple(said)
 
 
+def test_coordinates_that_ever_differ_are_counted_once_and_over_all_asks():
+    first, second = ((Ask(private=(0, 0)), Ask(private=moved)) for moved in ((1, 0), (0, 1)))
+    far = Ask(private=(0, 0), sensitivity=2), Ask(private=(2, 0), sensitivity=2)
+    assert FewCoordinates(1).valid([first, first]) and not FewCoordinates(1).valid([first, second])
+    assert FewCoordinates(2).valid([first, second])
+    assert not FewCoordinates(1).valid([far]) and FewCoordinates(1, bound=2).valid([far])
+
+
 @pytest.mark.parametrize("each", [AboveThreshold(6, 0), SparseVector(9, 0, hits=2)])
 def test_the_composition_has_the_law_of_the_direct_form(each):
     one, other = (law(lambda coins, form=form: form(each, coins), reach=4) for form in (composed, direct))
