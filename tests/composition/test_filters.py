@@ -13,7 +13,19 @@ from counterpoint.composition.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
 from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
+from counterpoint.privacy.losses import (
+    ApproxDP,
+    ApproxzCDP,
+    GaussianDP,
+    OneSidedDP,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+    TradeOff,
+    Unbounded,
+    tCDP,
+    zCDP,
+)
 from counterpoint.privacy.relations import every_step
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())
@@ -175,6 +187,83 @@ def test_what_remains_fits_and_a_little_more_does_not(rule, losses):
     assert rule.admit(account, of(PureDP(left)))
     more = left * (1 + Fraction(1, 10**9)) + Fraction(1, 10**29)
     assert not rule.fits(account, PureDP(more))
+
+
+EVERY_FILTER = [*FILTERS, Filter(GaussianDP(1)), Filter(ApproxzCDP("0.5", "1e-6"))]
+SIZES = st.sampled_from(["0", "1e-300", "0.01", "0.1", "1/3", "0.5", "1", "3", "1e200"]).map(Fraction)
+CHANCES = st.sampled_from(["0", "1e-300", "1e-7", "4e-7", "1e-6", "0.5", "1"]).map(Fraction)
+ORDERS = st.sampled_from(["1.5", "8", "10", "40"]).map(Fraction)
+CLAIMS = st.builds(
+    of,
+    st.one_of(
+        st.builds(PureDP, SIZES),
+        st.builds(ApproxDP, SIZES, CHANCES),
+        st.builds(ProbabilisticDP, SIZES, CHANCES),
+        st.builds(OneSidedDP, SIZES, CHANCES),
+        st.builds(zCDP, SIZES),
+        st.builds(ApproxzCDP, SIZES, CHANCES),
+        st.builds(RenyiDP, ORDERS, SIZES),
+        st.builds(tCDP, SIZES, ORDERS),
+        st.builds(GaussianDP, SIZES),
+        st.just(TradeOff([(0, 1), (1, 0)])),
+        st.just(Unbounded()),
+    ),
+    st.sampled_from(["one-shot", "finite", "endless"]),
+)
+
+
+@pytest.mark.parametrize("rule", EVERY_FILTER, ids=str)
+@settings(max_examples=60, deadline=None)
+@given(st.lists(CLAIMS, max_size=6))
+def test_a_launch_fits_exactly_if_it_is_admitted(rule, claims):
+    account = rule.start()
+    for claimed in claims:
+        fits = rule.fits(account, claimed)
+        assert rule.fits(account, claimed.loss) == rule.fits(account, of(claimed.loss, "endless"))
+        try:
+            account = rule.admit(account, claimed)
+        except CounterpointError:
+            assert not fits
+        else:
+            assert fits and within(rule.loss(account), rule.budget)
+
+
+@pytest.mark.parametrize("rule", EVERY_FILTER, ids=str)
+@settings(max_examples=30, deadline=None)
+@given(st.lists(CLAIMS, max_size=4))
+def test_what_a_refusal_says_would_fit_is_admitted(rule, claims):
+    account = rule.start()
+    for claimed in claims:
+        try:
+            account = rule.admit(account, claimed)
+        except BudgetExceeded as refused:
+            assert rule.fits(account, of(refused.would_fit)), "of a mechanism that answers once"
+            left = rule.remaining(account)
+            if isinstance(rule.budget, ApproxDP | ApproxzCDP):
+                assert rule.fits(account, of(ApproxDP(left.epsilon, left.delta))), "both at once"
+        except CounterpointError:
+            pass
+
+
+def test_a_loss_that_only_an_answer_once_may_have_does_not_fit_without_saying_so():
+    rule = Filter(GaussianDP(1))
+    assert rule.fits(rule.start(), of(GaussianDP("0.5"), "finite"))
+    assert not rule.fits(rule.start(), GaussianDP("0.5")), "admit would refuse it of a mechanism that talks for ever"
+    with pytest.raises(NotCovered):
+        rule.admit(rule.start(), of(GaussianDP("0.5"), "endless"))
+
+
+@pytest.mark.parametrize("nothing", [0.1, "PureDP(1)", None, PureDP], ids=repr)
+def test_only_claims_and_losses_can_fit(nothing):
+    with pytest.raises(InvalidParameter, match="a claim or a loss"):
+        Filter(PureDP(1)).fits(Filter(PureDP(1)).start(), nothing)
+
+
+def test_a_gaussian_budget_says_what_would_fit_in_its_own_measure():
+    rule = Filter(GaussianDP(5))
+    account, _ = launch(rule, GaussianDP(3))
+    with pytest.raises(BudgetExceeded, match=r"at most GaussianDP\(4\) more would fit"):
+        rule.admit(account, of(GaussianDP("4.01")))
 
 
 def test_what_remains_reads_as_a_person_would_say_it():

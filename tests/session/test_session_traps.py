@@ -217,6 +217,11 @@ def test_a_display_shows_budget_live_mechanisms_what_would_fit_and_what_is_reser
     assert s.would_cost(cp.Gaussian("0.0001")).fits is False
 
 
+def test_a_display_of_a_gaussian_budget_says_what_would_fit_in_its_own_measure():
+    assert "GaussianDP(0.5)</td>" in cp.Session(Numbers(DATA), cp.GaussianDP("0.5"))._repr_html_()
+    assert "nothing more" in cp.Session(Numbers(DATA), cp.GaussianDP(0))._repr_html_()
+
+
 def test_a_display_takes_nobodys_key_for_markup():
     from rich.console import Console
 

@@ -87,6 +87,10 @@ class Accumulator(Account):
     def room(self, budget: Loss) -> Fraction:
         """The largest further pure epsilon within a budget of the total's measure, rounded down; 0 for none."""
 
+    def fitting(self, budget: Loss) -> Loss:
+        """The largest further loss within a budget, as a refusal shows it: pure, where pure launches are covered."""
+        return PureDP(self.room(budget))
+
     def _not_covered(self, loss: Loss | str, covered: str) -> NoReturn:
         raise NotCovered(f"{self.theorem} does not cover {loss}; it covers {covered}")
 
@@ -275,6 +279,11 @@ class GaussianSum(Accumulator, Value, frozen=True):
     def room(self, budget: Loss) -> Fraction:
         """None: pure losses are not covered here."""
         return ZERO
+
+    def fitting(self, budget: Loss) -> GaussianDP:
+        """The root of what is left of the budget's square."""
+        assert isinstance(budget, GaussianDP)
+        return GaussianDP(root_below(budget.mu * budget.mu - self.squares))
 
 
 class Tail(Tagged, Value, frozen=True):

@@ -182,29 +182,40 @@ class Filter(Rule, Value, frozen=True):
         return after
 
     def _exceeded(self, account: Accumulator, loss: Loss) -> BudgetExceeded:
-        remaining = self.remaining(account)
-        fits = f"at most PureDP({spell(remaining.epsilon)}) more would fit"
+        fitting = account.fitting(self.budget)
+        spent = f"{account.total!r} of {self.budget!r} is spent"
         return BudgetExceeded(
-            f"{loss!r} does not fit: {account.total!r} of {self.budget!r} is spent, and {fits}",
+            f"{loss!r} does not fit: {spent}, and at most {fitting!r} more would fit",
             requested=loss,
-            remaining=remaining,
-            would_fit=PureDP(remaining.epsilon),
+            remaining=self.remaining(account),
+            would_fit=fitting,
         )
 
-    def fits(self, account: Account, loss: Loss) -> bool:
-        """Whether a launch with this loss would be admitted; the dry run of `admit`.
+    def fits(self, account: Account, launch: Claim | Loss) -> bool:
+        """Whether a launch with this claim would be admitted; the dry run of `admit`.
 
+        A bare loss is that of a mechanism of which no more is known, so that it may talk for ever: some theorems refuse
+        it where they would admit the claim of a mechanism that answers once.
+
+        >>> from counterpoint import Laplace
         >>> rule = Filter(PureDP(1))
-        >>> rule.fits(rule.start(), PureDP(1)), rule.fits(rule.start(), PureDP("1.000000000001"))
+        >>> rule.fits(rule.start(), PureDP(1)), rule.fits(rule.start(), Laplace("1.000000000001").claim)
         (True, False)
         """
+        if not isinstance(launch, Claim | Loss):
+            raise InvalidParameter(f"a claim or a loss fits or does not, but a {type(launch).__name__} was given")
+        before = _accumulator(account)
+        loss, interaction = (launch.loss, launch.interaction) if isinstance(launch, Claim) else (launch, "endless")
         try:
-            return _accumulator(account).plus(loss, "one-shot").keeps(self.budget)
+            return before.plus(loss, interaction).keeps(self.budget)
         except CounterpointError:
             return False
 
     def remaining(self, account: Account) -> Remaining:
-        """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left."""
+        """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left.
+
+        0 for a budget in GaussianDP, which takes no pure launches: `BudgetExceeded.would_fit` says what it takes.
+        """
         spent = _accumulator(account)
         delta = Fraction(0)
         if isinstance(spent, AdvancedSum | ApproximateSum | BestSum) and isinstance(self.budget, ApproxDP):

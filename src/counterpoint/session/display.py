@@ -14,9 +14,10 @@ delegated: PureDP(0.25), of which PureDP(0) is used; the rest stays reserved
 from html import escape
 from typing import TYPE_CHECKING
 
+from counterpoint.composition.conversions import root_below
 from counterpoint.composition.filters import Filter
 from counterpoint.numbers import spell
-from counterpoint.privacy.losses import zCDP
+from counterpoint.privacy.losses import GaussianDP, zCDP
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
@@ -38,6 +39,8 @@ def summary(session: "Session") -> list[tuple[str, str]]:
 
 def _would_fit(session: "Session", rule: Filter) -> str:
     left, lost = session.remaining, session.loss
+    if isinstance(rule.budget, GaussianDP) and isinstance(lost, GaussianDP) and lost.mu < rule.budget.mu:
+        return repr(GaussianDP(root_below(rule.budget.mu**2 - lost.mu**2)))
     if not left.epsilon:
         return "nothing more; what was launched goes on answering"
     fits = f"PureDP({spell(left.epsilon)}), such as Laplace(epsilon={spell(left.epsilon)})"
