@@ -67,6 +67,19 @@ def test_functions_enclose_the_true_value_to_the_last_digits(x, y):
             assert enclosure.agrees_to(18) or true == 0
 
 
+@pytest.mark.parametrize("digits", [5, 25, 60])
+@pytest.mark.parametrize("size", ["1e-9", "1e-28", "1e-62", "1e-700"])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_near_zero_nothing_cancels_however_near(digits, size, sign):
+    x = sign * Fraction(size)
+    with mpmath.workdps(2200):
+        for enclosure, true in [
+            (precision(digits)(x).expm1(), mpmath.expm1(mp(x))),
+            (precision(digits)(x).log1p(), mpmath.log1p(mp(x))),
+        ]:
+            assert holds(enclosure, true) and enclosure.agrees_to(digits - 3)
+
+
 def test_exactly_known_values_stay_exact():
     p = precision(10)
     assert p(0).exp().lower == p(0).exp().upper == 1

@@ -18,7 +18,7 @@ from counterpoint.composition.exposure import Parts, exposure, left_after, spell
 from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, Precision, certify, precision
 from counterpoint.privacy.divergences import concentrated_of_pure
-from counterpoint.privacy.loss import DIGITS, rounded_up
+from counterpoint.privacy.loss import DIGITS, certified_delta, rounded_up
 from counterpoint.privacy.losses import ApproxDP
 
 
@@ -40,25 +40,25 @@ class Advanced(Composed, Value, frozen=True):
         """The name of the rule."""
         return "advanced"
 
-    def by_renyi(self, delta: Fraction) -> bool:
+    def _by_renyi(self, delta: Fraction) -> bool:
         """Never: it reaches every delta."""
         return False
 
-    def epsilon_above(self, delta: Fraction) -> Fraction | Decimal:
+    def _epsilon_above(self, delta: Fraction) -> Fraction | Decimal:
         """The formula, from above."""
         bounds = self._epsilon(delta, exposure(self.parts).high)
         return INFINITE if bounds is None else bounds.upper
 
-    def epsilon_below(self, delta: Fraction) -> Fraction | Decimal:
+    def _epsilon_below(self, delta: Fraction) -> Fraction | Decimal:
         """The formula, from below."""
         bounds = self._epsilon(delta, exposure(self.parts).low)
         return INFINITE if bounds is None else bounds.lower
 
-    def delta_above(self, epsilon: Fraction) -> Decimal:
+    def _delta_above(self, epsilon: Fraction) -> Decimal:
         """The formula solved for delta, from above."""
         return with_exposure(exposure(self.parts).high, self._slack(epsilon).upper).upper
 
-    def delta_below(self, epsilon: Fraction) -> Decimal:
+    def _delta_below(self, epsilon: Fraction) -> Decimal:
         """The formula solved for delta, from below."""
         return with_exposure(exposure(self.parts).low, self._slack(epsilon).lower).lower
 
@@ -84,7 +84,7 @@ class Advanced(Composed, Value, frozen=True):
             beyond = (epsilon - self._drift(p)).at_least(0)
             return (-(beyond * beyond) / (2 * self._squares)).exp()
 
-        return certify(formula, DIGITS)
+        return certified_delta(formula)
 
     @property
     def _squares(self) -> Fraction:
@@ -122,7 +122,7 @@ def _chained(exposing: list[tuple[Fraction, Fraction, int]], p: Precision) -> In
     for epsilon, delta, copies in exposing:
         if before + (copies - 1) * epsilon > _HOPELESS:
             return p(1)
-        terms = p(copies * epsilon).expm1() / p(epsilon).expm1() if epsilon else p(copies)
+        terms = p(copies * epsilon).expm1() / p(epsilon).expm1() if epsilon and copies > 1 else p(copies)
         total = total + p(before).exp() * delta * terms
         before += copies * epsilon
     return total.at_most(1)

@@ -56,6 +56,21 @@ def optimal(losses: Iterable[Loss]) -> Composed:
     parts = _parts(counted)
     if parts is not None:
         return Optimal(parts)
+    return _by_own_rule(counted)
+
+
+def repeated(loss: Loss, copies: int) -> Composed:
+    """So many equal losses by the rule of their own measure, (epsilon, delta) by basic composition.
+
+    >>> from counterpoint import GaussianDP, zCDP
+    >>> repeated(zCDP("1e-30"), 10**30).loss, repeated(GaussianDP(1), 4).loss
+    (zCDP(1), GaussianDP(2))
+    """
+    parts = _parts({loss: copies})
+    return _basic(parts) if parts is not None else _by_own_rule({loss: copies})
+
+
+def _by_own_rule(counted: Mapping[Loss, int]) -> Total:
     for kind, rule in _OWN_RULES.items():
         if all(isinstance(loss, kind) for loss in counted):
             return rule(counted)
@@ -73,7 +88,10 @@ def basic(losses: Iterable[Loss]) -> Composed:
     >>> basic([ApproxDP(0.1, 1e-9)] * 3).loss
     ApproxDP(0.3, 3e-9)
     """
-    parts = _approximate(losses, "basic")
+    return _basic(_approximate(losses, "basic"))
+
+
+def _basic(parts: Parts) -> Total:
     epsilon = sum((copies * epsilon for epsilon, _, copies in parts), Fraction(0))
     delta = sum((copies * delta for _, delta, copies in parts), Fraction(0))
     return Total(ApproxDP(rounded_up(epsilon), min(Fraction(1), rounded_up(delta))), "basic")
@@ -104,7 +122,7 @@ def vadhan_wang(losses: Iterable[Loss]) -> Composed:
 
 
 def _counted(losses: Iterable[Loss]) -> Counter[Loss]:
-    if isinstance(losses, Loss) or not isinstance(losses, Iterable):
+    if isinstance(losses, Loss | Mapping) or not isinstance(losses, Iterable):  # a mapping would lose its counts
         raise InvalidParameter("give the losses to compose, one for each mechanism: a list of PureDP, ApproxDP, ...")
     given = list(losses)
     for loss in given:
@@ -153,11 +171,10 @@ def _gaussian(counted: Counted[GaussianDP]) -> Total:
 
 
 def _tensor(counted: Counted[TradeOff]) -> Total:
-    several = [loss for loss, copies in counted.items() for _ in range(copies)]
-    while len(several) > 1:
-        pairs = zip(several[::2], several[1::2], strict=False)
-        several = [one.tensor(other) for one, other in pairs] + several[len(several) // 2 * 2 :]
-    return Total(several[0], "tensor product")
+    (first, *rest) = [loss.tensor_power(copies) for loss, copies in counted.items()]
+    for other in rest:
+        first = first.tensor(other)
+    return Total(first, "tensor product")
 
 
 def _sum(terms: Iterable[tuple[Fraction, int]]) -> Fraction:

@@ -41,7 +41,7 @@ class Composed(Loss):
         """How it is computed: "counting", "lattice", or the name of the rule."""
 
     @abstractmethod
-    def by_renyi(self, delta: Fraction) -> bool:
+    def _by_renyi(self, delta: Fraction) -> bool:
         """Whether `method` does not reach this delta, so that the Renyi bound answers."""
 
     @property
@@ -50,58 +50,70 @@ class Composed(Loss):
         """The same as an amount of its measure, where it is one; else itself."""
 
     @abstractmethod
-    def epsilon_above(self, delta: Fraction) -> Fraction | Decimal:
+    def _epsilon_above(self, delta: Fraction) -> Fraction | Decimal: ...
+
+    @abstractmethod
+    def _epsilon_below(self, delta: Fraction) -> Fraction | Decimal: ...
+
+    @abstractmethod
+    def _delta_above(self, epsilon: Fraction) -> Fraction | Decimal: ...
+
+    @abstractmethod
+    def _delta_below(self, epsilon: Fraction) -> Fraction | Decimal: ...
+
+    def epsilon_above(self, delta: Number) -> Fraction | Decimal:
         """An upper bound on the epsilon at delta; infinite where there is no finite one."""
+        return self._epsilon_above(probability(delta, "delta"))
 
-    @abstractmethod
-    def epsilon_below(self, delta: Fraction) -> Fraction | Decimal:
+    def epsilon_below(self, delta: Number) -> Fraction | Decimal:
         """A lower bound on the epsilon at delta."""
+        return self._epsilon_below(probability(delta, "delta"))
 
-    @abstractmethod
-    def delta_above(self, epsilon: Fraction) -> Fraction | Decimal:
+    def delta_above(self, epsilon: Number) -> Fraction | Decimal:
         """An upper bound on the delta at epsilon."""
+        return self._delta_above(at_least(epsilon, 0, "epsilon"))
 
-    @abstractmethod
-    def delta_below(self, epsilon: Fraction) -> Fraction | Decimal:
+    def delta_below(self, epsilon: Number) -> Fraction | Decimal:
         """A lower bound on the delta at epsilon."""
+        return self._delta_below(at_least(epsilon, 0, "epsilon"))
 
     def epsilon_at(self, delta: Number) -> float:
         """The epsilon at delta, rounded up; infinite if something is exposed with a larger chance than delta."""
-        return float_up(self.epsilon_above(probability(delta, "delta")))
+        return float_up(self.epsilon_above(delta))
 
     def delta_at(self, epsilon: Number) -> float:
         """The delta at epsilon, rounded up."""
-        return min(1.0, float_up(self.delta_above(at_least(epsilon, 0, "epsilon"))))
+        return min(1.0, float_up(self.delta_above(epsilon)))
 
     def method_at(self, delta: Number) -> str:
         """How `epsilon_at(delta)` is computed: by `method`, or "renyi" where that does not reach."""
-        return "renyi" if self.by_renyi(probability(delta, "delta")) else self.method
+        return "renyi" if self._by_renyi(probability(delta, "delta")) else self.method
 
     @property
     def bounds(self) -> "BothSides":
         """The same questions, answered from both sides."""
         return BothSides(self)
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """Both bounds on epsilon."""
-        upper = self.epsilon_above(delta)
+        upper = self._epsilon_above(delta)
         if upper == INFINITE:
             return None
         p = precision(DIGITS)
-        return p.between(min(p(self.epsilon_below(delta)).lower, p(upper).upper), p(upper).upper)
+        return p.between(min(p(self._epsilon_below(delta)).lower, p(upper).upper), p(upper).upper)
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """Both bounds on delta."""
         p = precision(DIGITS)
-        upper = p(self.delta_above(epsilon)).at_most(1).upper
-        return p.between(min(p(self.delta_below(epsilon)).lower, upper), upper)
+        upper = p(self._delta_above(epsilon)).at_most(1).upper
+        return p.between(min(p(self._delta_below(epsilon)).lower, upper), upper)
 
     def _least_epsilon(self, delta: Fraction) -> Fraction | None:
-        upper = self.epsilon_above(delta)
+        upper = self._epsilon_above(delta)
         return None if upper == INFINITE else rounded_up(upper)
 
     def _least_delta(self, epsilon: Fraction) -> Fraction:
-        return min(Fraction(1), rounded_up(self.delta_above(epsilon)))
+        return min(Fraction(1), rounded_up(self._delta_above(epsilon)))
 
 
 class BothSides(NamedTuple):
@@ -113,13 +125,13 @@ class BothSides(NamedTuple):
         """Two numbers with the epsilon at delta between them."""
         read = probability(delta, "delta")
         upper = self.composed.epsilon_at(read)
-        return Bounds(min(float_down(self.composed.epsilon_below(read)), upper), upper)
+        return Bounds(min(float_down(self.composed._epsilon_below(read)), upper), upper)
 
     def delta_at(self, epsilon: Number) -> Bounds:
         """Two numbers with the delta at epsilon between them."""
         read = at_least(epsilon, 0, "epsilon")
         upper = self.composed.delta_at(read)
-        return Bounds(min(max(0.0, float_down(self.composed.delta_below(read))), upper), upper)
+        return Bounds(min(max(0.0, float_down(self.composed._delta_below(read))), upper), upper)
 
 
 class Total(Composed, Value, frozen=True):
@@ -138,27 +150,27 @@ class Total(Composed, Value, frozen=True):
         """The rule by which the losses were added up."""
         return self.rule
 
-    def by_renyi(self, delta: Fraction) -> bool:
+    def _by_renyi(self, delta: Fraction) -> bool:
         """Never: it reaches every delta."""
         return False
 
-    def epsilon_above(self, delta: Fraction) -> Fraction | Decimal:
+    def _epsilon_above(self, delta: Fraction) -> Fraction | Decimal:
         """As the amount says."""
-        bounds = self.amount.epsilon_bounds(delta)
+        bounds = self.amount._epsilon_bounds(delta)
         return INFINITE if bounds is None else bounds.upper
 
-    def epsilon_below(self, delta: Fraction) -> Fraction | Decimal:
+    def _epsilon_below(self, delta: Fraction) -> Fraction | Decimal:
         """As the amount says."""
-        bounds = self.amount.epsilon_bounds(delta)
+        bounds = self.amount._epsilon_bounds(delta)
         return INFINITE if bounds is None else bounds.lower
 
-    def delta_above(self, epsilon: Fraction) -> Fraction | Decimal:
+    def _delta_above(self, epsilon: Fraction) -> Fraction | Decimal:
         """As the amount says."""
-        return self.amount.delta_bounds(epsilon).upper
+        return self.amount._delta_bounds(epsilon).upper
 
-    def delta_below(self, epsilon: Fraction) -> Fraction | Decimal:
+    def _delta_below(self, epsilon: Fraction) -> Fraction | Decimal:
         """As the amount says."""
-        return self.amount.delta_bounds(epsilon).lower
+        return self.amount._delta_bounds(epsilon).lower
 
     def implies(self, other: Loss) -> bool:
         """Whatever the amount implies."""

@@ -39,26 +39,26 @@ class Optimal(Composed, Value, frozen=True):
         """Either "counting" or "lattice"; "basic" for parameters out of all proportion."""
         return _unexposed(self.parts).method
 
-    def by_renyi(self, delta: Fraction) -> bool:
+    def _by_renyi(self, delta: Fraction) -> bool:
         """Where a lattice's d0 would be below 1e-300."""
         left = left_after(delta, exposure(self.parts).high)
         return left is not None and _unexposed(self.parts).by_renyi(left)
 
-    def epsilon_above(self, delta: Fraction) -> Fraction | Decimal:
+    def _epsilon_above(self, delta: Fraction) -> Fraction | Decimal:
         """An epsilon at which d0 is at most what the exposures leave of delta."""
         left = left_after(delta, exposure(self.parts).high)
         return INFINITE if left is None else _unexposed(self.parts).epsilon_above(left)
 
-    def epsilon_below(self, delta: Fraction) -> Fraction | Decimal:
+    def _epsilon_below(self, delta: Fraction) -> Fraction | Decimal:
         """An epsilon at which d0 is still more than that."""
         left = left_after(delta, exposure(self.parts).low)
         return INFINITE if left is None else _unexposed(self.parts).epsilon_below(left)
 
-    def delta_above(self, epsilon: Fraction) -> Decimal:
+    def _delta_above(self, epsilon: Fraction) -> Decimal:
         """D + (1 - D) d0 from above."""
         return with_exposure(exposure(self.parts).high, _unexposed(self.parts).delta_above(epsilon)).upper
 
-    def delta_below(self, epsilon: Fraction) -> Decimal:
+    def _delta_below(self, epsilon: Fraction) -> Decimal:
         """D + (1 - D) d0 from below."""
         return with_exposure(exposure(self.parts).low, _unexposed(self.parts).delta_below(epsilon)).lower
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
 
-from counterpoint.composition.compose import basic, optimal
+from counterpoint.composition.compose import repeated
 from counterpoint.composition.conversions import epsilon_and_delta
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Value
@@ -200,4 +200,4 @@ def times(loss: Loss, k: int) -> Loss:
         return loss
     if isinstance(loss, PureDP):
         return PureDP(k * loss.epsilon)
-    return (basic if isinstance(loss, ApproxDP) else optimal)([loss] * k).loss
+    return repeated(loss, k).loss

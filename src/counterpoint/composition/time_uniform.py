@@ -146,6 +146,9 @@ BOUNDS: dict[Kind, Callable[[Precision, Fraction, Fraction, Fraction], Interval]
 }
 
 
+_IN_FLOATS = Fraction(1, 10**250)
+
+
 def constant_for(kind: Kind, epsilon: Fraction, slack: Fraction) -> Fraction:
     """The tuning constant for a target epsilon: any constant is valid, this one is tight where it matters.
 
@@ -155,11 +158,13 @@ def constant_for(kind: Kind, epsilon: Fraction, slack: Fraction) -> Fraction:
     >>> float(constant_for("stitched", Fraction(1), Fraction(1, 10**6))) < 0.001
     True
     """
-    target = variance_at(epsilon, slack)
+    target = rounded_up(variance_at(epsilon, slack))
     if kind == "filter":
         return target
     if kind == "stitched":
-        return variance_at(epsilon / 10, slack)
+        return rounded_up(variance_at(epsilon / 10, slack))
+    if not _IN_FLOATS < target < 1 / _IN_FLOATS:
+        return target  # floats could not search there
 
     def at_target(log_r: float) -> float:
         r = Fraction(math.exp(log_r))

@@ -152,6 +152,9 @@ class Interval:
 
     def expm1(self) -> "Interval":
         """E to this power, less one, without cancellation near 0 (evaluated with as many digits as that takes)."""
+        p = self.precision
+        if self._is_tiny():  # x <= e^x - 1 <= x + x^2 for x below 1
+            return Interval(self.lower, p.ceiling.add(self.upper, self._largest_square()), p)
         smallest = min(self.lower.copy_abs(), self.upper.copy_abs())
         extra = max(0, -smallest.adjusted()) if smallest else 0
         finer = precision(self.precision.digits + min(extra, 2000) + 2)
@@ -169,11 +172,22 @@ class Interval:
 
     def log1p(self) -> "Interval":
         """The natural logarithm of one more than this number, without cancellation near 0."""
+        p = self.precision
+        if self._is_tiny():  # x - x^2 <= log(1 + x) <= x for x between -1/2 and 1/2
+            return Interval(p.floor.subtract(self.lower, self._largest_square()), self.upper, p)
         smallest = min(self.lower.copy_abs(), self.upper.copy_abs())
         extra = max(0, -smallest.adjusted()) if smallest else 0
         finer = precision(self.precision.digits + min(extra, 2000) + 2)
         raised = (finer.between(self.lower, self.upper) + 1).log()
         return self.precision.between(raised.lower, raised.upper)
+
+    def _is_tiny(self) -> bool:
+        """Whether its square is below its last digit."""
+        return max(self.lower.adjusted(), self.upper.adjusted()) < -self.precision.digits - 2
+
+    def _largest_square(self) -> Decimal:
+        size = max(self.lower.copy_abs(), self.upper.copy_abs())
+        return self.precision.ceiling.multiply(size, size)
 
     def sqrt(self) -> "Interval":
         """The square root; what is below 0 in the lower bound is read as 0."""

@@ -50,17 +50,17 @@ class ApproxDP(Loss, Value, frozen=True):
     def __repr__(self) -> str:
         return f"ApproxDP({spell(self.epsilon)}, {spell(self.delta)})"
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """What the exposures leave of delta buys epsilon as in pure DP; below delta there is none."""
         if delta < self.delta:
             return None
         if delta == 1:
             return precision(DIGITS)(0)
-        return pure.PureDP(self.epsilon).epsilon_bounds((delta - self.delta) / (1 - self.delta))
+        return pure.PureDP(self.epsilon)._epsilon_bounds((delta - self.delta) / (1 - self.delta))
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """The hockey stick of RR(epsilon, delta), delta + (1 - delta) times that of randomized response."""
-        return pure.PureDP(self.epsilon).delta_bounds(epsilon) * (1 - self.delta) + self.delta
+        return pure.PureDP(self.epsilon)._delta_bounds(epsilon) * (1 - self.delta) + self.delta
 
     def group(self, size: int) -> "ApproxDP":
         """A unit of m places: (m eps, delta (e^(m eps) - 1)/(e^eps - 1)), the quotient being m at eps = 0.
@@ -68,7 +68,9 @@ class ApproxDP(Loss, Value, frozen=True):
         >>> ApproxDP(0, 1e-6).group(3)
         ApproxDP(0, 3e-6)
         """
-        places = whole(size, 1, "size")
+        places = whole(size, 0, "size")
+        if places == 1:
+            return self
         return ApproxDP(places * self.epsilon, _group_delta(self.epsilon, self.delta, places))
 
     def as_pure(self) -> "pure.PureDP":
@@ -124,20 +126,23 @@ class Probabilistic(Loss):
 
         def __init__(self, epsilon: Number, delta: Number) -> None: ...
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """As for ApproxDP."""
-        return self._as_approx().epsilon_bounds(delta)
+        return self._as_approx()._epsilon_bounds(delta)
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """As for ApproxDP."""
-        return self._as_approx().delta_bounds(epsilon)
+        return self._as_approx()._delta_bounds(epsilon)
 
     def group(self, size: int) -> Self:
         """Pure where delta is 0; otherwise no theorem: the loss between two middle places has another law."""
-        if self.delta:
+        places = whole(size, 0, "size")
+        if places == 1:
+            return self
+        if places and self.delta:
             would = "as_approx(delta).group(size) has a theorem"
             raise NotCovered(f"{self!r} has no group privacy; {would}")
-        return type(self)(whole(size, 1, "size") * self.epsilon, 0)
+        return type(self)(places * self.epsilon, 0)
 
     def as_pure(self) -> "pure.PureDP":
         """PureDP(epsilon) if delta is 0; otherwise there is none."""
@@ -256,7 +261,7 @@ def _tail(below: Fraction, delta: Fraction, epsilon: Fraction) -> Fraction:
 
 
 def _group_delta(epsilon: Fraction, delta: Fraction, places: int) -> Fraction:
-    if epsilon == 0 or delta == 0:
+    if places * epsilon == 0 or delta == 0:
         return min(Fraction(1), places * delta)
     if (places - 1) * epsilon > 1000:  # the quotient exceeds e^1000, and every delta that can be given e^-1000
         return Fraction(1)

@@ -9,13 +9,13 @@ refuse those. To (epsilon, delta) it converts as what it is: the exception, or e
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, Number, precision, spell
-from counterpoint.numbers.exact import at_least, probability
+from counterpoint.numbers.exact import at_least, probability, whole
 from counterpoint.privacy.concentrated import zCDP
 from counterpoint.privacy.loss import DIGITS, Loss
 
@@ -42,20 +42,25 @@ class ApproxzCDP(Loss, Value, frozen=True):
     def __repr__(self) -> str:
         return f"ApproxzCDP({spell(self.rho)}, {spell(self.delta)})"
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """What zCDP has at the delta that the exception leaves."""
         if delta == 1:
             return precision(DIGITS)(0)
         if delta < self.delta:
             return None
-        return zCDP(self.rho).epsilon_bounds((delta - self.delta) / (1 - self.delta))
+        return zCDP(self.rho)._epsilon_bounds((delta - self.delta) / (1 - self.delta))
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """The exception, or else what zCDP has."""
-        return (self.delta + (1 - self.delta) * zCDP(self.rho).delta_bounds(epsilon)).at_most(1)
+        return (self.delta + (1 - self.delta) * zCDP(self.rho)._delta_bounds(epsilon)).at_most(1)
 
-    def group(self, size: int) -> NoReturn:
-        """None is known."""
+    def group(self, size: int) -> "ApproxzCDP":
+        """None is known for two places or more."""
+        places = whole(size, 0, "size")
+        if places == 0:
+            return ApproxzCDP(0, 0)
+        if places == 1:
+            return self
         raise self._no_conversion(f"a group of {size}", "zCDP without an exception has one")
 
     def _is_zero(self) -> bool:

@@ -58,7 +58,7 @@ class zCDP(DivergenceBound, Value, frozen=True):
 
     def group(self, size: int) -> "zCDP":
         """A unit of m places: m^2 rho (Bun, Steinke 2016, Prop 1.9)."""
-        return zCDP(whole(size, 1, "size") ** 2 * self.rho)
+        return zCDP(whole(size, 0, "size") ** 2 * self.rho)
 
     def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
         """The divergence alpha rho at the order given; exact.
@@ -131,9 +131,9 @@ class tCDP(DivergenceBound, Value, frozen=True):
         >>> tCDP(0.1, 20).group(4)
         tCDP(rho=1.6, omega=5)
         """
-        places = whole(size, 1, "size")
-        if self.rho == 0:
-            return self
+        places = whole(size, 0, "size")
+        if places * self.rho == 0:
+            return tCDP(0, self.omega)
         if self.omega <= places:
             raise NotCovered(f"{self!r} has no privacy for groups of {places}: they need an omega above {places}")
         return tCDP(places**2 * self.rho, self.omega / places)

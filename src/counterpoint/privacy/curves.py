@@ -9,7 +9,7 @@ segment is an outcome, with its width as probability under P and its drop as pro
 Fraction(11, 20)
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -20,6 +20,13 @@ Line = tuple[Fraction, Fraction]
 """(s, c) stands for the line c - s alpha."""
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
+NO_LOSS: Points = ((_ZERO, _ONE), (_ONE, _ZERO))
+"""The curve of two equal distributions: no test is better than a coin."""
+
+
+def length(points: Points) -> int:
+    """About how many bits it takes to write the curve."""
+    return sum(alpha.denominator.bit_length() + beta.denominator.bit_length() for alpha, beta in points)
 
 
 def value_at(points: Points, alpha: Fraction) -> Fraction:
@@ -84,11 +91,14 @@ def through(first: Points, second: Points) -> Points:
     A test with error alpha under P has power at most 1 - first(alpha) under R (Dong, Roth, Su 2022, Thm
     2.14).
     """
-    corners = {alpha for alpha, _ in first}
+    chain = [(_ZERO, value_at(second, 1 - first[0][1]))]
     for (a, at_a), (b, at_b) in pairwise(first):
-        reached = (1 - alpha for alpha, _ in second)
-        corners |= {a + (b - a) * (at_a - level) / (at_a - at_b) for level in reached if at_b < level < at_a}
-    return without_flat_points((alpha, value_at(second, 1 - value_at(first, alpha))) for alpha in sorted(corners))
+        passed = bisect_right(second, 1 - at_a, key=lambda point: point[0])
+        reached = bisect_left(second, 1 - at_b, key=lambda point: point[0])
+        for power, left in second[passed:reached]:  # where 1 - first passes a vertex of the second
+            chain.append((a + (b - a) * (at_a - 1 + power) / (at_a - at_b), left))
+        chain.append((b, value_at(second, 1 - at_b)))
+    return without_flat_points(chain)
 
 
 def lines(points: Points) -> list[Line]:

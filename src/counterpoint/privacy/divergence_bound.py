@@ -11,6 +11,7 @@ ones.
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -54,7 +55,7 @@ class DivergenceBound(Loss):
         """The best of all orders that are bounded, those below the stated one included."""
         return self._order_for_epsilon(epsilon)
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """The conversion (`renyi_to_epsilon`) at the order that makes it smallest."""
         if self._is_zero() or delta == 1:
             return precision(DIGITS)(0)
@@ -64,7 +65,7 @@ class DivergenceBound(Loss):
         tau = self._bound_at(alpha)
         return certify(lambda p: renyi_to_epsilon(tau, alpha, delta, p), DIGITS)
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """The same theorem, solved for delta."""
         if self._is_zero():
             return precision(DIGITS)(0)
@@ -91,6 +92,24 @@ class DivergenceBound(Loss):
         return (least is not None and least <= epsilon) or self._least_delta(epsilon) <= delta
 
 
+_SMALLEST_POWER = 997
+"""2 to minus this is about 10^-300: no corner is looked for below."""
+
+
+def _first(holds: Callable[[int], bool], low: int) -> int:
+    """The first whole number from `low` on where a condition that stays true holds; found by doubling and halving."""
+    if holds(low):
+        return low
+    reach = 1
+    while not holds(low + reach):
+        reach *= 2
+    high, low = low + reach, low + reach // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
 @lru_cache(maxsize=1024)
 def _corner(loss: DivergenceBound) -> tuple[Fraction, Fraction]:
     """The (epsilon, delta) whose own randomized response lies below the rest of the conversion's curve.
@@ -107,11 +126,7 @@ def _corner(loss: DivergenceBound) -> tuple[Fraction, Fraction]:
         delta = renyi_to_delta(loss._bound_at(alpha), alpha, epsilon, rough)
         return (delta * (alpha - 1) * (1 + rough(-epsilon).exp()) + delta).upper > 1
 
-    high = Fraction(1)
-    while is_steep(high):
-        high *= 2
-    while not is_steep(high / 2) and high > Fraction(1, 10**300):
-        high /= 2
+    high = Fraction(2) ** _first(lambda power: not is_steep(Fraction(2) ** power), -_SMALLEST_POWER)
     low = high / 2
     for _ in range(30):
         middle = (low + high) / 2

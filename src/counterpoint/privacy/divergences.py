@@ -99,8 +99,9 @@ def best_order_for_delta(rho: Fraction, delta: Fraction) -> Fraction:
     15.86692555251
     """
     with localcontext(_SEARCH):
-        slope, target = _decimal(rho), -_decimal(delta).ln()
-        x = min((target / slope).sqrt(), 1 / _decimal(delta) - 1)
+        slope, excess = _decimal(rho), _decimal((1 - delta) / delta)
+        target = _log1p(excess)
+        x = min((target / slope).sqrt(), excess)
         for _ in range(200):
             value = slope * x * x + _log1p(x) - target
             step = value / (2 * slope * x * x + x / (1 + x))

@@ -57,7 +57,7 @@ class GaussianDP(Loss, Value, frozen=True):
             return cls(0)
         return cls(rounded_down(gaussian_mu(budget, allowed).lower))
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """Where the curve falls to delta."""
         if self.mu == 0 or delta == 1:
             return precision(DIGITS)(0)
@@ -65,7 +65,7 @@ class GaussianDP(Loss, Value, frozen=True):
             return None
         return gaussian_epsilon(self.mu, delta)
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """Q(eps/mu - mu/2) - e^eps Q(eps/mu + mu/2)."""
         if self.mu == 0:
             return precision(DIGITS)(0)
@@ -77,7 +77,7 @@ class GaussianDP(Loss, Value, frozen=True):
         >>> GaussianDP(0.5).group(3)
         GaussianDP(1.5)
         """
-        return GaussianDP(whole(size, 1, "size") * self.mu)
+        return GaussianDP(whole(size, 0, "size") * self.mu)
 
     def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
         """The divergence alpha mu^2/2 of the two Gaussians; exact."""

@@ -29,6 +29,8 @@ Curve = Callable[[Fraction, Precision], tuple[Interval, Interval]]
 _INVERSE_DIGITS = 25
 _PHASES = (10, 20, _INVERSE_DIGITS + 5)
 _MOST_DIGITS = 4000
+_FAINT = Fraction(1, 10**6)
+"""A delta as near to 1 as this is inverted through 1 - delta: there tangents of the logarithm of delta are short."""
 
 
 def gaussian_delta(mu: Fraction, epsilon: Fraction, p: Precision) -> Interval:
@@ -37,23 +39,45 @@ def gaussian_delta(mu: Fraction, epsilon: Fraction, p: Precision) -> Interval:
     >>> gaussian_delta(Fraction(1, 100), Fraction(5, 100), precision(20))
     Interval(5.4814402007468774E-10, 5.4814402007468779E-10)
     """
-    tail, density, ratio = _parts(mu, epsilon, p)
-    return (tail - density * ratio).at_least(0)
+    return _delta_and_slopes(mu, epsilon, p)[0].at_least(0)
 
 
-def _parts(mu: Fraction, epsilon: Fraction, p: Precision) -> tuple[Interval, Interval, Interval]:
-    a, b = p(epsilon / mu - mu / 2), p(epsilon / mu + mu / 2)
-    return normal_tail(a), normal_density(a), mills_ratio(b)
+def _delta_and_slopes(mu: Fraction, epsilon: Fraction, p: Precision) -> tuple[Interval, Interval, Interval]:
+    """The delta, and its derivatives in epsilon and in mu."""
+    middle = epsilon / mu
+    a, b = p(middle - mu / 2), p(middle + mu / 2)
+    density, ratio = normal_density(a), mills_ratio(b)
+    thin = _is_thin(mu, middle, p)
+    value = density * _mills_difference(mu, p(middle)) if thin else normal_tail(a) - density * ratio
+    return value, -density * ratio, density
+
+
+def _is_thin(mu: Fraction, middle: Fraction, p: Precision) -> bool:
+    """Whether mu is so small that a and b agree in about as many digits as we work with: their tails would cancel."""
+    return mu < Fraction(1, 10**20) and mu * (middle + 1) < Fraction(1, 10 ** (p.digits // 2))
+
+
+def _mills_difference(mu: Fraction, middle: Interval) -> Interval:
+    """Mills(middle - mu/2) - Mills(middle + mu/2), for a mu below 10^-20 and a middle that is not negative.
+
+    It is the integral of g(x) = 1 - x Mills(x) over the mu between, so mu g(middle) + mu^3 g''(c)/24 for a c between.
+    Mills' ratio is completely monotone and g is minus its derivative, so 0 < g''(c) <= g''(-mu/2) < 3 (g''(0) = 2).
+    """
+    p = middle.precision
+    level = 1 - middle * mills_ratio(middle)
+    return mu * (level + p.between(Decimal(0), p(mu * mu / 8).upper))
 
 
 def gaussian_epsilon(mu: Fraction, delta: Fraction) -> Interval:
     """The epsilon with gaussian_delta = delta, enclosed, at least 0; mu > 0 and 0 < delta < 1."""
+    if 1 - delta < _FAINT:
+        return _epsilon_of_rest(mu, 1 - delta)
     if certify(lambda p: gaussian_delta(mu, Fraction(0), p) - delta, digits=1).upper <= 0:
         return precision(DIGITS)(0)
 
     def curve(epsilon: Fraction, p: Precision) -> tuple[Interval, Interval]:
-        tail, density, ratio = _parts(mu, epsilon, p)
-        return tail - density * ratio, -density * ratio
+        value, slope, _ = _delta_and_slopes(mu, epsilon, p)
+        return value, slope
 
     p = precision(20 + 2 * max(0, _magnitude(mu)))  # epsilon/mu and mu/2 must not cancel
     larger = p(mu) * mu / 2 + mu * (-2 * p(delta).log()).sqrt()  # what mu^2/2-zCDP implies
@@ -62,15 +86,57 @@ def gaussian_epsilon(mu: Fraction, delta: Fraction) -> Interval:
 
 def gaussian_mu(epsilon: Fraction, delta: Fraction) -> Interval:
     """The mu with gaussian_delta = delta, enclosed; 0 < delta < 1."""
+    if 1 - delta < _FAINT:
+        return _mu_of_rest(epsilon, 1 - delta)
 
     def curve(mu: Fraction, p: Precision) -> tuple[Interval, Interval]:
-        tail, density, ratio = _parts(mu, epsilon, p)
-        return tail - density * ratio, density
+        value, _, slope = _delta_and_slopes(mu, epsilon, p)
+        return value, slope
 
-    p = precision(20)
+    p = precision(20 + max(0, _magnitude(epsilon + 1)))
     surplus = -p(delta).log()
     by_zcdp = epsilon / ((surplus + epsilon).sqrt() + surplus.sqrt()) * p(2).sqrt()
     return solve(curve, delta, max(2 * delta, Fraction(by_zcdp.lower)))
+
+
+def _rest_and_slopes(mu: Fraction, epsilon: Fraction, p: Precision) -> tuple[Interval, Interval, Interval]:
+    """1 - delta = Q(-a) + density(a) Mills(b), where it is so small that 1 less it tells nothing; and its derivatives.
+
+    As b >= -a it lies between Q(-a) and 2 Q(-a). It is log-concave in epsilon (the logarithms of min(1, e^x) and of a
+    normal density are concave) and, where a < 0, in mu: the derivative of its logarithm is -1/(Mills(-a) + Mills(b)),
+    and both ratios fall as mu grows.
+    """
+    _, falling, rising = _delta_and_slopes(mu, epsilon, p)
+    return normal_tail(-p(epsilon / mu - mu / 2)) - falling, -falling, -rising
+
+
+def _epsilon_of_rest(mu: Fraction, rest: Fraction) -> Interval:
+    """The epsilon with 1 - gaussian_delta = rest, enclosed, at least 0: below mu (mu/2 - x) for Q(x) = rest.
+
+    A tangent from there leads to the other side of the answer, and from there the tangents lead back.
+    """
+    if certify(lambda p: 2 * normal_tail(p(mu / 2)) - rest, digits=1).lower >= 0:
+        return precision(DIGITS)(0)
+
+    def curve(epsilon: Fraction, p: Precision) -> tuple[Interval, Interval]:
+        value, slope, _ = _rest_and_slopes(mu, epsilon, p)
+        return value, slope
+
+    p = precision(DIGITS + 2 * max(0, _magnitude(mu)))
+    larger = mu * (mu / 2 - p(Fraction(normal_quantile(rest).lower)))
+    return solve(curve, rest, Fraction(larger.upper))
+
+
+def _mu_of_rest(epsilon: Fraction, rest: Fraction) -> Interval:
+    """The mu with 1 - gaussian_delta = rest, enclosed: below the one with mu/2 - epsilon/mu = x for Q(x) = rest/2."""
+
+    def curve(mu: Fraction, p: Precision) -> tuple[Interval, Interval]:
+        value, _, slope = _rest_and_slopes(mu, epsilon, p)
+        return value, slope
+
+    p = precision(DIGITS + max(0, _magnitude(epsilon + 1)))
+    x = p(Fraction(normal_quantile(rest / 2).upper))
+    return solve(curve, rest, Fraction((x + (x * x + 2 * epsilon).sqrt()).upper))
 
 
 def gaussian_of_pure(epsilon: Fraction) -> Decimal:
@@ -119,7 +185,7 @@ def solve(curve: Curve, target: Fraction, start: Fraction) -> Interval:
             x = Fraction(precision(keep)(x - step).lower) if step < x else x / 10
             if abs(step) <= min(x, length) / 10 ** (digits // 2):
                 break
-    return _enclosed(curve, target, x)
+    return _enclosed(curve, target, x, min(x, length))
 
 
 def _refined(curve: Curve, x: Fraction, digits: int) -> tuple[Interval, Interval]:
@@ -135,9 +201,10 @@ def _refined(curve: Curve, x: Fraction, digits: int) -> tuple[Interval, Interval
         working *= 2
 
 
-def _enclosed(curve: Curve, target: Fraction, x: Fraction) -> Interval:
+def _enclosed(curve: Curve, target: Fraction, x: Fraction, scale: Fraction) -> Interval:
+    """Between two points about x, so many places of `scale` apart that the curve certainly takes the value between."""
     for places in range(_INVERSE_DIGITS + 2, 0, -1):
-        low, high = (x * (1 + Fraction(sign, 10**places)) for sign in (-1, 1))
+        low, high = (x + scale * Fraction(sign, 10**places) for sign in (-1, 1))
         below, above = (_refined(curve, end, _INVERSE_DIGITS + 4)[0] for end in (low, high))
         if max(below.lower, above.lower) >= target >= min(below.upper, above.upper):
             p = precision(DIGITS)

@@ -16,7 +16,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from counterpoint.encoding import Tagged
 from counterpoint.errors import NotCovered
@@ -43,25 +43,33 @@ class Loss(Tagged):
     __slots__ = ()
 
     @abstractmethod
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
+        """What `epsilon_bounds` says of a delta that has been read."""
+
+    @abstractmethod
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
+        """What `delta_bounds` says of an epsilon that has been read."""
+
+    @abstractmethod
+    def group(self, size: int) -> "Loss":
+        """The loss for a unit that changes `size` places at once (THEORY section 3); none at all for 0 places."""
+
+    def epsilon_bounds(self, delta: Number) -> Interval | None:
         """The smallest certified epsilon at this delta, enclosed; None where there is no finite one."""
+        return self._epsilon_bounds(probability(delta, "delta"))
 
-    @abstractmethod
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def delta_bounds(self, epsilon: Number) -> Interval:
         """The smallest certified delta at this epsilon, enclosed; at most 1."""
-
-    @abstractmethod
-    def group(self, size: int) -> Self:
-        """The loss for a unit that changes `size` places at once (THEORY section 3)."""
+        return self._delta_bounds(at_least(epsilon, 0, "epsilon"))
 
     def epsilon_at(self, delta: Number) -> float:
         """The epsilon with which this loss implies (epsilon, delta)-DP: an upper bound, or infinite."""
-        bounds = self.epsilon_bounds(probability(delta, "delta"))
+        bounds = self.epsilon_bounds(delta)
         return math.inf if bounds is None else float_up(bounds.upper)
 
     def delta_at(self, epsilon: Number) -> float:
         """The delta with which this loss implies (epsilon, delta)-DP: an upper bound, at most 1."""
-        return min(1.0, float_up(self.delta_bounds(at_least(epsilon, 0, "epsilon")).upper))
+        return min(1.0, float_up(self.delta_bounds(epsilon).upper))
 
     def implies(self, other: "Loss") -> bool:
         """Whether everything that has this loss has the other too; False where no conversion proves it."""
@@ -138,12 +146,12 @@ class Loss(Tagged):
 
     def _least_epsilon(self, delta: Fraction) -> Fraction | None:
         """The upper end of `epsilon_bounds` as a parameter that a loss can carry."""
-        bounds = self.epsilon_bounds(delta)
+        bounds = self._epsilon_bounds(delta)
         return None if bounds is None else rounded_up(bounds.upper)
 
     def _least_delta(self, epsilon: Fraction) -> Fraction:
         """The least delta that is proven at this epsilon, as a parameter that a loss can carry."""
-        return rounded_up(self.delta_bounds(epsilon).upper)
+        return rounded_up(self._delta_bounds(epsilon).upper)
 
     def _least_rho(self) -> Fraction:
         """The least rho for which this loss is proven to be zCDP."""

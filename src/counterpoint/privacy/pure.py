@@ -43,11 +43,11 @@ class PureDP(Loss, Value, frozen=True):
     def __repr__(self) -> str:
         return f"PureDP({spell(self.epsilon)})"
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval:
         """Where the hockey stick of randomized response falls to delta."""
         return certify(lambda p: _epsilon_at(self.epsilon, delta, p), DIGITS)
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """The hockey stick of randomized response."""
         if epsilon >= self.epsilon:
             return precision(DIGITS)(0)
@@ -59,7 +59,7 @@ class PureDP(Loss, Value, frozen=True):
         >>> PureDP(0.1).group(3)
         PureDP(0.3)
         """
-        return PureDP(whole(size, 1, "size") * self.epsilon)
+        return PureDP(whole(size, 0, "size") * self.epsilon)
 
     def as_pure(self) -> "PureDP":
         """Itself."""
@@ -130,7 +130,7 @@ class PureDP(Loss, Value, frozen=True):
         return loss._covers(self.epsilon, Fraction(0))
 
     def _least_epsilon(self, delta: Fraction) -> Fraction:
-        return min(self.epsilon, rounded_up(self.epsilon_bounds(delta).upper))
+        return min(self.epsilon, rounded_up(self._epsilon_bounds(delta).upper))
 
     def _least_rho(self) -> Fraction:
         tight = certify(lambda p: concentrated_of_pure(self.epsilon, p), DIGITS)

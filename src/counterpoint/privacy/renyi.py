@@ -58,9 +58,10 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
 
     def group(self, size: int) -> "RenyiDP":
         """None at a fixed order: the divergence of a group needs higher orders than the one bounded."""
-        if whole(size, 1, "size") > 1 and self.epsilon:
+        places = whole(size, 0, "size")
+        if places > 1 and self.epsilon:
             raise NotCovered(f"{self!r} has no group privacy at its own order; a zCDP, tCDP or PureDP loss has")
-        return self
+        return RenyiDP(self.alpha, min(places, 1) * self.epsilon)
 
     def as_renyi(self, alpha: Number) -> "RenyiDP":
         """The same bound at an order that is not above the stated one (D_alpha grows with alpha); lossy.

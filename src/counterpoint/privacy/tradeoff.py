@@ -11,7 +11,7 @@ rounded below.
 (Fraction(11, 20), 0.4)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -103,14 +103,23 @@ class TradeOff(Loss, Value, frozen=True):
         >>> fair_or_not.tensor(fair_or_not)
         TradeOff([(0, 1), (0.25, 0), (1, 0)])
         """
-        return TradeOff(curves.product(self.vertices, other.vertices))
+        return TradeOff(_product(self.vertices, other.vertices))
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def tensor_power(self, copies: int) -> "TradeOff":
+        """The curve of so many independent tests with this curve; exact.
+
+        >>> coin = TradeOff.between([0.5, 0.5], [0.1, 0.9])
+        >>> coin.tensor_power(3) == coin.tensor(coin).tensor(coin)
+        True
+        """
+        return TradeOff(_doubled(_product, self.vertices, whole(copies, 0, "copies")))
+
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """The logarithm of the steepest line that the curve needs at this delta."""
         ratio = self._steepest(delta)
         return None if ratio is None else certify(lambda p: p(ratio).log(), DIGITS)
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """The largest of 1 - e^eps alpha - f(alpha), and of the same with alpha and f(alpha) exchanged."""
         if epsilon == 0:
             return precision(DIGITS)(max(1 - a - b for a, b in self.vertices))
@@ -126,10 +135,7 @@ class TradeOff(Loss, Value, frozen=True):
         >>> TradeOff([(0, 1), (0.25, 0.25), (1, 0)]).group(2)
         TradeOff([(0, 1), (1/12, 0.25), (0.25, 1/12), (1, 0)])
         """
-        points = self.vertices
-        for _ in range(whole(size, 1, "size") - 1):
-            points = curves.through(points, self.vertices)
-        return TradeOff(points)
+        return TradeOff(_doubled(_through, self.vertices, whole(size, 0, "size")))
 
     def as_pure(self) -> "pure.PureDP":
         """The logarithm of the steepest slope, either way, if f(0) = 1 and f is 0 only at 1; tight."""
@@ -218,6 +224,38 @@ class TradeOff(Loss, Value, frozen=True):
         """
         sides = [(s, c) if s >= 1 else (1 / s, c / s) for s, c in curves.lines(self.vertices) if s > 0]
         return {(_log_down(slope), 1 - height) for slope, height in sides}
+
+
+def _doubled(
+    join: Callable[[curves.Points, curves.Points], curves.Points], curve: curves.Points, times: int
+) -> curves.Points:
+    """So many equal curves, joined by an associative operation."""
+    if times == 0:
+        return curves.NO_LOSS
+    points = curve
+    for bit in f"{times:b}"[1:]:  # from the first binary digit to the last: double, and add one for a 1
+        points = join(points, points)
+        points = join(points, curve) if bit == "1" else points
+    return points
+
+
+def _through(one: curves.Points, other: curves.Points) -> curves.Points:
+    _must_be_short(curves.length(one) + curves.length(other), 2**20)
+    return curves.through(one, other)
+
+
+def _product(one: curves.Points, other: curves.Points) -> curves.Points:
+    _must_be_short(len(one) * curves.length(other) + len(other) * curves.length(one), 2**23)
+    return curves.product(one, other)
+
+
+def _must_be_short(bits: int, most: int) -> None:
+    """Refuse what would take more than some seconds to write out: each step lengthens the list and its numbers."""
+    if bits > most:
+        raise NotCovered(
+            "the curve has too many long vertices to be written out; convert first: as_approx(delta) always exists, "
+            "as_pure() and as_gaussian() for curves from (0, 1) that are above 0 before 1"
+        )
 
 
 def _coordinate(value: object) -> Fraction:

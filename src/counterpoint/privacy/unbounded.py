@@ -8,7 +8,9 @@ from fractions import Fraction
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, precision
+from counterpoint.numbers.exact import whole
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.pure import PureDP
 
 
 class Unbounded(Loss, Value, frozen=True):
@@ -19,17 +21,17 @@ class Unbounded(Loss, Value, frozen=True):
     (True, False)
     """
 
-    def epsilon_bounds(self, delta: Fraction) -> Interval | None:
+    def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """None, unless delta is 1, which promises nothing either."""
         return precision(20)(0) if delta == 1 else None
 
-    def delta_bounds(self, epsilon: Fraction) -> Interval:
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """1."""
         return precision(20)(1)
 
-    def group(self, size: int) -> "Unbounded":
-        """No worse than it was."""
-        return self
+    def group(self, size: int) -> Loss:
+        """No worse than it was; where no place changes, nothing is lost."""
+        return self if whole(size, 0, "size") else PureDP(0)
 
     def _follows_from(self, loss: Loss) -> bool:
         return True
