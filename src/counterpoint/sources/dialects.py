@@ -46,6 +46,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """The days of a finite date since 1970-01-01."""
     tame: str
     """A double, 0 if it is so close to 0 that the engine might fail on it."""
+    readable: str
+    """A text, NULL if its bytes are not UTF-8; not every engine looks at that before a text is stored."""
     quote: str = '"'
     backslashed: bool = False
     """Whether a backslash in a literal escapes what follows."""
@@ -88,6 +90,7 @@ DUCKDB = Dialect(
     read_date="TRY_CAST({} AS DATE)",
     days="CAST({} - DATE '1970-01-01' AS BIGINT)",
     tame="{}",
+    readable="TRY(DECODE(ENCODE({})))",
 )
 
 _SAFE = (
@@ -110,6 +113,7 @@ POSTGRES = Dialect(
     read_date="CAST({} AS DATE)",
     days="CAST({} - DATE '1970-01-01' AS BIGINT)",
     tame="CASE WHEN ABS({0}) < 1e-200 THEN 0 ELSE {0} END",
+    readable="{}",
 )
 
 SPARK = Dialect(
@@ -127,6 +131,8 @@ SPARK = Dialect(
     read_date="TRY_CAST({} AS DATE)",
     days="CAST(DATEDIFF({}, DATE '1970-01-01') AS BIGINT)",
     tame="{}",
+    # REPLACE sees bytes, and a regular expression characters, of which \ufffd stands for all that are none
+    readable="CASE WHEN REPLACE({0}, '\ufffd', '') = REGEXP_REPLACE({0}, '\ufffd', '') THEN {0} END",
     quote="`",
     backslashed=True,
 )

@@ -1,10 +1,10 @@
 """The embedded engine: an in-memory DuckDB that holds the stored rows of one table.
 
 The data may be a Parquet or CSV path, a DuckDB relation, an Arrow table, a Polars or pandas frame, or an Ibis table
-expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts, and so are
-pandas columns of objects. Once the rows are in, the engine can reach no file, no network and no Python variable any
-more. Each call has a cursor of its own, so threads may ask at once; whatever goes wrong in the engine is one constant
-refusal that says nothing about the data.
+expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts (see
+`csv_rows`), and so are pandas columns of objects (see `frames`). Once the rows are in, the engine can reach no file, no
+network and no Python variable any more. Each call has a cursor of its own, so threads may ask at once; whatever goes
+wrong in the engine is one constant refusal that says nothing about the data.
 
 >>> Given({"age": [41, 17]})
 Traceback (most recent call last):
@@ -13,7 +13,6 @@ counterpoint.errors.InvalidParameter: a table is a path to a .parquet or .csv fi
 """
 
 import atexit
-import csv
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -24,7 +23,7 @@ from weakref import WeakSet
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.randomness.process import leave_to_parent
-from counterpoint.sources.columns import is_readable
+from counterpoint.sources import csv_rows, frames
 from counterpoint.sources.dialects import DUCKDB, Dialect
 from counterpoint.sources.engine import refused, unreadable
 
@@ -55,7 +54,7 @@ class Embedded:
 
         connection = self._connection
         if connection is not None:
-            with suppress(duckdb.Error), connection.cursor() as cursor:
+            with suppress(duckdb.Error, UnicodeError), connection.cursor() as cursor:
                 return cursor.execute(sql).fetchall()
         raise refused()
 
@@ -105,20 +104,20 @@ def _close_at_exit() -> None:
 class Given:
     """Data on offer to a new engine under the name `given`, with its public schema in `kinds`, until it is taken."""
 
-    __slots__ = ("_connection", "kinds")
+    __slots__ = ("_batches", "_connection", "kinds")
 
     def __init__(self, data: object) -> None:
         import duckdb  # noqa: PLC0415
 
         settings: dict[str, Any] = {"python_enable_replacements": False, "pandas_analyze_sample": 0}
         self._connection = duckdb.connect(":memory:", config=settings)
+        self._batches: Iterable[list[csv_rows.Row]] = ()
         described: list[tuple[Any, ...]] | None = None
-        with suppress(duckdb.Error):
-            offered = _offered(self._connection, data)
-            self._connection.execute(f"CREATE TEMP VIEW given AS SELECT * FROM {offered}")
+        with suppress(duckdb.Error, UnicodeError):
+            self._connection.execute(f"CREATE TEMP VIEW given AS {self._offer(data)}")
             described = self._connection.execute("DESCRIBE SELECT * FROM given").fetchall()
         if described is None:
-            raise unreadable()
+            raise unreadable(frames.unreadable_column(data, self._reads))
         self.kinds: dict[str, str] = {name: _kind(str(kind)) for name, kind, *_ in described}
 
     @property
@@ -127,11 +126,15 @@ class Given:
         return DUCKDB
 
     def take(self, query: str, name: str) -> Embedded:
-        """Materialise a query over `given`, let go of the data and close every door behind it."""
-        import duckdb  # noqa: PLC0415
+        """Materialise a query over `given`, let go of the data and close every door behind it.
 
-        with suppress(duckdb.Error):
+        A CSV comes in batches, of which the query, which takes every row by itself, is asked one by one.
+        """
+        with suppress(Exception):  # the engine's errors, and Python's where a text in one of them cannot be decoded
             self._connection.execute(f"CREATE TABLE {name} AS {query}")
+            for batch in filter(None, self._batches):
+                self._register([list(values) for values in zip(*batch, strict=True)])
+                self._connection.execute(f"INSERT INTO {name} {query}")
             self._connection.execute("DROP VIEW given")
             self._connection.unregister("offered")
             self._connection.execute("SET enable_external_access = false")
@@ -143,15 +146,32 @@ class Given:
         """Let go of the database, whoever has it by now."""
         self._connection.close()
 
+    def _offer(self, data: object) -> str:
+        """What `given` stands for, once the data is within reach of the connection."""
+        if not isinstance(data, str | Path):
+            self._connection.register("offered", frames.offered(data))
+            return "SELECT * FROM offered"
+        path = _checked(Path(data))
+        if path.suffix == ".parquet":
+            return _parquet(self._connection, path)
+        names = csv_rows.header(path)
+        frames.check_names(names)
+        self._batches = csv_rows.rows(path, len(names))
+        self._register([[] for _ in names])
+        values = ", ".join(f"NULLIF(f{i}, '') AS {DUCKDB.quoted(name)}" for i, name in enumerate(names))
+        return f"SELECT {values} FROM offered"
 
-class _Arrow:
-    """Any data that speaks Arrow's C stream interface, without the detour over pyarrow."""
+    def _register(self, columns: list[list[str]]) -> None:
+        self._connection.register("offered", {f"f{i}": frames.objects(column) for i, column in enumerate(columns)})
 
-    def __init__(self, data: Any) -> None:
-        self._data = data
+    def _reads(self, alone: object) -> bool:
+        import duckdb  # noqa: PLC0415
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._data.__arrow_c_stream__(requested_schema)
+        with suppress(duckdb.Error):
+            self._connection.register("alone", alone)
+            self._connection.execute("SELECT * FROM alone").fetchall()
+            return True
+        return False
 
 
 def _kind(described: str) -> str:
@@ -159,82 +179,8 @@ def _kind(described: str) -> str:
     return described if described.endswith("]") else described.partition("(")[0]
 
 
-def _offered(connection: "DuckDBPyConnection", data: object) -> str:
-    """What to select from, once the data is within reach of the connection."""
-    if isinstance(data, str | Path):
-        return _file(connection, Path(data))
-    if _is_of("ibis", type(data)) and hasattr(data, "columns") and hasattr(data, "to_pyarrow"):
-        data = _executed(data)
-    # a frame of pandas or of a subtype, whose own way to Arrow would guess types from values
-    of_pandas = any(_is_of("pandas", kind) for kind in type(data).__mro__)
-    if of_pandas and hasattr(data, "columns"):
-        _check_names(map(str, data.columns))
-        connection.register("offered", _typed(data))
-    elif hasattr(data, "__arrow_c_stream__") and not of_pandas:
-        _check_names(_names(data))
-        connection.register("offered", _Arrow(data))
-    else:
-        raise InvalidParameter(
-            "a table is a path to a .parquet or .csv file, a DuckDB relation, an Arrow table, a Polars, pandas or "
-            f"Spark frame, an Ibis table, or a postgresql:// URL, not a {type(data).__name__}"
-        )
-    return "offered"
-
-
-def _typed(frame: Any) -> object:
-    """A pandas frame whose categories of whole numbers or truth values are these, and may be missing.
-
-    DuckDB reads such a category as doubles or texts where a value is missing, and only there: a type that the schema
-    does not have, and that would tell of one row.
-    """
-    typed = frame.copy(deep=False)
-    with suppress(Exception):  # whose words may quote the data
-        for name, kind in frame.dtypes.items():
-            kept = getattr(kind, "categories", None)
-            if kept is not None and len(kept) == 0:
-                typed[name] = frame[name].astype(object)  # all are missing: a text, as where one is there
-            elif kept is not None and kept.dtype.kind in _NULLABLE:
-                values = kept.astype(_NULLABLE[kept.dtype.kind].format(8 * kept.dtype.itemsize)).array
-                typed[name] = values.take(frame[name].cat.codes.to_numpy(), allow_fill=True)  # astype takes floats
-        return typed
-    raise unreadable()
-
-
-_NULLABLE = {"i": "Int{}", "u": "UInt{}", "b": "boolean"}
-"""pandas' types that can be missing, by the kind of what is in them and its bits."""
-
-
-def _is_of(package: str, kind: type) -> bool:
-    """Whether this is a type of a package that need not be there, and is not imported to find out."""
-    return kind.__module__.partition(".")[0] == package
-
-
-def _executed(expression: Any) -> object:
-    """The Arrow table of an Ibis expression; what its backend complains of may quote the data, and is not passed on."""
-    _check_names(_names(expression))
-    with suppress(Exception):
-        return expression.to_pyarrow()
-    raise unreadable()
-
-
-def _names(data: object) -> Iterable[str]:
-    """The names of the columns as Arrow, Polars or DuckDB have them; none if the data does not say."""
-    names = getattr(data, "columns", None)
-    if not all(isinstance(name, str) for name in names or ()):  # Arrow's columns are the values
-        names = getattr(getattr(data, "schema", None), "names", None)
-    return names or ()
-
-
-def _check_names(given: Iterable[str]) -> None:
-    """Refuse names that the engine, for which a and A are one name, would change: which of two is the unit, then?"""
-    names = list(given)
-    if len({name.lower() for name in names}) < len(names):
-        raise InvalidParameter("two columns have the same name, or names that differ in upper and lower case only")
-    if not all(name and is_readable(name) for name in names):
-        raise InvalidParameter("a column has no name, or one that holds NUL or half a character")
-
-
-def _file(connection: "DuckDBPyConnection", path: Path) -> str:
+def _checked(path: Path) -> Path:
+    """The path of one file, or `InvalidParameter`."""
     if path.suffix not in (".parquet", ".csv"):
         raise InvalidParameter(f"a table is read from a .parquet or .csv file, not from {path.name!r}")
     if not _is_file(path):
@@ -243,14 +189,24 @@ def _file(connection: "DuckDBPyConnection", path: Path) -> str:
         raise InvalidParameter(
             f"a path may not hold any of * ? [ ] {{ }}, but {str(path)[:200]!r} does: rename the file"
         )
-    if path.suffix == ".parquet":
-        _check_names(_fields(connection, path))
-        return f"READ_PARQUET({DUCKDB.literal(str(path))}, hive_partitioning = false)"
-    columns = ", ".join(f"{DUCKDB.quoted(name)}: 'VARCHAR'" for name in _header(path))
-    return (
-        f"READ_CSV({DUCKDB.literal(str(path))}, columns = {{{columns}}}, header = true, auto_detect = false, "
-        "delim = ',', quote = '\"', escape = '\"', nullstr = '', hive_partitioning = false)"
-    )
+    return path
+
+
+def _parquet(connection: "DuckDBPyConnection", path: Path) -> str:
+    """The rows of a Parquet file, without the texts in it that are not UTF-8.
+
+    The engine can replace or drop the bytes that are not, by which one unit could be taken for another, and cannot
+    leave the value out. It gives different texts by the two ways where there are such bytes, and only there.
+    """
+    frames.check_names(_fields(connection, path))
+    scan = f"READ_PARQUET({DUCKDB.literal(str(path))}, hive_partitioning = false, utf8_validation = '{{}}')"
+    described = connection.execute(f"DESCRIBE FROM {scan.format('strict')}").fetchall()
+    names = [DUCKDB.quoted(name) for name, kind, *_ in described if kind == "VARCHAR"]
+    if not names:
+        return f"SELECT * FROM {scan.format('strict')}"
+    same = ", ".join(f"CASE WHEN dropped.{name} = replaced.{name} THEN dropped.{name} END AS {name}" for name in names)
+    both = f"{scan.format('ignore')} AS dropped POSITIONAL JOIN {scan.format('replace')} AS replaced"
+    return f"SELECT dropped.* REPLACE ({same}) FROM {both}"
 
 
 def _is_file(path: Path) -> bool:
@@ -272,15 +228,4 @@ def _fields(connection: "DuckDBPyConnection", path: Path) -> list[str]:
         inside.append(children)
         while len(inside) > 1 and inside[-1] == 0:
             inside.pop()
-    return names
-
-
-def _header(path: Path) -> list[str]:
-    """The names in the first line of a CSV file: the only part of it whose reading depends on what is there."""
-    names: list[str] = []
-    with suppress(csv.Error, OSError), path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        names = next(csv.reader(file), [])
-    if not names or not all(is_readable(name) for name in names):
-        raise InvalidParameter("the first line of a .csv file names its columns, in UTF-8")
-    _check_names(names)
     return names

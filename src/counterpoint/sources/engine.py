@@ -67,6 +67,11 @@ def closed() -> NotAllowed:
     return NotAllowed("this table has been closed: its rows are gone; bind the data again to ask more of it")
 
 
-def unreadable() -> InvalidParameter:
-    """The one refusal for whatever goes wrong while a table is bound."""
-    return InvalidParameter("the data could not be read as a table")
+def unreadable(column: str | None = None) -> InvalidParameter:
+    """The one refusal for whatever goes wrong while a table is bound; `column` is one whose type cannot be read.
+
+    >>> str(unreadable("'x' is of type halffloat"))
+    "the data could not be read as a table: column 'x' is of type halffloat; convert it, or leave it out"
+    """
+    why = "" if column is None else f": column {column}; convert it, or leave it out"
+    return InvalidParameter(f"the data could not be read as a table{why}")

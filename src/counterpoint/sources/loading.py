@@ -8,17 +8,16 @@ the order of the rows do not matter, and rows of equal content are interchangeab
 Whole numbers are converted in wide integers, exactly; other numbers as doubles, by floor(x / step + 1/2), which all
 engines compute alike (IEEE 754). A text is a number if it is `NUMBER` or infinite, and at most 200 characters long. A
 date is written as YYYY-MM-DD; outside the years 1 to 9999 it is missing, unless it is declared as a date, whose
-nearer bound it becomes. Only quoted names, literals and integers
-are put into this text; what engines spell differently is a `Dialect`'s.
+nearer bound it becomes. A text that is not UTF-8 is missing. How long a text is is asked before anything else that may
+fail on a long one. Only quoted names, literals and integers are put into this text; what engines spell differently is
+a `Dialect`'s.
 
 >>> from counterpoint.sources.columns import number, text
 >>> from counterpoint.sources.dialects import DUCKDB
->>> print(stored(text(), "VARCHAR", DUCKDB.quoted("a b"), DUCKDB))
+>>> print(stored(text(), "BIGINT", DUCKDB.quoted("a b"), DUCKDB))
 CAST("a b" AS VARCHAR)
->>> stored(text(), "DOUBLE", DUCKDB.quoted("x"), DUCKDB)
-Traceback (most recent call last):
-...
-counterpoint.errors.InvalidParameter: a column of type DOUBLE cannot be declared as a text
+>>> print(stored(text(), "DOUBLE", DUCKDB.quoted("x"), DUCKDB))
+None
 """
 
 from math import ceil, floor
@@ -35,6 +34,12 @@ TEXTS = {"VARCHAR", "ENUM", "UUID"}
 _WRITTEN_ALIKE = TEXTS | WHOLE | {"UHUGEINT", "DATE", "BOOLEAN"}
 TIMES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 """Times of day without a time zone: with one, the day would depend on where the engine thinks it is."""
+_BEYOND_DATES = ("TIMESTAMP_S", "TIMESTAMP_MS")
+"""Of these, some are further away than any date is."""
+LONGEST_NUMBER = 200
+"""The most characters of a number that is written as a text."""
+SPELLED_OUT = 100_000
+"""The most characters of a text that is spelled out where a whole row is; an engine's longest text holds 1,600 such."""
 _DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL", "UHUGEINT"}
 
 DIGITS = " *[+-]?[0-9]{1,30} *"
@@ -62,8 +67,8 @@ def undeclared(kind: str) -> Column | None:
     return Boolean() if kind == "BOOLEAN" else None
 
 
-def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str:
-    """The expression that turns a value of an engine's type into what is stored for this column."""
+def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | None:
+    """The expression that turns a value of an engine's type into what is stored for this column; None if none does."""
     if isinstance(column, Number) and (kind in _DOUBLES or kind in WHOLE or kind in ("VARCHAR", "BOOLEAN")):
         return _number(column, kind, value, dialect)
     if isinstance(column, Whole) and kind in SMALL:
@@ -73,14 +78,16 @@ def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str:
     if isinstance(column, Date) and kind in {"DATE", "VARCHAR", "ENUM"} | TIMES:
         return _date(column, kind, value, dialect)
     if isinstance(column, Boolean) and kind in _WRITTEN_ALIKE:
-        return value if kind == "BOOLEAN" else _truth(_written(kind, value, dialect))
+        return value if kind == "BOOLEAN" else _truth(kind, value, dialect)
     if isinstance(column, Category) and kind in (_WRITTEN_ALIKE if column.kind == "text" else WHOLE | {"VARCHAR"}):
         return _one_of(column, kind, value, dialect)
-    raise InvalidParameter(f"a column of type {kind} cannot be declared as {column.said()}")
+    return None
 
 
 def _written(kind: str, value: str, dialect: Dialect) -> str:
     written = dialect.written(value)
+    if kind == "VARCHAR":
+        return dialect.readable.format(written)
     if kind != "DATE":
         return written
     return f"CASE WHEN {value} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {written} END"
@@ -96,8 +103,9 @@ def _number(column: Number, kind: str, value: str, dialect: Dialect) -> str:
     value = dialect.written(value)
     real = _from_double(column, dialect.read_real.format(value), dialect)
     return (
-        f"CASE WHEN {dialect.matches(value, DIGITS)} THEN {_from_whole(column, _wide(kind, value, dialect), dialect)} "
-        f"WHEN LENGTH({value}) > 200 THEN NULL WHEN {dialect.matches(value, NUMBER)} THEN {real} "
+        f"CASE WHEN LENGTH({value}) > {LONGEST_NUMBER} THEN NULL "
+        f"WHEN {dialect.matches(value, DIGITS)} THEN {_from_whole(column, _wide(kind, value, dialect), dialect)} "
+        f"WHEN {dialect.matches(value, NUMBER)} THEN {real} "
         f"WHEN {dialect.matches(value, ' *[+]?' + INFINITE)} THEN {column.most} "
         f"WHEN {dialect.matches(value, ' *[-]' + INFINITE)} THEN {column.least} END"
     )
@@ -142,7 +150,10 @@ def _date(column: Date, kind: str, value: str, dialect: Dialect) -> str:
     if kind in ("VARCHAR", "ENUM"):
         written = dialect.written(value)
         day = _days(column, dialect.read_date.format(written), dialect)
-        return f"CASE WHEN {dialect.matches(written, DAY)} THEN {day} END"
+        return f"CASE WHEN LENGTH({written}) <> 10 THEN NULL WHEN {dialect.matches(written, DAY)} THEN {day} END"
+    if kind in _BEYOND_DATES:
+        first, last = (f"CAST('{day}' AS {kind})" for day in ("0001-01-01", "9999-12-31"))
+        value = f"CASE WHEN {value} < {first} THEN {first} WHEN {value} > {last} THEN {last} ELSE {value} END"
     return _days(column, value if kind == "DATE" else f"CAST({value} AS DATE)", dialect)
 
 
@@ -153,9 +164,12 @@ def _days(column: Date, day: str, dialect: Dialect) -> str:
     )
 
 
-def _truth(written: str) -> str:
-    lower = f"LOWER({written})"
-    return f"CASE WHEN {lower} IN ('true', 't', '1') THEN TRUE WHEN {lower} IN ('false', 'f', '0') THEN FALSE END"
+def _truth(kind: str, value: str, dialect: Dialect) -> str:
+    lower = f"LOWER({_written(kind, value, dialect)})"
+    return (
+        f"CASE WHEN LENGTH({dialect.written(value)}) > 5 THEN NULL WHEN {lower} IN ('true', 't', '1') THEN TRUE "
+        f"WHEN {lower} IN ('false', 'f', '0') THEN FALSE END"
+    )
 
 
 def _one_of(column: Category, kind: str, value: str, dialect: Dialect) -> str:
@@ -166,12 +180,14 @@ def _one_of(column: Category, kind: str, value: str, dialect: Dialect) -> str:
         )
     value = dialect.written(value) if kind == "VARCHAR" else value
     known = f"{_wide(kind, value, dialect)} IN ({', '.join(map(str, column.keys))})"
-    known = f"CASE WHEN {dialect.matches(value, DIGITS)} THEN {known} END" if kind == "VARCHAR" else known
+    if kind == "VARCHAR":
+        digits = dialect.matches(value, DIGITS)
+        known = f"CASE WHEN LENGTH({value}) > {LONGEST_NUMBER} THEN NULL WHEN {digits} THEN {known} END"
     return f"CASE WHEN {known} THEN CAST({_wide(kind, value, dialect)} AS BIGINT) END"
 
 
-def unit(kind: str, value: str, dialect: Dialect) -> str:
-    """The expression that identifies a unit.
+def unit(kind: str, value: str, dialect: Dialect) -> str | None:
+    """The expression that identifies a unit; None if a column of this type does not name any.
 
     >>> from counterpoint.sources.dialects import DUCKDB, SPARK
     >>> unit("INTEGER", '"id"', DUCKDB), unit("UUID", "`id`", SPARK)
@@ -181,18 +197,24 @@ def unit(kind: str, value: str, dialect: Dialect) -> str:
         return f"CAST({value} AS BIGINT)"
     if kind in _WRITTEN_ALIKE and kind != "BOOLEAN":
         return _written(kind, value, dialect)
-    raise InvalidParameter(f"a column of type {kind} cannot name the unit: whole numbers, texts and dates can")
+    return None
 
 
 def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
-    """The query that reads every column of the declaration into stored form."""
-    columns = [
-        f"{stored(named.column, kinds[named.name], dialect.quoted(named.name), dialect)} AS c{i}"
-        for i, named in enumerate(declared.columns)
-    ]
+    """The query that reads every column of the declaration into stored form, each row by itself."""
+    columns = []
+    for i, named in enumerate(declared.columns):
+        read = stored(named.column, kinds[named.name], dialect.quoted(named.name), dialect)
+        if read is None:
+            what = f"column {named.name!r} of type {kinds[named.name]}"
+            raise InvalidParameter(f"{what} cannot be declared as {named.column.said()}")
+        columns.append(f"{read} AS c{i}")
     if declared.unit is None:
         return f"SELECT {', '.join([*columns, 'CAST(NULL AS BOOLEAN) AS u'])} FROM {given}"
     who = unit(kinds[declared.unit], dialect.quoted(declared.unit), dialect)
+    if who is None:
+        what = f"column {declared.unit!r} of type {kinds[declared.unit]}"
+        raise InvalidParameter(f"{what} cannot name the unit: whole numbers, texts and dates can")
     return f"SELECT {', '.join([*columns, f'{who} AS u'])} FROM {given} WHERE {who} IS NOT NULL"
 
 
@@ -211,7 +233,7 @@ def capped(declared: Declaration, loaded: str, key: str, dialect: Dialect) -> st
 
 def spread(declared: Declaration, column: int, k: int, bound: str, key: str, *, dialect: Dialect) -> str:
     """The query that keeps, of each unit, the rows with at most k values of a column, chosen by a keyed hash."""
-    value = f"{dialect.written('u')} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
+    value = f"{_unit_spelled(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
     place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {_keyed(key, value, dialect)}, {value})"
     names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
     known = f"SELECT {names}, {place} AS place FROM {bound} WHERE c{column} IS NOT NULL"
@@ -230,15 +252,26 @@ def _keyed(key: str, text: str, dialect: Dialect) -> str:
 
 
 def content(declared: Declaration, dialect: Dialect) -> str:
-    """The expression that spells out a row so that different rows are spelled differently."""
+    """The expression that spells out a row so that different rows are spelled differently.
+
+    Long texts are hashed, or those of one row together might be longer than any text of an engine's can be.
+    """
     parts = [_spelled(named.column, f"c{i}", dialect) for i, named in enumerate(declared.columns)]
-    return " || ".join([*parts, f"COALESCE({dialect.written('u')}, '')"])
+    return " || ".join([*parts, f"COALESCE({_unit_spelled(dialect)}, '')"])
 
 
 def _spelled(column: Column, name: str, dialect: Dialect) -> str:
     spelled = {
         "number": f"'i' || {dialect.written(name)} || ';'",
-        "text": f"'t' || {dialect.written(f'LENGTH({name})')} || ':' || {name}",
+        "text": f"'t' || {dialect.written(f'LENGTH({name})')} || ':' || {_shortened(name, dialect)}",
         "boolean": f"'b' || {dialect.written(f'CAST({name} AS INTEGER)')}",
     }[column.kind]
     return f"COALESCE({spelled}, 'n')"
+
+
+def _unit_spelled(dialect: Dialect) -> str:
+    return _shortened(dialect.written("u"), dialect)
+
+
+def _shortened(text: str, dialect: Dialect) -> str:
+    return f"CASE WHEN LENGTH({text}) > {SPELLED_OUT} THEN {dialect.hashed(text)} ELSE {text} END"

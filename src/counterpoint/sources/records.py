@@ -28,7 +28,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.columns import Boolean, Category, Key, Number, Text, is_readable
 from counterpoint.sources.dates import Date, days
 from counterpoint.sources.declaration import Declaration, Named
-from counterpoint.sources.loading import DIGITS, INFINITE, NUMBER
+from counterpoint.sources.loading import DIGITS, INFINITE, LONGEST_NUMBER, NUMBER
 from counterpoint.sources.shape import Of, Reading, Record, is_nan, plain
 
 _MISSING = {"NoneType", "NAType", "NaTType"}
@@ -186,11 +186,11 @@ def _days(column: Date, value: object) -> int | None:
 
 
 def _parsed(text: str) -> int | float | None:
+    if len(text) > LONGEST_NUMBER:
+        return None
     if re.fullmatch(DIGITS, text):
         return int(text)
-    if len(text) > 200 or not re.fullmatch(f"{NUMBER}| *[+-]?{INFINITE}", text):
-        return None
-    return float(text)
+    return float(text) if re.fullmatch(f"{NUMBER}| *[+-]?{INFINITE}", text) else None
 
 
 def _is_no_time(value: object) -> bool:
@@ -199,7 +199,7 @@ def _is_no_time(value: object) -> bool:
 
 def _whole(value: object) -> int | None:
     if isinstance(value, str):
-        return int(value) if re.fullmatch(DIGITS, value) else None
+        return int(value) if len(value) <= LONGEST_NUMBER and re.fullmatch(DIGITS, value) else None
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError
     return int(value)
