@@ -2,8 +2,10 @@
 
 import os
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
+# for planted bugs, of which it is enough to know that they are found: no example is made smaller
+settings.register_profile("planted", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
 settings.load_profile("ci" if os.environ.get("CI") else "here")
