@@ -21,6 +21,7 @@ send Ask(private=0 | 0)
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from counterpoint.encoding import encode
@@ -66,6 +67,11 @@ class Adversary:
             first, *rest = after._lines(indent + "  ")
             yield f"{indent}  {answers}: {first}"
             yield from rest
+
+    @cached_property
+    def rounds(self) -> int:
+        """How many messages she sends at most."""
+        return 0 if self.pair is None else 1 + max((after.rounds for _, after in self.then), default=0)
 
     def _grouped(self) -> list[tuple[str, "Adversary"]]:
         """The answers that lead to the same, together."""

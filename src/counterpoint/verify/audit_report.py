@@ -7,9 +7,9 @@ has satisfies p <= e^epsilon q + delta. So one pair of bounds gives a whole curv
 >>> from counterpoint.verify.auditing import audit
 >>> found = audit(Laplace(1), samples=10_000, coins=SeededCoins(1))
 >>> print(found)
-Laplace: epsilon is at least 0.8109 at delta = 0, with confidence 0.999; PureDP(1) is claimed, and not refuted
-  10000 games; sent: Ask(private=0 | 1); event: answer 1 at least 1
-  of 2502 games it happened in 1819 in world 1, and in 699 in world 0
+Laplace: epsilon is at least 0.8575 at delta = 0, with confidence 0.999; PureDP(1) is claimed, and not refuted
+  10000 games; sent: Ask(private=1 | 0); event: answer 1 at most 0
+  of 2510 games it happened in 1853 in world 1, and in 679 in world 0
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,10 @@
 """`audit`: a lower bound on what a mechanism loses, from many games with it, at a stated confidence.
 
-For instances that are too large for `exact`. Half of the games teach: who of the players does best, and which event
-tells the worlds apart. The other half, which nobody has looked at, judges that one event, by Clopper-Pearson bounds on
-its probability in either world: P^b >= p and P^(1-b) <= q, so that delta(e) >= p - exp(e) q for all e at once, wrong
-with a probability of at most 1 - confidence. A bound above the claim shows a bug; one below it shows nothing.
+For instances that are too large for `exact`. Half of the games teach: a search finds out what to send (searching.py),
+and which event tells the worlds apart. The other half, which the search has not seen, judges that one event, by
+Clopper-Pearson bounds on its probability in either world: P^b >= p and P^(1-b) <= q, so that delta(e) >= p - exp(e) q
+for all e at once, wrong with a probability of at most 1 - confidence. A bound above the claim shows a bug; one below it
+shows nothing.
 
 >>> from counterpoint import Laplace, SeededCoins
 >>> found = audit(Laplace(1), samples=100_000, confidence="0.999", coins=SeededCoins(1))
@@ -11,14 +12,12 @@ with a probability of at most 1 - confidence. A bound above the claim shows a bu
 (True, Verdict.UNDECIDED)
 """
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import NamedTuple
-
-import numpy as np
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -33,26 +32,22 @@ from counterpoint.verify.adversary import Adversary
 from counterpoint.verify.asked import asked_for
 from counterpoint.verify.audit_report import Audit, Count
 from counterpoint.verify.clopper_pearson import at_least, at_most
-from counterpoint.verify.events import Aim, Event, Learned, Views, learn
-from counterpoint.verify.players import Player, Strategist, scripts
+from counterpoint.verify.drawn_ahead import DrawnAhead
+from counterpoint.verify.events import Aim, Event
+from counterpoint.verify.players import Player, Strategist, player
+from counterpoint.verify.searching import Contender, Search, first_scripts
+from counterpoint.verify.views import Views, joined
 
 _SAMPLES = 10**6
 _FEWEST = 400
-_PILOT = 1000
 _PROBE = 8
+_SMALL = Fraction(1, 1000)
 _REMEMBERED = 2_000_000
-
-
-class Lesson(NamedTuple):
-    """A player, and the event that was learned from her games."""
-
-    player: Player
-    learned: Learned
 
 
 @dataclass
 class Table:
-    """Where the games are played: a mechanism under a relation, coins, and somebody who is told how far it has come."""
+    """Where the games are played: a mechanism under a relation, coins, and a count of the games."""
 
     mechanism: Mechanism
     relation: Relation
@@ -61,10 +56,13 @@ class Table:
 
     def games(self, player: Player, bit: int, size: int) -> Views:
         """So many games, remembered."""
-        parts = [
-            player.games(self.mechanism, self.relation, bit, some, self.coins) for some in _shares(player, size, self)
-        ]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return joined(
+            [player.games(self.mechanism, self.relation, bit, some, self.coins) for some in _shares(player, size, self)]
+        )
+
+    def over(self, limit: float | None, share: Fraction) -> bool:
+        """Whether a share of the time is over."""
+        return limit is not None and self.tell.seconds > limit * share
 
     def count(self, player: Player, event: Event, bit: int, size: int) -> int:
         """In how many of so many games an event happens; nothing else is remembered of them."""
@@ -72,13 +70,6 @@ class Table:
         for some in _shares(player, size, self):
             hits += int(event.holds(player.games(self.mechanism, self.relation, bit, some, self.coins)).sum())
         return hits
-
-    def learn(self, player: Player, size: int, aim: Aim) -> Learned:
-        """The best event, from so many games: half of either world's to order values, half to choose by."""
-        part = max(1, min(size, _REMEMBERED) // 4)
-        ordering = self.games(player, 0, part), self.games(player, 1, part)
-        choosing = self.games(player, 0, part), self.games(player, 1, part)
-        return learn(ordering, choosing, aim)
 
 
 def _shares(player: Player, size: int, table: Table) -> Iterable[int]:
@@ -142,9 +133,10 @@ def audit(
     """A lower bound on the loss of a mechanism that is wrong with a probability of at most 1 - confidence.
 
     `samples` games are played in all, half of them in either world; or as many as fit into `seconds` (a million if
-    neither is said). Players: sequences of the pairs of messages, chosen as for `exact`, and the `adversaries` given,
-    such as `exact(small).adversary_at(epsilon)`. The event is chosen for the largest epsilon at `delta`, by default the
-    claim's. `batches=False` plays all games one by one, also where a vector could be asked for.
+    neither is said). Players: sequences of `rounds` pairs of messages, sought among all of them by what their games
+    show, and the `adversaries` given, such as `exact(small).adversary_at(epsilon)`. The event is chosen for the largest
+    epsilon at `delta`: by default the claim's, or 1e-3 if the claim has none and is not pure. `batches=False` plays all
+    games one by one and draws all noise as it is needed, also where a vector could be asked for.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"audit takes a mechanism, not a {type(mechanism).__name__}")
@@ -152,22 +144,35 @@ def audit(
     if not 0 < sure < 1:
         raise InvalidParameter("the confidence must be above 0 and below 1, such as 0.999")
     pairs, many, checked = asked_for(mechanism, relation, messages, rounds)
-    players = [*map(_player, adversaries), *scripts(mechanism, pairs, many, checked, batches=batches)]
+    given = [_player(adversary) for adversary in adversaries]
     limit = None if seconds is None else float(positive(seconds, "seconds"))
     wanted = _SAMPLES if samples is None and limit is None else samples
     games = None if wanted is None else whole(wanted, _FEWEST, "samples")
     tell = Progress(games or 0, shown=progress)
-    table = Table(mechanism, checked, SecureCoins() if coins is None else coins, tell)
+    tossed = SecureCoins() if coins is None else coins
+    table = Table(mechanism, checked, DrawnAhead(tossed) if batches else tossed, tell)
+
+    def playing(script: tuple[Pair, ...]) -> Player:
+        return player(script, mechanism, checked, batches=batches)
+
     try:
-        return _judged(table, _taught(table, players, games, limit, float(allowed), sure), games, limit, sure, allowed)
+        first = [playing(tuple(pairs[move] for move in s.moves)) for s in first_scripts(pairs, many, checked)[:1]]
+        planned = _planned(table, first[0], games, limit)
+        aim = Aim(float(allowed), NormalDist().inv_cdf(1 - max(1e-15, float(1 - sure) / 2)), max(1, planned // 4))
+        search = Search(pairs, checked, playing, table.games, aim, lambda: table.over(limit, Fraction(1, 2)))
+        lesson = search.best(given, many, min(planned // 2, _REMEMBERED))
+        return _judged(table, lesson, games, limit, sure, allowed)
     finally:
         tell.stop()
 
 
 def _delta(delta: Number | None, loss: Loss) -> Fraction:
+    """The delta at which the largest epsilon is sought: the claim's own; where its epsilon there is infinite, 1e-3."""
     if delta is not None:
         return probability(delta, "delta")
-    return loss.delta if isinstance(loss, ApproxDP) else Fraction(0)
+    if isinstance(loss, ApproxDP):
+        return loss.delta
+    return Fraction(0) if math.isfinite(loss.epsilon_at(0)) else _SMALL
 
 
 def _player(given: Adversary | Player) -> Player:
@@ -178,59 +183,34 @@ def _player(given: Adversary | Player) -> Player:
     return given
 
 
-def _taught(  # noqa: PLR0917 - one call, of what `audit` has read
-    table: Table, players: list[Player], games: int | None, limit: float | None, delta: float, sure: Fraction
-) -> Lesson:
-    """Every player's event on a first quarter of the games; then the best player's again, on a second quarter."""
-    width = NormalDist().inv_cdf(1 - max(1e-15, float(1 - sure) / 2))
-    each = max(_FEWEST // 4, games // 4 // len(players)) if games is not None else _PILOT
-    if limit is not None:
-        each = min(each, _pilot(table, players, limit))
-    lessons = []
-    for player in players:
-        aim = Aim(delta, width, _trials(table, games, limit))
-        lessons.append(Lesson(player, table.learn(player, each, aim)))
-        if limit is not None and table.tell.seconds > limit / 4:
-            break
-    best = max(lessons, key=lambda lesson: lesson.learned.score)
-    again = _affordable(table, games, limit, Fraction(1, 2)) if limit is not None else (games or 0) // 4
-    if again <= each / 2:
-        return best
-    return Lesson(best.player, table.learn(best.player, again, Aim(delta, width, _trials(table, games, limit))))
+def _planned(table: Table, first: Player, games: int | None, limit: float | None) -> int:
+    """How many games there will be in all, about: as many as were asked for, or as fit into the time."""
+    if limit is None:
+        return games or 0
+    table.games(first, 0, _PROBE)
+    fitting = max(_FEWEST, _affordable(table, None, limit))
+    return fitting if games is None else min(fitting, games)
 
 
-def _trials(table: Table, games: int | None, limit: float | None) -> int:
-    """In about how many games of either world an event will be judged."""
-    return max(_FEWEST // 4, (_affordable(table, games, limit, Fraction(1)) if limit is not None else games or 0) // 4)
-
-
-def _pilot(table: Table, players: list[Player], limit: float) -> int:
-    """How many games of each player fit into a quarter of the time, as a few of the first one's tell."""
-    table.games(players[0], 0, _PROBE)
-    speed = table.tell.games / max(table.tell.seconds, 1e-6)
-    return max(_FEWEST // 4, min(_PILOT, int(speed * limit / 4 / len(players))))
-
-
-def _affordable(table: Table, games: int | None, limit: float, share: Fraction) -> int:
-    """How many games fit into the time that is left until a share of the limit, by the speed so far."""
+def _affordable(table: Table, games: int | None, limit: float) -> int:
+    """How many more games fit into the time that is left, by the speed so far."""
     spent = max(table.tell.seconds, 1e-3)
-    left = max(0.0, limit * float(share) - spent)
-    most = int(table.tell.games / spent * left)
-    return most if games is None else min(most, int(games * share) - table.tell.games)
+    most = int(table.tell.games / spent * max(0.0, limit - spent))
+    return most if games is None else min(most, games - table.tell.games)
 
 
 def _judged(  # noqa: PLR0917 - one call, of what `audit` has read
-    table: Table, lesson: Lesson, games: int | None, limit: float | None, sure: Fraction, delta: Fraction
+    table: Table, best: Contender, games: int | None, limit: float | None, sure: Fraction, delta: Fraction
 ) -> Audit:
     """The event on games that it was not learned from; how many is decided before the first of them."""
-    rest = (games or 0) - table.tell.games
-    if limit is not None:
-        rest = max(_FEWEST, _affordable(table, games, limit, Fraction(1)))
+    rest = (games or 0) - table.tell.games if limit is None else _affordable(table, games, limit)
+    rest = max(_FEWEST, rest)
     table.tell.expect(table.tell.games + rest)
-    player, (event, bit, _) = lesson
+    assert best.learned is not None
+    event, bit, _ = best.learned
     trials, risk = rest // 2, (1 - sure) / 2
-    hits = [table.count(player, event, world, trials) for world in (bit, 1 - bit)]
+    hits = [table.count(best.player, event, world, trials) for world in (bit, 1 - bit)]
     bounds = at_least(hits[0], trials, risk), at_most(hits[1], trials, risk)
     likely, unlikely = Count(hits[0], trials, bounds[0]), Count(hits[1], trials, bounds[1])
-    seconds = table.tell.seconds
-    return Audit(table.mechanism, str(player), event, bit, likely, unlikely, sure, delta, table.tell.games, seconds)
+    found = table.mechanism, str(best.player), event, bit, likely, unlikely
+    return Audit(*found, sure, delta, table.tell.games, table.tell.seconds)

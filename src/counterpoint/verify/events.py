@@ -12,25 +12,24 @@ sum at most 0
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Column: TypeAlias = NDArray[np.int64]
-Views: TypeAlias = dict[str, Column]
-"""The columns of many games, one entry each for every game."""
-Pair: TypeAlias = tuple[Views, Views]
-"""The same of either world."""
+from counterpoint.verify.views import NAMES, UNORDERED, Column, Pair, Views, seen
+from counterpoint.verify.weights import Weights
 
+Indices: TypeAlias = NDArray[np.intp]
+WEIGHT = "weight of the answers"
+"""The column that is learned: what all answers together weigh."""
 Kind: TypeAlias = Literal["at least", "at most", "among"]
-UNORDERED = "transcript"
-"""The one column whose values are names, not numbers."""
 _MOST_VALUES = 200_000
 _SPELLED = 12
-_DOUBT = 0.02
-_NAMES = 2**48  # answers that are no numbers have names, which are mostly larger
+_DOUBT = 0.05
+_NOTHING = -10.0
+_RAREST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,12 @@ class Event:
     view: str
     kind: Kind
     values: Column
+    or_no_number: bool = False
+    weights: Weights | None = None
 
     def holds(self, views: Views) -> NDArray[np.bool_]:
         """For each game, whether it happened."""
-        column = views[self.view]
+        column = seen(views, self.view) if self.weights is None else self.weights.column(views)
         if self.kind == "at least":
             return np.asarray(column >= self.values[0])
         if self.kind == "at most":
@@ -53,14 +54,14 @@ class Event:
 
     def __str__(self) -> str:
         if self.kind != "among":
-            return f"{self.view} {self.kind} {_spelled(self.values[0])}"
+            return f"{self.view} {self.kind} {_spelled(self.values[0])}{' or no number' if self.or_no_number else ''}"
         if self.view == UNORDERED or len(self.values) > _SPELLED:
             return f"{self.view} among {len(self.values)} learned ones"
         return f"{self.view} among {', '.join(dict.fromkeys(map(_spelled, self.values)))}"
 
 
 def _spelled(value: np.int64) -> str:
-    return str(value) if abs(int(value)) < _NAMES else "what is no number"
+    return str(value) if value > NAMES else "what is no number"
 
 
 class Learned(NamedTuple):
@@ -84,58 +85,76 @@ class Aim(NamedTuple):
 
 def learn(ordering: Pair, choosing: Pair, aim: Aim) -> Learned:
     """The best event of all columns: its values ordered by one part of the samples, chosen by another."""
-    judge = Judge(choosing, aim)
-    found = [option for view in ordering[0] for bit in (0, 1) for option in _options(view, bit, ordering, judge)]
+    names = dict.fromkeys(name for views in ordering for name in views)
+    counted = [Counted.of(name, *(seen(views, name) for views in (*ordering, *choosing))) for name in names]
+    always = Learned(Event(counted[0].view, "at least", counted[0].values[:1]), 0, _NOTHING)
+    found = [always, *(option for column in counted for option in _options(column, aim))]
+    weights = Weights.learned(ordering)
+    if len(weights.columns) > 1:
+        weighed = Counted.of(WEIGHT, *(weights.column(views) for views in (*ordering, *choosing)))
+        found += [o._replace(event=replace(o.event, weights=weights)) for o in _options(weighed, aim)]
     return max(found, key=lambda option: option.score)
 
 
-class Judge(NamedTuple):
-    """Says of growing events which is best, by what their bounds will be if the counts are a little off."""
+class Counted(NamedTuple):
+    """How often each value of a column occurs, in either world, where values are ordered and where events are chosen.
 
-    games: Pair
-    aim: Aim
+    `chosen` has a share of the games for each value. Of very many values the most frequent are kept.
+    """
 
-    def best(self, view: str, bit: int, ranked: Column) -> tuple[int, float]:
-        """How many of these values, from the first on, make the best event, less one; and how good it is."""
-        low, high = (self._bound(self.games[world][view], ranked, side) for world, side in ((bit, -1), (1 - bit, 1)))
-        low = low - self.aim.delta
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores = np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -math.inf)
-        best = int(np.argmax(scores))
+    view: str
+    values: Column
+    ordered: NDArray[np.int64]
+    chosen: NDArray[np.float64]
+    games: tuple[int, int]
+
+    @classmethod
+    def of(cls, view: str, *parts: Column) -> "Counted":
+        """Count one column in its four parts: of both worlds where values are ordered, then where events are chosen."""
+        values, places = np.unique(np.concatenate(parts), return_inverse=True)
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        counts = np.stack([np.bincount(part, minlength=len(values)) for part in np.split(places, ends)])
+        if len(values) > _MOST_VALUES:
+            kept = np.sort(np.argsort(-counts[:2].sum(axis=0), kind="stable")[:_MOST_VALUES])
+            values, counts = values[kept], counts[:, kept]
+        games = len(parts[2]), len(parts[3])
+        return cls(view, values, counts[:2], counts[2:] / np.array(games)[:, None], games)
+
+    def best(self, bit: int, order: Indices, aim: Aim, fewest: int = 0) -> tuple[int, float]:
+        """How many of the values, in this order, make the best event, less one and at least so many; how good it is.
+
+        That is by what its bounds will be if the counts are a little off. An event that would show nothing is worth
+        less than any that shows something, and the more the nearer it comes.
+        """
+        low = self._bound(bit, order, -1, aim) - aim.delta
+        high = self._bound(1 - bit, order, 1, aim)
+        shown = np.log(np.maximum(low, _RAREST) / high)
+        scores = np.where(low > 0, np.maximum(shown, _NOTHING), _NOTHING + low - high)
+        best = fewest + int(np.argmax(scores[fewest:]))
         return best, float(scores[best])
 
-    def _bound(self, column: Column, ranked: Column, side: int) -> NDArray[np.float64]:
-        share, width, trials = _tallied(column, ranked) / len(column), self.aim.width, self.aim.trials
-        spread = np.sqrt(share * (1 - share))
-        by_chance = spread / math.sqrt(len(column)) + 1 / len(column)
-        return np.asarray(share + side * (by_chance + width * spread / math.sqrt(trials) + width**2 / (2 * trials)))
+    def _bound(self, world: int, order: Indices, side: int, aim: Aim) -> NDArray[np.float64]:
+        games, share = self.games[world], np.cumsum(self.chosen[world][order])
+        spread = np.sqrt(np.maximum(share * (1 - share), 0.0))
+        by_chance = spread / math.sqrt(games) + 1 / games
+        later = aim.width * spread / math.sqrt(aim.trials) + aim.width**2 / (2 * aim.trials)
+        return np.asarray(share + side * (by_chance + later))
 
 
-def _options(view: str, bit: int, ordering: Pair, judge: Judge) -> Iterator[Learned]:
-    values, (mine, other) = _counted(ordering[bit][view], ordering[1 - bit][view])
-    kinds: list[tuple[Kind, Column]] = [("at most", values), ("at least", values[::-1])]
-    for kind, ends in kinds if view != UNORDERED else ():
-        best, score = judge.best(view, bit, ends)
-        yield Learned(Event(view, kind, ends[best : best + 1]), bit, score)
-    ranked = values[np.argsort((other + 0.5) / (mine + 0.5), kind="stable")]
-    best, score = judge.best(view, bit, ranked)
-    # the best of many sets flatters itself: one is taken only where it is clearly better than an end of the line
-    yield Learned(Event(view, "among", np.sort(ranked[: best + 1])), bit, score - _DOUBT * abs(score))
-
-
-def _counted(mine: Column, other: Column) -> tuple[Column, NDArray[np.int64]]:
-    """The values that occur, the most frequent of them if they are very many, and how often in either."""
-    values, places = np.unique(np.concatenate([mine, other]), return_inverse=True)
-    counts = np.stack([np.bincount(part, minlength=len(values)) for part in (places[: len(mine)], places[len(mine) :])])
-    if len(values) > _MOST_VALUES:
-        kept = np.sort(np.argsort(-counts.sum(axis=0), kind="stable")[:_MOST_VALUES])
-        values, counts = values[kept], counts[:, kept]
-    return values, counts
-
-
-def _tallied(column: Column, ranked: Column) -> NDArray[np.int64]:
-    """How many entries are among the first one, two, three, ... of these values."""
-    order = np.argsort(ranked, kind="stable")
-    places = np.minimum(np.searchsorted(ranked, column, sorter=order), len(ranked) - 1)
-    there = order[places]
-    return np.cumsum(np.bincount(there[ranked[there] == column], minlength=len(ranked)))
+def _options(counted: Counted, aim: Aim) -> Iterator[Learned]:
+    places = np.arange(len(counted.values))
+    if len(places) == 1:
+        return  # what is always the same tells nothing
+    names = int(np.searchsorted(counted.values, NAMES, side="right"))
+    ends: list[tuple[Kind, Indices, int]] = [("at most", places, names), ("at least", places[names:][::-1], 0)]
+    for bit in (0, 1):
+        for kind, order, fewest in ends if names < len(places) else ():
+            best, score = counted.best(bit, order, aim, fewest)
+            at = counted.values[order[best : best + 1]]
+            yield Learned(Event(counted.view, kind, at, kind == "at most" and names > 0), bit, score)
+        mine, other = counted.ordered[bit], counted.ordered[1 - bit]
+        order = np.argsort((other + 0.5) / (mine + 0.5), kind="stable")
+        best, score = counted.best(bit, order, aim)
+        # the best of many sets flatters itself: one is taken only where it is clearly better than an end of the line
+        flattered = score - _DOUBT * abs(score)
+        yield Learned(Event(counted.view, "among", np.sort(counted.values[order[: best + 1]])), bit, flattered)

@@ -11,29 +11,22 @@ that adds independent noise to each coordinate answers, by its own `step`, as ma
 array([3, 4, 5, 4])
 """
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby
 from typing import Any, Protocol
 
 import numpy as np
 
-from counterpoint.encoding import encode
-from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.additive import Additive
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.privacy.messages import Ask
+from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 from counterpoint.verify.adversary import Adversary, said
-from counterpoint.verify.events import UNORDERED, Column, Views
-from counterpoint.verify.game import Game
-
-_WIDEST = 2**61
-_FEW = 12
-_MANY = 4096
+from counterpoint.verify.game import HALT, verified
+from counterpoint.verify.views import Column, Views, clipped, columns
 
 
 class Player(Protocol):
@@ -55,20 +48,32 @@ class Script:
     at_once = 2000
 
     def __str__(self) -> str:
-        return ", then ".join(said(pair) for pair in self.pairs)
+        return spelled(self.pairs)
 
     def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
-        """Game by game."""
-        return columns([self._play(mechanism, relation, bit, coins) for _ in range(size)])
+        """Game by game. The pairs are the same in each, so the verifier's part is done once."""
+        passed = self._verified(mechanism, mechanism.claim.relation if relation is None else relation)
+        messages = [pair[bit] for pair in self.pairs[:passed]]
+        return columns([self._play(mechanism, messages, coins) for _ in range(size)], len(self.pairs))
 
-    def _play(self, mechanism: Mechanism, relation: Relation | None, bit: int, coins: Coins) -> tuple[Answer, ...]:
-        game = Game(mechanism, 1 if bit else 0, relation)
-        state: State | None = coins.call(game.start)
-        answers = []
-        for pair in self.pairs:
-            state, answer = game.step(state, *pair, coins)
+    def _verified(self, mechanism: Mechanism, relation: Relation) -> int:
+        """How many of the pairs the verifier lets pass."""
+        progress = relation.begin()
+        for passed, pair in enumerate(self.pairs):
+            progress = verified(mechanism, relation, progress, pair)
+            if progress is None:
+                return passed
+        return len(self.pairs)
+
+    def _play(self, mechanism: Mechanism, messages: list[Message], coins: Coins) -> tuple[Answer, ...]:
+        state: State | None = coins.call(mechanism.start)
+        answers: list[Answer] = []
+        for message in messages:
+            if state is None:
+                break
+            state, answer = coins.call(mechanism.step, state, message)
             answers.append(answer)
-        return tuple(answers)
+        return (*answers, *[HALT] * (len(self.pairs) - len(answers)))
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Strategist:
     def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
         """Game by game."""
         played = [self.adversary.play(mechanism, bit, coins, relation) for _ in range(size)]
-        views = columns([game.answers for game in played])
+        views = columns([game.answers for game in played], self.adversary.rounds)
         return {**views, "guess": np.array([game.guess for game in played], dtype=np.int64)}
 
 
@@ -99,7 +104,7 @@ class InBatches:
     at_once = 500_000
 
     def __str__(self) -> str:
-        return ", then ".join(said(pair) for pair in self.pairs)
+        return spelled(self.pairs)
 
     def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
         """One step of the mechanism itself for each pair."""
@@ -113,6 +118,17 @@ class InBatches:
         return _numbers(answers, self.pairs)
 
 
+def spelled(script: Sequence[Pair]) -> str:
+    """A script for people; what is sent again and again is said once.
+
+    >>> up, down = (Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))
+    >>> spelled([up, up, up, down])
+    '3 times Ask(private=0 | 1), then Ask(private=1 | 0)'
+    """
+    runs = [(sent, len(list(again))) for sent, again in groupby(map(said, script))]
+    return ", then ".join(sent if many == 1 else f"{many} times {sent}" for sent, many in runs)
+
+
 def can_batch(mechanism: Mechanism, pairs: Sequence[Pair], relation: Relation) -> bool:
     """Whether the games of a script may be asked for in one vector: noise on integers, nothing kept but a count."""
     plain = isinstance(mechanism, Additive) and type(mechanism).step is Additive.step
@@ -124,7 +140,7 @@ def _column(answer: Sequence[int]) -> Column:
     try:
         return np.array(answer, dtype=np.int64)
     except OverflowError:
-        return np.array([max(-_WIDEST, min(value, _WIDEST)) for value in answer], dtype=np.int64)
+        return np.array([clipped(value) for value in answer], dtype=np.int64)
 
 
 def _copies(message: Any, size: int) -> Ask:
@@ -151,64 +167,6 @@ def _numbers(answers: list[Column], pairs: tuple[Pair, ...]) -> Views:
     return {**views, "nearness to the left": np.sum(nearer, axis=0)}
 
 
-def columns(games: list[tuple[Answer, ...]]) -> Views:
-    """The views of transcripts: each as a number that names it, its numbers, their sum, and differences."""
-    rounds = max((len(game) for game in games), default=0)
-    views = {UNORDERED: np.array([_name(game) for game in games], dtype=np.int64)}
-    views["sum"] = np.array([sum(_integers(game)) for game in games], dtype=np.int64)
-    views["numbers"] = np.array([sum(1 for _ in _integers(game)) for game in games], dtype=np.int64)
-    for at in range(rounds):
-        views[f"answer {at + 1}"] = np.array([_number(_at(game, at)) for game in games], dtype=np.int64)
-        if at:
-            steps = [_difference(_at(game, at - 1), _at(game, at)) for game in games]
-            views[f"answer {at + 1} - answer {at}"] = np.array(steps, dtype=np.int64)
-    return views
-
-
-def _name(answers: Any) -> int:
-    return int.from_bytes(hashlib.sha256(encode(answers)).digest()[:8], "big", signed=True)
-
-
-def _integers(answer: Answer) -> Iterator[int]:
-    """The integers in an answer, wherever they are; those that are too wide for a column at its edge."""
-    if isinstance(answer, int):
-        yield max(-_WIDEST, min(int(answer), _WIDEST))
-    elif isinstance(answer, tuple):
-        for item in answer:
-            yield from _integers(item)
-
-
-def _at(game: tuple[Answer, ...], at: int) -> Answer:
-    return game[at] if at < len(game) else None
-
-
-def _difference(before: Answer, after: Answer) -> int:
-    return _number(after - before if type(before) is int and type(after) is int else (before, after))
-
-
-def _number(answer: Answer) -> int:
-    """One answer as a number: an integer itself, anything else by its name."""
-    return max(-_WIDEST, min(answer, _WIDEST)) if type(answer) is int else _name(answer)
-
-
-def scripts(
-    mechanism: Mechanism, pairs: Sequence[Pair], rounds: int, relation: Relation, *, batches: bool = True
-) -> list[Player]:
-    """A few valid sequences of these pairs: those that differ most, and ask most."""
-    if len(pairs) ** rounds <= _MANY:
-        tried = list(product(pairs, repeat=rounds))
-    else:
-        tried = [(pair,) * rounds for pair in pairs]
-        tried += [(first,) + (pair,) * (rounds - 1) for first in pairs for pair in pairs if first is not pair]
-    valid = [script for script in tried if relation.valid(script)]
-    if not valid:
-        raise InvalidParameter("none of the sequences of these messages is valid in the relation; give other messages")
-    best = sorted(valid, key=_promise, reverse=True)[:_FEW]
-    return [
-        InBatches(script) if batches and can_batch(mechanism, script, relation) else Script(script) for script in best
-    ]
-
-
-def _promise(script: Sequence[Pair]) -> tuple[int, int]:
-    differing = sum(encode(left, sealed=True) != encode(right, sealed=True) for left, right in script)
-    return differing, sum(isinstance(left, Ask) for left, _ in script)
+def player(script: tuple[Pair, ...], mechanism: Mechanism, relation: Relation, *, batches: bool) -> Player:
+    """Who sends these pairs: in batches where that is possible and wanted, else game by game."""
+    return InBatches(script) if batches and can_batch(mechanism, script, relation) else Script(script)

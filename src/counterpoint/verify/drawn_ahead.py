@@ -1,0 +1,89 @@
+"""Coins that draw noise ahead, a thousand at a time: an audit plays many games, and asks for the same noise in each.
+
+A draw is an entry of a vector of independent ones that nothing else gets, so laws and independence are the same; a
+vector costs hardly more than one draw does. What is then audited is the vector form of the sampler; where that is
+itself in doubt, audit with `batches=False`.
+
+>>> from counterpoint import SeededCoins
+>>> ahead, vector = DrawnAhead(SeededCoins(1)), SeededCoins(1).discrete_laplace(10, size=1024)
+>>> [ahead.discrete_laplace(10), *ahead.discrete_laplace(10, size=2)] == list(vector[:3])
+True
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar, overload
+
+from counterpoint.numbers import Number
+from counterpoint.randomness.coins import Coins, Integers
+
+R = TypeVar("R")
+_AT_ONCE = 1024
+_WIDE = 64  # a vector of this width is worth a draw of its own
+
+
+class DrawnAhead:
+    """The coins given, with noise drawn ahead; everything else is tossed as it comes."""
+
+    def __init__(self, coins: Coins) -> None:
+        self._coins = coins
+        self._drawn: dict[object, tuple[Integers, int]] = {}
+
+    def bernoulli(self, p: Number) -> bool:
+        """Tossed."""
+        return self._coins.bernoulli(p)
+
+    def logistic(self, epsilon: Number) -> bool:
+        """Tossed."""
+        return self._coins.logistic(epsilon)
+
+    def integer(self, n: int) -> int:
+        """Tossed."""
+        return self._coins.integer(n)
+
+    @overload
+    def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
+    def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Drawn ahead."""
+        return self._take("laplace", self._coins.discrete_laplace, scale, size)
+
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
+    def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Drawn ahead."""
+        return self._take("gaussian", self._coins.discrete_gaussian, sigma2, size)
+
+    @overload
+    def geometric(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def geometric(self, scale: Number, size: int) -> Integers: ...
+    def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Drawn ahead."""
+        return self._take("geometric", self._coins.geometric, scale, size)
+
+    def choose(self, lags: Sequence[Number]) -> int:
+        """Tossed."""
+        return self._coins.choose(lags)
+
+    def call(self, experiment: Callable[..., R], *args: object) -> R:
+        """The sub-experiment tosses the same coins."""
+        return experiment(*args, self)
+
+    def _take(self, law: str, draw: Callable[..., Any], parameter: Number, size: int | None) -> int | Integers:
+        """The next entries of the vector of this law; each is given out once."""
+        if size is not None and not 0 <= size <= _WIDE:
+            vector: Integers = draw(parameter, size)
+            return vector
+        wanted = 1 if size is None else size
+        # a Fraction's own hash takes longer than the draw
+        ratio = parameter.as_integer_ratio() if isinstance(parameter, Fraction) else str(parameter)
+        key = law, ratio
+        drawn, at = self._drawn.get(key, (None, 0))
+        if drawn is None or at + wanted > len(drawn):
+            drawn, at = draw(parameter, _AT_ONCE), 0
+        self._drawn[key] = drawn, at + wanted
+        return int(drawn[at]) if size is None else drawn[at : at + wanted].copy()
