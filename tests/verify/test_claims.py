@@ -1,15 +1,12 @@
 """Every shipped mechanism keeps its claim on a small instance, against every adaptive adversary, and some reach it."""
 
-import pkgutil
-from importlib import import_module
-from inspect import isabstract
 from io import StringIO
 
 import pytest
 from rich.console import Console
+from tests.verify.shipped import ABSTRACT, EXCUSED, held, shipped
 from typer.testing import CliRunner
 
-import counterpoint
 from counterpoint import InvalidParameter, PureDP, RandomizedResponse
 from counterpoint.cli import app
 from counterpoint.composition.rule import Rule
@@ -54,10 +51,6 @@ TIGHT = {
     "guarded user",
     "vertex",
 }
-EXCUSED = {
-    "FiniteMechanism": "what theorems are tried out on: it claims only what it is told to",
-    "Simulator": "claims nothing of its own: what it answers has the law of what it simulates, which has tests",
-}
 
 
 @pytest.mark.parametrize("instance", CATALOGUE, ids=lambda instance: instance.name)
@@ -75,32 +68,10 @@ def test_every_name_in_the_catalogue_is_there_once_and_fits_a_terminal():
     assert len(set(names)) == len(names) and max(map(len, names)) <= 22 and set(names) >= TIGHT
 
 
-def shipped(kind):
-    """All concrete classes of a kind that the package defines, wherever they are."""
-    for module in pkgutil.walk_packages(counterpoint.__path__, "counterpoint."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
-    waiting, found = [kind], set()
-    while waiting:
-        below = waiting.pop().__subclasses__()
-        waiting += below
-        found.update(c for c in below if c.__module__.startswith("counterpoint.") and not isabstract(c))
-    return found
-
-
-def held(value):
-    """The types of everything that a value is made of, and of what they extend."""
-    yield from type(value).__mro__
-    parts = [getattr(value, name) for name in getattr(value, "__struct_fields__", ())]
-    for part in [*parts, *(value if isinstance(value, tuple) else ())]:
-        yield from held(part)
-
-
 @pytest.mark.parametrize("kind", [Mechanism, Rule])
 def test_nothing_is_shipped_that_is_not_in_the_catalogue(kind):
     verified = {part for instance in CATALOGUE for part in held((instance.mechanism, *(instance.pairs or ())))}
-    abstract = {"Additive", "Comparing", "Composite"}
-    missing = {c.__name__ for c in shipped(kind) - verified} - abstract
+    missing = {c.__name__ for c in shipped(kind) - verified} - ABSTRACT
     assert missing == (EXCUSED.keys() if kind is Mechanism else set())
 
 

@@ -1,0 +1,34 @@
+"""Everything of a kind that the package ships, found by walking it, so that nothing new can be forgotten."""
+
+import pkgutil
+from importlib import import_module
+from inspect import isabstract
+
+import counterpoint
+
+ABSTRACT = {"Additive", "Comparing", "Composite"}
+EXCUSED = {
+    "FiniteMechanism": "what theorems are tried out on: it claims only what it is told to",
+    "Simulator": "claims nothing of its own: what it answers has the law of what it simulates, which has tests",
+}
+
+
+def shipped(kind):
+    """All concrete classes of a kind that the package defines, wherever they are."""
+    for module in pkgutil.walk_packages(counterpoint.__path__, "counterpoint."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    waiting, found = [kind], set()
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        waiting += below
+        found.update(c for c in below if c.__module__.startswith("counterpoint.") and not isabstract(c))
+    return found
+
+
+def held(value):
+    """The types of everything that a value is made of, and of what they extend."""
+    yield from type(value).__mro__
+    parts = [getattr(value, name) for name in getattr(value, "__struct_fields__", ())]
+    for part in [*parts, *(value if isinstance(value, tuple) else ())]:
+        yield from held(part)
