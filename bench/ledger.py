@@ -244,7 +244,7 @@ def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket]) -> None:
     ledger._write(unit)
     witness = ledger._witness
     if unit.settled and isinstance(witness, Witness):
-        witness.note("raw", *unit.head)
+        witness.note("raw", *unit.head, bytes(32))
 
 
 def flat() -> Iterator[Row]:

@@ -5,7 +5,7 @@ What is then still wrong is wrong by what the entries say, which `verify` alone 
 
 from msgspec.structs import replace
 
-from counterpoint.ledger.records import StoredRow, link, path_text, read_entry
+from counterpoint.ledger.records import INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
 from counterpoint.ledger.witness import Witness
 
 
@@ -13,9 +13,14 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session"):
     """Change the entries by `edit`, from a list of them to another one, and make everything fit again."""
     found = place.sql("SELECT entry FROM counterpoint_entry WHERE name = ? ORDER BY number", name)
     entries = edit([read_entry(bytes(data)) for (data,) in found])
-    rows = place.sql("SELECT path, version, frame, node, sealed FROM counterpoint_row WHERE name = ?", name)
-    fitted = _fitted(entries, {row[0]: StoredRow(*row) for row in rows})
-    ((head,),) = place.sql("SELECT genesis FROM counterpoint_book WHERE name = ?", name)
+    rows = place.sql("SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?", name)
+    columns = ", ".join(StoredRequest._fields)
+    requests = place.sql(f"SELECT {columns} FROM counterpoint_request WHERE name = ?", name)
+    fitted = _fitted(
+        entries, {row[0]: StoredRow(*row) for row in rows}, {row[0]: StoredRequest(*row) for row in requests}
+    )
+    ((genesis,),) = place.sql("SELECT genesis FROM counterpoint_book WHERE name = ?", name)
+    head = genesis
     place.sql("DELETE FROM counterpoint_entry WHERE name = ?", name)
     for number, entry in enumerate(fitted, start=1):
         data = (replace(entry, number=number) if renumber else entry).encoded()
@@ -24,14 +29,17 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session"):
     place.sql("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", len(fitted), head, name)
     (place.home / "witness").unlink()
     witness = Witness(place.home / "witness")
-    witness.note(name, len(fitted), head)
+    witness.note(name, len(fitted), head, genesis)
     witness.close()
 
 
-def _fitted(entries, rows):
-    """The last entry about each row has its fingerprint; those about rows that are gone have none."""
+def _fitted(entries, rows, requests):
+    """The last entry about each row or request has its fingerprint; those about what is gone have none."""
 
     def fit(entry):
+        if entry.kind in (*INTENTS, "answer"):
+            request = requests.pop(entry.request, None)
+            entry = replace(entry, record=request.fingerprint if request else "x" if entry.record else "")
         if not entry.state or entry.kind in ("data", "keys"):
             return entry
         row = rows.pop(path_text(entry.path), None)

@@ -11,10 +11,11 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed
+from counterpoint.ledger import witness as module
 from counterpoint.ledger.sealing import MasterKey
-from counterpoint.ledger.witness import Seen, Witness
+from counterpoint.ledger.witness import Line, Witness
 
-HEAD, OTHER = b"\xaa" * 32, b"\xbb" * 32
+HEAD, OTHER, GENESIS = b"\xaa" * 32, b"\xbb" * 32, b"\xcc" * 32
 
 
 @pytest.fixture
@@ -22,65 +23,71 @@ def witness(tmp_path):
     return Witness(tmp_path / "witness")
 
 
-def test_the_furthest_of_ones_own_lines_counts(witness):
+def seen(witness, whose):
+    """What the file says of a session now."""
+    return list(witness.lines(whose, witness.size()))
+
+
+def last(path, whose="session"):
+    """The furthest number that a witness has seen."""
+    return max(line.sequence for line in seen(Witness(path), whose))
+
+
+def test_ones_own_lines_are_found_among_those_of_others(witness):
     """Processes write slightly out of turn, and several sessions share the file."""
     for whose, sequence, head in (("a", 3, OTHER), ("a", 9, HEAD), ("b", 12, OTHER), ("a", 7, OTHER)):
-        witness.note(whose, sequence, head)
-    assert witness.last("a") == Seen(9, HEAD) and witness.last("b") == Seen(12, OTHER) and witness.last("c") is None
+        witness.note(whose, sequence, head, GENESIS)
+    assert [line.sequence for line in seen(witness, "a")] == [3, 9, 7]
+    assert seen(witness, "b") == [Line(12, OTHER, GENESIS)] and seen(witness, "c") == []
 
 
-@pytest.mark.parametrize("name", ["two words", "per cent %20", "line\nbreak", "ünicode", "a/b"])
+@pytest.mark.parametrize("name", ["two words", "per cent %20", "line\nbreak", "ünicode", "a/b", HEAD.hex()])
 def test_a_name_is_one_word_whatever_characters_it_has(witness, name):
-    witness.note(name, 5, HEAD)
-    assert witness.last(name) == Seen(5, HEAD) and witness.last(name.split(" ")[0] + "?") is None
+    witness.note(name, 5, HEAD, GENESIS)
+    assert seen(witness, name) == [Line(5, HEAD, GENESIS)] and seen(witness, name.split(" ")[0] + "?") == []
 
 
-def test_a_session_that_others_have_written_past_is_found_all_the_same(witness):
-    """Its last line is far before the end of the file, of which the end is read first."""
-    witness.note("rare", 5, HEAD)
-    line = f"{10**6} {OTHER.hex()} busy\n"
-    with open(witness.path, "a", encoding="ascii") as file:
-        file.write(line * 2000)
-    assert witness.last("rare") == Seen(5, HEAD) and witness.last("busy") == Seen(10**6, OTHER)
+@pytest.mark.parametrize("chunk", [1, 7, 100, 2**20])
+def test_the_file_is_read_in_pieces_of_any_size(witness, monkeypatch, chunk):
+    monkeypatch.setattr(module, "_CHUNK", chunk)
+    for number in range(20):
+        witness.note("a", number, HEAD, GENESIS)
+    assert [line.sequence for line in seen(witness, "a")] == list(range(20))
+    assert [line.sequence for line in witness.lines("a", witness.size() - 5)] == list(range(19)), "what is cut is none"
 
 
-@pytest.mark.parametrize("inside", range(1, 6))
-def test_a_line_that_is_cut_where_the_reading_begins_is_no_line(witness, inside):
-    """The end of the file, which is read first, may begin inside a number: 900000 is not 0."""
-    line = f"900000 {OTHER.hex()} a\n"
-    with open(witness.path, "w", encoding="ascii") as file:
-        file.write(line + "x" * (2**16 - (len(line) - inside) - 1) + "\n")
-    assert witness.last("a") == Seen(900000, OTHER)
+OLD = f"1000 {OTHER.hex()} session2\n"
+NEW = f"1000 {OTHER.hex()} {GENESIS.hex()} session2\n"
+TORN = [(whole, torn) for whole in (OLD, NEW) for torn in range(1, len(whole))]
 
 
-@pytest.mark.parametrize("torn", range(1, len("1000 ") + 64 + len(" session2") + 1))
-def test_a_line_torn_anywhere_is_nobodys(witness, torn):
+@pytest.mark.parametrize(("whole", "torn"), TORN)
+def test_a_line_torn_anywhere_is_nobodys(witness, whole, torn):
     """Not that of another session either, whose name is the beginning of this one's."""
-    whole = f"1000 {OTHER.hex()} session2\n"
     with open(witness.path, "w", encoding="ascii") as file:
         file.write(f"5 {HEAD.hex()} session\n" + whole[:torn])
-    assert witness.last("session") == Seen(5, HEAD) and witness.last("session2") is None
-    witness.note("session", 6, HEAD)
-    assert witness.last("session") == Seen(6, HEAD) and witness.last("session2") is None
+    assert seen(witness, "session") == [Line(5, HEAD, None)] and seen(witness, "session2") == []
+    witness.note("session", 6, HEAD, GENESIS)
+    assert seen(witness, "session")[1:] == [Line(6, HEAD, GENESIS)] and seen(witness, "session2") == []
 
 
 @pytest.mark.parametrize("garbage", [b"\xff\xfe \x00", b"x " + HEAD.hex().encode() + b" a", b"7 zz a", b"7  a"])
 def test_what_is_no_line_is_passed_over(witness, garbage):
-    witness.note("a", 3, HEAD)
+    witness.note("a", 3, HEAD, GENESIS)
     with open(witness.path, "ab") as file:
         file.write(garbage + b"\n" + b"9 " + b"g" * 64 + b" a\n" + b"+9 " + HEAD.hex().encode() + b" a\n")
-    assert witness.last("a") == Seen(3, HEAD)
+    assert seen(witness, "a") == [Line(3, HEAD, GENESIS)]
 
 
 def test_a_witness_that_cannot_be_read_is_a_clear_error_and_not_one_that_has_seen_nothing(tmp_path):
     with pytest.raises(LedgerFailed, match="cannot be read"):
-        Witness(tmp_path).last("a")
+        seen(Witness(tmp_path), "a")
     with pytest.raises(LedgerFailed, match="cannot be written"):
-        Witness(tmp_path / "no" / "folder").note("a", 1, HEAD)
+        Witness(tmp_path / "no" / "folder").note("a", 1, HEAD, GENESIS)
 
 
 def test_it_is_its_owners_alone(witness):
-    witness.note("a", 1, HEAD)
+    witness.note("a", 1, HEAD, GENESIS)
     assert os.stat(witness.path).st_mode & 0o777 == 0o600
 
 
@@ -89,7 +96,7 @@ def test_new_files_are_in_a_folder_that_was_synced(tmp_path, monkeypatch):
     synced = []
     sync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.fstat(file).st_ino), sync(file)))
-    for folder, make in (("keys", MasterKey.create), ("notes", lambda path: Witness(path).note("a", 0, HEAD))):
+    for folder, make in (("keys", MasterKey.create), ("notes", lambda path: Witness(path).note("a", 0, HEAD, GENESIS))):
         (tmp_path / folder).mkdir()
         make(tmp_path / folder / "new")
         assert (tmp_path / folder).stat().st_ino in synced
@@ -166,13 +173,13 @@ def test_what_is_told_again_has_been_seen_although_who_settled_it_died_before(la
         deed(s, stream)
 
     assert in_child(work) == ([], False)
-    seen = Witness(lasting.home / "witness")
+    witness = lasting.home / "witness"
     ((head,),) = lasting.sql("SELECT number FROM counterpoint_book")
-    assert seen.last("session").sequence < head, "or this could not fail"
+    assert last(witness) < head, "or this could not fail"
     stream = cp.Stream()
     with lasting.reopened(source=stream) as s:
         deed(s, stream)
-        assert seen.last("session").sequence == head
+        assert last(witness) == head
         lines = (lasting.home / "witness").read_text().count("\n")
         deed(s, stream)
         assert (lasting.home / "witness").read_text().count("\n") == lines, "once is enough"

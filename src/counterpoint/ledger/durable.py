@@ -42,6 +42,7 @@ from counterpoint.ledger.ledger import (
 )
 from counterpoint.ledger.places import release
 from counterpoint.ledger.records import (
+    FORM,
     INTENTS,
     Book,
     Entry,
@@ -56,6 +57,7 @@ from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.steps import Steps
 from counterpoint.ledger.store import Overtaken, Store, Unit
+from counterpoint.ledger.upgrade import upgrade
 from counterpoint.ledger.witness import Witness
 from counterpoint.randomness.fresh import fresh
 from counterpoint.sources.log import Log
@@ -178,9 +180,13 @@ class DurableLedger(Ledger):
                 "Bind the data as it was; for new data make a session with another name, and a budget of its own"
             )
         if log is not None:
-            log.keep(KeptLog(self._book.genesis, self._append, self._length, self._items, lambda: self._steps.keys))
+            log.keep(self._keeper(self._book.genesis))
             with suppress(Unsealable):  # charges are there for whoever has no key; who asks for items is told
                 log.length()
+
+    def _keeper(self, genesis: bytes) -> KeptLog:
+        keys, ids = (lambda: self._steps.keys), (lambda: self._steps.ids)
+        return KeptLog(self.name, genesis, self._append, self._length, self._items, keys, ids)
 
     def _append(self, job: Callable[[Unit], int]) -> int:
         length: int = self._committer.run(Job(job))
@@ -232,9 +238,37 @@ class DurableLedger(Ledger):
 
     def _open_book(self) -> None:
         with self._store.desk:
-            self._book = verification.opened(self._store, self.name, self._witness)
-            if self._book is not None:
-                self._steps.keys = DataKeys(self.name, self._master, self._book.keys)
+            found = verification.opened(self._store, self.name, self._witness)
+            if found is None:
+                return
+            keys = DataKeys(self.name, self._master, found.book.keys)
+            changes = False
+            if found.form < FORM and self._master is not None and keys.usable:
+                with self._transaction():
+                    upgrade(self._store, self.name, keys)
+                changes = True
+            if self._witness is not None and not found.placed:
+                self._witness.note_place(self.name, found.book.genesis)
+            if self._witness is not None and not found.book.witnessed:
+                self._require(self._witness)
+                changes = True
+            if changes:
+                found = verification.opened(self._store, self.name, self._witness)
+                assert found is not None
+            self._book, self._steps.keys, self._steps.ids = found.book, keys, found.ids
+
+    def _require(self, witness: Witness) -> None:
+        """From the first time that there is a witness on, there must be one: that is on record."""
+        with self._transaction():
+            head, book = self._store.begin(self.name), self._store.book(self.name)
+            assert head is not None and book is not None
+            book = book._replace(witnessed=True)
+            unit = Unit(self._store, self.name, head)
+            unit.append("witness", "", (), "there is a witness from here on", "", record=book.record)
+            self._store.write(unit)
+            self._store.write_book(self.name, book)
+            self._store.commit()
+        witness.note(self.name, *unit.head, book.genesis)
 
     def _create(self, fingerprint: str) -> None:
         if self._master is None:
@@ -245,23 +279,31 @@ class DurableLedger(Ledger):
         genesis = sha256(os.urandom(32)).digest()
         keys = (DataKeys.fresh(self.name, 0, self._master),)
         about = "the data that this session is about"
-        first = Entry(1, "data", "", (), about, fingerprint, state=keys_digest(keys))
-        head = Head(1, first.hash(genesis))
+        book = Book(Head(0, genesis), genesis, fingerprint, keys, self._witness is not None)
+        first = Entry(1, "data", "", (), about, fingerprint, FORM, keys_digest(keys), record=book.record)
+        book = book._replace(head=Head(1, first.hash(genesis)))
         with self._store.desk:
             if self._witness is not None:
                 # Before the book: a book that its witness has never seen is one whose witness was taken away.
-                self._witness.note(self.name, 0, genesis)
+                self._witness.note_place(self.name, genesis)
             with self._transaction():
                 self._store.begin(None)
-                book = Book(head, genesis, fingerprint, keys, self._witness is not None)
                 self._store.create(self.name, book, first.encoded())
                 self._store.commit()
         self._open_book()
 
     def _head(self) -> Head:
+        return self._opened_book.head
+
+    @property
+    def _genesis(self) -> bytes:
+        return self._opened_book.genesis
+
+    @property
+    def _opened_book(self) -> Book:
         if self._book is None:
             raise LedgerError(f"there is no session {self.name!r} in this ledger yet")
-        return self._book.head
+        return self._book
 
     def _commit(self, batch: list[Ticket]) -> None:
         """One transaction for all of them, then the witness; whoever waits is released by the caller."""
@@ -291,6 +333,7 @@ class DurableLedger(Ledger):
         except Overtaken:
             self._store.rollback()
             return None
+        self._steps.ids.learn(unit)
         return unit
 
     @contextmanager
@@ -315,7 +358,7 @@ class DurableLedger(Ledger):
     def _note(self, unit: Unit) -> None:
         """Before anybody is told what was settled, now or by somebody who did not come so far, the witness sees it."""
         if self._witness is not None and unit.settled and unit.head.number > self._noted:
-            self._witness.note(self.name, *unit.head)
+            self._witness.note(self.name, *unit.head, self._genesis)
             self._noted = unit.head.number
             self._reached("witnessed")
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from counterpoint.errors import DataChanged, LedgerTampered
+from counterpoint.ledger.ids import Ids
 from counterpoint.ledger.records import StoredItems
 from counterpoint.ledger.sealing import DataKeys
 from counterpoint.ledger.store import Unit
@@ -39,24 +40,28 @@ class KeptLog:
     """The keeper of one session's log.
 
     `append` runs a job in a transaction and returns when that is on disk; `length` says how many items there are,
-    `fetch` reads those from a place on; `keys` are those of the moment.
+    `fetch` reads those from a place on; `keys` and `ids` are those of the moment; `name` is the session's.
     """
 
-    __slots__ = ("_append", "_fetch", "_keys", "identity", "length")
+    __slots__ = ("_append", "_fetch", "_ids", "_keys", "identity", "length", "name")
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - all that a keeper is made of
         self,
+        name: str,
         identity: bytes,
         append: Callable[[Callable[[Unit], int]], int],
         length: Callable[[], int],
         fetch: Callable[[int], list[StoredItems]],
         keys: Callable[[], DataKeys],
+        ids: Callable[[], Ids],
     ) -> None:
+        self.name = name
         self.identity = identity
         self.length = length
         self._append = append
         self._fetch = fetch
         self._keys = keys
+        self._ids = ids
 
     def add(self, items: Sequence[Item], id: str | None = None) -> int:
         """Keep these behind all others, in one transaction, unless they are; the place of the first of them."""
@@ -64,6 +69,8 @@ class KeptLog:
 
         def job(unit: Unit) -> int:
             known = [] if id is None else unit.sent(id)
+            if id is not None and not known:
+                self._ids().must_be_new(unit, "items", id)
             if id is None or not known:
                 return self._put(unit, batches)
             if [item for batch in known for item in self._opened(batch)] != list(items):

@@ -65,7 +65,8 @@ class Row(Tagged, Value, frozen=True):
 class Intent(msgspec.Struct, frozen=True):
     """What is about to be done: by which request, where, on which version of row and data, with which coins.
 
-    `row` is the row as the intent found it (None: it is about to be made). A seed is never shown or pickled.
+    `row` is the row as the intent found it (None: it is about to be made); `entry` is its place in the record. A seed
+    is never shown or pickled.
     """
 
     request: str
@@ -77,6 +78,7 @@ class Intent(msgspec.Struct, frozen=True):
     sampler: int = SAMPLER_VERSION
     row: Row | None = None
     prompt: bool = False
+    entry: int = 0
 
     def __repr__(self) -> str:
         return f"Intent({self.request!r}, {self.path!r}, version={self.version})"

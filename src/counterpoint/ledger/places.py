@@ -8,6 +8,7 @@ Durable('ledger.db')
 import os
 import threading
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -65,6 +66,19 @@ class Durable(msgspec.Struct, frozen=True):
         """Whether the ledger is in PostgreSQL rather than in an SQLite file."""
         return self.place.startswith(_SCHEMES)
 
+    @property
+    def identity(self) -> str:
+        """Tells this place from others, without a password.
+
+        >>> Durable("postgresql://me:secret@db.example/ledgers?connect_timeout=3").identity
+        'postgresql://db.example:5432/ledgers'
+        """
+        if not self.in_postgres:
+            return os.path.realpath(self.place)
+        url = urlsplit(self.place)
+        host = url.hostname or dict(parse_qsl(url.query)).get("host", "")
+        return f"postgresql://{host}:{url.port or 5432}{url.path}"
+
     def master_key(self) -> MasterKey | None:
         """The key, if there is one."""
         if self.key_file is not None:
@@ -85,7 +99,7 @@ class Durable(msgspec.Struct, frozen=True):
     def witness_file(self) -> Witness | None:
         """The witness, if there is one."""
         path = self.witness or os.environ.get(WITNESS) or (None if self.in_postgres else f"{self.place}.witness")
-        return None if path is None else Witness(path)
+        return None if path is None else Witness(path, self.identity)
 
     def store(self, existing: bool) -> Store:
         """Open the database."""

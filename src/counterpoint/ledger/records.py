@@ -16,10 +16,14 @@ import msgspec
 
 from counterpoint.ledger.ledger import Fact, Path
 
-KINDS = ("data", "open", "launch", "delegation", "ask", "answer", "refusal", "keys", "items")
+INTENTS = ("open", "launch", "delegation", "ask")
+KINDS = (*INTENTS, "data", "answer", "refusal", "keys", "items", "witness", "rows", "upgrade", "upgraded")
 BUDGET = 2**62
 """A whole budget, where a database counts in 64 bits. Parts of it are rounded up: they exceed it iff the loss does."""
-INTENTS = ("open", "launch", "delegation", "ask")
+FORM = 2
+"""What entries say: from 2 on, the fingerprint of every record that they change, all of its columns."""
+_SECOND = "2:"
+"""What the fingerprint of a row begins with from form 2 on; earlier ones leave columns out."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -28,8 +32,10 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `version` and `state`
     are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state`
     is the fingerprint of the wrapped keys; of items, `version` is how many there are with them, and `request` the id
-    under which they were sent, if any. `at` is when, by the clock of whoever wrote it: for people, nothing is decided
-    by it.
+    under which they were sent, if any. `at` is when, by the clock of the process that wrote it: for people, nothing is
+    decided by it. `record` is the fingerprint of the record that the entry leaves: of the request, if it is an intent,
+    an answer or the upgrade of one; of the book, if it is about data, rows, the witness or a finished upgrade. Before
+    form 2 it was empty; the `version` of data and of a finished upgrade is the form from there on.
     """
 
     number: int
@@ -41,6 +47,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     version: int = 0
     state: str = ""
     at: int = 0
+    record: str = ""
 
     def encoded(self) -> bytes:
         """The bytes that are stored and hashed."""
@@ -78,13 +85,18 @@ class Head(NamedTuple):
 
 
 class Book(NamedTuple):
-    """A session's own record: its head, the data it is about, its wrapped keys, and whether a witness is kept."""
+    """A session's own record: its head, the data it is about, its wrapped keys, and whether it must have a witness."""
 
     head: Head
     genesis: bytes
     fingerprint: str | None
     keys: tuple[bytes, ...]
     witnessed: bool
+
+    @property
+    def record(self) -> str:
+        """Stands on record for what no other entry covers."""
+        return _fingerprint((self.fingerprint, self.witnessed))
 
 
 def keys_digest(keys: tuple[bytes, ...]) -> str:
@@ -111,8 +123,20 @@ class StoredRow(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Stands on record for the mechanism, its parameters and its state: whichever is changed, this differs."""
-        return sha256(b"%d %s%s" % (len(self.frame), self.frame, self.node or self.sealed or b"")).hexdigest()
+        """Stands on record for the whole row: whichever column is changed, this differs."""
+        return _SECOND + _fingerprint(self)
+
+    def is_as(self, fingerprint: str) -> bool:
+        """Whether this is the row of which that is the fingerprint.
+
+        >>> row = StoredRow("[]", 1, b"frame", b"node", None, 7)
+        >>> row.is_as(row.fingerprint), row._replace(spent=8).is_as(row.fingerprint)
+        (True, False)
+        """
+        if fingerprint.startswith(_SECOND):
+            return fingerprint == self.fingerprint
+        first = b"%d %s%s" % (len(self.frame), self.frame, self.node or self.sealed or b"")
+        return fingerprint == sha256(first).hexdigest()
 
 
 class StoredRequest(NamedTuple):
@@ -127,6 +151,27 @@ class StoredRequest(NamedTuple):
     sampler: int
     seed: bytes | None
     answer: bytes | None
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands on record for the whole request: whichever column is changed, this differs."""
+        return _fingerprint(self)
+
+    @property
+    def fixed(self) -> str:
+        """Stands on record for the columns that never change."""
+        return _fingerprint(self[:-2])
+
+    @property
+    def place(self) -> tuple[Path | int | str, ...]:
+        """What the seals of its seed and its answer are bound to: all other columns."""
+        pinned = (self.entry, self.digest.hex(), self.pin, self.sampler)
+        return (read_path(self.path), self.version, self.request, *pinned)
+
+    @property
+    def first_place(self) -> tuple[Path | int | str, ...]:
+        """What they were bound to before form 2."""
+        return (read_path(self.path), self.version, self.request)
 
     def settled(self, answer: bytes) -> "StoredRequest":
         """The same, done: the seed is gone."""
@@ -154,6 +199,19 @@ class StoredItems(NamedTuple):
         """
         bound = ((self.start,), self.size)
         return bound if self.request is None or self.part is None else (*bound, self.request, self.part)
+
+
+def upgrade_digest(requests: list[tuple[int, str]]) -> str:
+    """What stands on record for the requests of an earlier form: by the numbers of their entries, what never changes.
+
+    >>> upgrade_digest([(2, "b"), (1, "a")]) == upgrade_digest([(1, "a"), (2, "b")]) != upgrade_digest([(1, "a")])
+    True
+    """
+    return sha256("".join(fixed for _, fixed in sorted(requests)).encode()).hexdigest()
+
+
+def _fingerprint(columns: tuple[object, ...]) -> str:
+    return sha256(msgspec.msgpack.encode(columns)).hexdigest()
 
 
 def path_text(path: Path) -> str:

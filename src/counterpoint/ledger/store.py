@@ -49,6 +49,9 @@ class Store(Protocol):
     def create(self, name: str, book: Book, first: bytes) -> None:
         """A new session with its first entry, unless there is one of that name by now."""
 
+    def write_book(self, name: str, book: Book) -> None:
+        """Replace what a session's own record says besides its head and its keys."""
+
     def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
         """Replace the wrapped keys."""
 
@@ -118,6 +121,8 @@ class Unit:
     __slots__ = (
         "_ahead",
         "_store",
+        "base",
+        "begun",
         "entries",
         "head",
         "items",
@@ -136,7 +141,8 @@ class Unit:
         self._store = store
         self.presumed = presumed
         self.name = name
-        self.head = head
+        self.head = self.base = head
+        self.begun: list[tuple[str, str]] = []
         self.entries: list[tuple[int, bytes]] = []
         self.rows: dict[str, StoredRow] = {}
         self.requests: dict[str, StoredRequest] = {}
@@ -147,10 +153,20 @@ class Unit:
         self._ahead = ahead or Ahead({}, {}, {})
 
     def append(
-        self, kind: str, request: str, path: Path, what: str, body: str, *, version: int = 0, state: str = ""
+        self,
+        kind: str,
+        request: str,
+        path: Path,
+        what: str,
+        body: str,
+        *,
+        version: int = 0,
+        state: str = "",
+        record: str = "",
     ) -> Entry:
         """Add a link to the chain."""
-        entry = Entry(self.head.number + 1, kind, request, path, what, body, version, state, int(time.time()))
+        entry = Entry(self.head.number + 1, kind, request, path, what, body, version, state, int(time.time()), record)
+        self.begun.append((kind, request))
         data = entry.encoded()
         self.head = Head(entry.number, link(self.head.hash, data))
         self.entries.append((entry.number, data))
@@ -184,6 +200,10 @@ class Unit:
         """An entry, of this unit or an earlier one."""
         own = [data for at, data in self.entries if at == number]
         return own[0] if own or self._store is None else self._store.entry(self.name, number)
+
+    def added(self, after: int) -> Iterator[tuple[int, bytes]]:
+        """The entries after a number, up to where this unit begins."""
+        return iter(()) if self._store is None else self._store.entries(self.name, after)
 
     def length(self) -> int:
         """How many items the session's stream has, as this unit leaves it."""

@@ -11,10 +11,11 @@ True
 
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
+from counterpoint.errors import LedgerTampered
 from counterpoint.ledger.recent import Recent
 from counterpoint.ledger.records import Book, Head, StoredItems, StoredRequest, StoredRow
 from counterpoint.ledger.store import Ahead, Store, Unit
@@ -24,6 +25,7 @@ _ITEM = "start, count, sealed, request, part"
 _BATCH = 4096
 _PAGE = 64
 
+_T = TypeVar("_T")
 Statement = tuple[str, Sequence[Any]]
 """A text and its parameters."""
 
@@ -36,7 +38,7 @@ class Tables(Store):
     """Reads the head of a book, and locks it if anybody else might write to it."""
     _HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
     _BOOK = "SELECT number, head, genesis, fingerprint, witnessed FROM counterpoint_book WHERE name = ?"
-    _KEYS = "SELECT wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
+    _KEYS = "SELECT number, wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
     _ROW = "SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?"
     _ASKED = f"SELECT {_REQUEST} FROM counterpoint_request WHERE name = ?"
     _OPEN = f"SELECT {_REQUEST} FROM counterpoint_request WHERE seed IS NOT NULL AND name || '' = ?"
@@ -88,7 +90,7 @@ class Tables(Store):
             self._run(self._BEGIN)
             return None
         _, found = self._run_all((self._BEGIN, ()), (self._LOCKED, (name,)))
-        return _head(found)
+        return _head(found[0]) if found else None
 
     def presume(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
         """A round trip is worth presuming; where there is none, beginning is as cheap."""
@@ -104,9 +106,9 @@ class Tables(Store):
         )
         # Records are read once the book is locked: each statement sees what is committed when it begins.
         (_, found), ahead = self._read_along(name, missing, (self._BEGIN, ()), (self._LOCKED, (name,)))
-        head = _head(found)
-        if head is None:
+        if not found:
             return None
+        head = _head(found[0])
         if not self._recent.holds(name, head) and any(known):  # somebody else has written since
             known = Ahead({}, {}, {})
             _, ahead = self._read_along(name, (requests, paths, paths))
@@ -146,8 +148,11 @@ class Tables(Store):
         if not found:
             return None
         number, head, genesis, fingerprint, witnessed = found[0]
-        keys = tuple(bytes(wrapped) for (wrapped,) in self._run(self._KEYS, (name,)))
-        return Book(Head(number, bytes(head)), bytes(genesis), fingerprint, keys, bool(witnessed))
+        wrapped = self._run(self._KEYS, (name,))
+        if [place for place, _ in wrapped] != list(range(len(wrapped))) or witnessed not in (0, 1):
+            raise LedgerTampered(f"the book of {name!r} or its keys are not as they were written")
+        keys = tuple(_blob(key) for _, key in wrapped)
+        return Book(_head((number, head)), _blob(genesis), _perhaps(_text, fingerprint), keys, bool(witnessed))
 
     def names(self) -> tuple[str, ...]:
         """The sessions in this ledger."""
@@ -160,6 +165,10 @@ class Tables(Store):
         if self._run(put, (name, *book.head, book.genesis, book.fingerprint, int(book.witnessed))):
             self.write_keys(name, book.keys)
             self._run(self._PUT_ENTRY, (name, book.head.number, first))
+
+    def write_book(self, name: str, book: Book) -> None:
+        """Replace what a session's own record says besides its head and its keys."""
+        self._run("UPDATE counterpoint_book SET witnessed = ? WHERE name = ?", (int(book.witnessed), name))
 
     def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
         """Replace the wrapped keys."""
@@ -204,7 +213,7 @@ class Tables(Store):
     def entry(self, name: str, number: int) -> bytes | None:
         """One entry."""
         found = self._run("SELECT entry FROM counterpoint_entry WHERE name = ? AND number = ?", (name, number))
-        return bytes(found[0][0]) if found else None
+        return _blob(found[0][0]) if found else None
 
     def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
         """All entries after a number, in order."""
@@ -212,7 +221,7 @@ class Tables(Store):
             ORDER BY number LIMIT {_BATCH}"""
         while page := self._run(sql, (name, after)):
             for number, entry in page:
-                yield number, bytes(entry)
+                yield _whole(number), _blob(entry)
             after = page[-1][0]
 
     def length(self, name: str) -> int:
@@ -249,28 +258,62 @@ class Tables(Store):
         self._run("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", (*unit.head, unit.name))
 
 
-def _head(found: list[tuple[Any, ...]]) -> Head | None:
-    return Head(found[0][0], bytes(found[0][1])) if found else None
+def _head(found: tuple[Any, ...]) -> Head:
+    number, head = found
+    return Head(_whole(number), _blob(head))
 
 
 def as_row(found: tuple[Any, ...]) -> StoredRow:
     """A row of `_ROW`."""
     path, version, frame, node, sealed, spent = found
-    return StoredRow(path, version, bytes(frame), _blob(node), _blob(sealed), spent)
+    return StoredRow(
+        _text(path),
+        _whole(version),
+        _blob(frame),
+        _perhaps(_blob, node),
+        _perhaps(_blob, sealed),
+        _perhaps(_whole, spent),
+    )
 
 
 def as_request(found: tuple[Any, ...]) -> StoredRequest:
     """A row of `_ASKED`."""
     *head, digest, version, pin, sampler, seed, answer = found
     request, path, entry = head
-    return StoredRequest(request, path, entry, bytes(digest), version, pin, sampler, _blob(seed), _blob(answer))
+    named = (_text(request), _text(path), _whole(entry), _blob(digest))
+    return StoredRequest(
+        *named, _whole(version), _text(pin), _whole(sampler), _perhaps(_blob, seed), _perhaps(_blob, answer)
+    )
 
 
 def as_items(found: tuple[Any, ...]) -> StoredItems:
     """A row of `_ITEMS`."""
     start, count, sealed, request, part = found
-    return StoredItems(start, count, bytes(sealed), request, part)
+    return StoredItems(_whole(start), _whole(count), _blob(sealed), _perhaps(_text, request), _perhaps(_whole, part))
 
 
-def _blob(value: Any) -> bytes | None:
-    return None if value is None else bytes(value)
+def _text(value: Any) -> str:
+    """A text; SQLite takes a value of any type for every column, if somebody puts it there."""
+    if isinstance(value, str):
+        return value
+    raise _damaged()
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, int):
+        return value
+    raise _damaged()
+
+
+def _blob(value: Any) -> bytes:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise _damaged()
+
+
+def _perhaps(read: Callable[[Any], _T], value: Any) -> _T | None:
+    return None if value is None else read(value)
+
+
+def _damaged() -> LedgerTampered:
+    return LedgerTampered("a record is not of the type that it was written with: it was changed, or is damaged")

@@ -1,47 +1,72 @@
 r"""The witness: a file outside the database that has seen how far the ledger had come.
 
 After every commit that settles something, and before its answer is released, a line goes here: sequence number, head of
-the hash chain, whose. A database that is older than its witness (an old copy was put back), or that has another entry
-at that place (it was forked), is refused at start. Keep it on another disk than the database, and out of its backups.
-Several processes may append to one file; a line that a crash has torn is passed over.
+the hash chain, genesis of the chain, the session's name. At every start each line is compared with the chain: a
+database that is older than its witness (an old copy was put back), or that has another entry at any place that was seen
+(it was forked), is refused. Keep it on another disk than the database, and out of its backups. Several processes, and
+several ledgers, may append to one file: a line counts for the chain of its genesis alone. A line that a crash has torn
+is passed over.
+
+The line with number 0 has in the place of a head where the file and the ledger were then: a ledger that is missing at
+the place where it was seen was taken away; at another place another one may begin, with sessions of the same names.
+
+Lines of an earlier form have no genesis. They are this chain's if every one of them with number 0, which named the
+genesis, names this one. If they name several, two ledgers shared the file when only the furthest line was looked at:
+then only the furthest counts, and only for a chain that is named.
 
 >>> import tempfile, os.path
 >>> witness = Witness(os.path.join(tempfile.mkdtemp(), "witness"))
->>> witness.note("people", 7, b"\xaa" * 32)
->>> witness.last("people").sequence
-7
+>>> witness.note("people", 7, b"\xaa" * 32, b"\xbb" * 32)
+>>> [line.sequence for line in witness.lines("people", witness.size())]
+[7]
 """
 
 import errno
 import os
+from collections.abc import Iterator
+from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerFailed
 from counterpoint.ledger.folders import sync_folder_of
 
-_TAIL = 2**16
+_CHUNK = 2**20
+_HALF = 16
 
 
-class Seen(NamedTuple):
-    """How far a ledger had come."""
+class Line(NamedTuple):
+    """How far a chain had come; `genesis` is None in the earlier form."""
 
     sequence: int
     head: bytes
+    genesis: bytes | None
 
 
 class Witness:
-    """An append-only file of what was seen."""
+    """An append-only file of what was seen. `place` tells the ledger's place from others, in any words."""
 
-    __slots__ = ("_file", "path")
+    __slots__ = ("_file", "path", "place")
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], place: str = "") -> None:
         self.path = os.fspath(path)
+        self.place = place
         self._file: int | None = None
 
-    def note(self, whose: str, sequence: int, head: bytes) -> None:
+    @property
+    def mark(self) -> bytes:
+        """Where this file and the ledger are now: half of it says the one, half the other."""
+        return b"".join(
+            sha256(os.fsencode(where)).digest()[:_HALF] for where in (os.path.realpath(self.path), self.place)
+        )
+
+    def place_in(self, mark: bytes) -> bytes | None:
+        """The ledger's place that a mark names, if this file was then where it is now; else places do not compare."""
+        return mark[_HALF:] if mark[:_HALF] == self.mark[:_HALF] else None
+
+    def note(self, whose: str, sequence: int, head: bytes, genesis: bytes) -> None:
         """Append a line, and wait until it is on disk."""
-        line = f"{sequence} {head.hex()} {quote(whose, safe='')}\n".encode()
+        line = f"{sequence} {head.hex()} {genesis.hex()} {quote(whose, safe='')}\n".encode()
         try:
             file = self._open()
             if os.write(file, line) < len(line):  # a disk that is almost full takes a part, and calls it no error
@@ -50,14 +75,25 @@ class Witness:
         except OSError as error:
             raise LedgerFailed(f"the witness {self.path!r} cannot be written: {error.strerror}") from None
 
-    def last(self, whose: str) -> Seen | None:
-        """The furthest that it has seen this one, or None if never."""
-        name = quote(whose, safe="").encode()
-        # Several processes may have written slightly out of turn, so the furthest of the last lines counts. Those
-        # before them are implied, as each head covers everything before it.
-        near = [seen for line in self._lines(_TAIL) if (seen := _read(line, name))]
-        found = near or [seen for line in self._lines(None) if (seen := _read(line, name))]
-        return max(found, default=None)
+    def note_place(self, whose: str, genesis: bytes) -> None:
+        """Append the line that says where this file and the ledger are now."""
+        self.note(whose, 0, self.mark, genesis)
+
+    def size(self) -> int:
+        """How long the file is: what is compared with a moment of the database must have been seen before it."""
+        try:
+            return os.stat(self.path).st_size
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def lines(self, whose: str, upto: int) -> Iterator[Line]:
+        """The lines about this session, of whatever ledger, in the first so many bytes."""
+        ending = b" " + quote(whose, safe="").encode()
+        for line in self._whole_lines(upto):
+            if line.endswith(ending) and (read := _read(line[: -len(ending)])):
+                yield read
 
     def close(self) -> None:
         """Let go of the file."""
@@ -77,27 +113,30 @@ class Witness:
                 os.write(self._file, b" \n")
         return self._file
 
-    def _lines(self, tail: int | None) -> list[bytes]:
-        """The whole lines in the last `tail` bytes, or all of them."""
+    def _whole_lines(self, upto: int) -> Iterator[bytes]:
+        if not upto:
+            return
         try:
             with open(self.path, "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                start = 0 if tail is None else max(0, size - tail)
-                file.seek(start)
-                lines = file.read().split(b"\n")
-        except FileNotFoundError:
-            return []
+                rest = b""
+                while upto > 0 and (chunk := file.read(min(_CHUNK, upto))):
+                    upto -= len(chunk)
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    yield from lines
         except OSError as error:
-            raise LedgerFailed(f"the witness {self.path!r} cannot be read: {error.strerror}") from None
-        return lines[1 if start else 0 : -1]
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: OSError) -> LedgerFailed:
+        return LedgerFailed(f"the witness {self.path!r} cannot be read: {error.strerror}")
 
 
-def _read(line: bytes, whose: bytes) -> Seen | None:
-    sequence, _, rest = line.partition(b" ")
-    head, _, name = rest.partition(b" ")
-    if name != whose or not sequence.isdigit() or len(head) != 64:
+def _read(line: bytes) -> Line | None:
+    """A line without its name, or None if it is none: torn, or about a session with a longer name."""
+    sequence, *hashes = line.split(b" ")
+    if not sequence.isdigit() or not 1 <= len(hashes) <= 2 or any(len(found) != 64 for found in hashes):
         return None
     try:
-        return Seen(int(sequence), bytes.fromhex(head.decode("ascii")))
+        head, *genesis = (bytes.fromhex(found.decode("ascii")) for found in hashes)
     except ValueError:
         return None
+    return Line(int(sequence), head, genesis[0] if genesis else None)

@@ -1,0 +1,184 @@
+"""Replaying a record: every launch and every refusal must have been right at its place, and every request is compared.
+
+A chain that holds together may still say something wrong, if it was rewritten as a whole. So each entry goes through
+the rule again, by the same code that admits; what comes of it is compared with what is stored.
+
+>>> Replay("people").step(Entry(1, "answer", "monday", (0,), "", ""))
+Traceback (most recent call last):
+...
+counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was given to a request that was not open
+"""
+
+from hashlib import sha256
+from typing import Any
+
+from counterpoint.composition.rule import Account
+from counterpoint.encoding import Plain, decode
+from counterpoint.errors import CounterpointError, LedgerTampered
+from counterpoint.ledger.ledger import Node, Path
+from counterpoint.ledger.records import FORM, INTENTS, Entry, StoredRow, path_text, upgrade_digest
+from counterpoint.ledger.rows import read_frame, spent
+from counterpoint.ledger.store import Store
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.privacy.relations import Relation
+
+
+class Replay:
+    """What the entries say must be stored."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._nodes: dict[Path, tuple[Concurrent, Account, int]] = {}
+        self._open: dict[str, Entry] = {}
+        self._form = 0
+        self._asked: dict[str, bytes] = {}
+        self._done: dict[str, str] = {}
+        self._records: dict[str, str] = {}
+        self._first: set[str] = set()
+        self._upgraded = ""
+        self._sent: set[str] = set()
+        self._sending = ""
+
+    def step(self, entry: Entry) -> None:
+        """One entry further, if it was right."""
+        if entry.kind in INTENTS:
+            if entry.request in self._asked:
+                raise self._wrong(entry, "a request was admitted twice")
+            self._open[entry.request] = entry
+            self._asked[entry.request] = sha256(entry.body.encode()).digest()
+            if not entry.record:
+                self._first.add(entry.request)
+        self._recorded(entry)
+        if entry.kind == "open":
+            _, composition, _ = _parts(entry)
+            self._nodes[()] = (composition, composition.rule.start(), 0)
+        elif entry.kind in ("launch", "delegation"):
+            self._launch(entry)
+        elif entry.kind == "refusal":
+            self._refusal(entry)
+        elif entry.kind == "answer":
+            self._answered(entry)
+        self._arrived(entry)
+
+    def _recorded(self, entry: Entry) -> None:
+        """Which fingerprint the request of an entry must have; from form 2 on each has one."""
+        if entry.kind in ("data", "upgraded"):
+            self._form = entry.version
+        if entry.kind == "upgraded":
+            self._upgraded = entry.body
+        if entry.kind in (*INTENTS, "answer", "upgrade"):
+            if self._form >= FORM and not entry.record:
+                raise self._wrong(entry, "it does not say what is stored of its request")
+            self._records[entry.request] = entry.record
+
+    def compare(self, store: Store) -> None:
+        """Accounts, requests and answers against what is stored."""
+        for path, (composition, account, launched) in self._nodes.items():
+            stored = store.row(self._name, path_text(path))
+            node = None if stored is None or stored.node is None else decode(stored.node, Node)
+            if stored is None or node is None or node.account != account or node.launched != launched:
+                raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if stored.spent != spent(composition, node) and (stored.spent is not None or self._form >= FORM):
+                raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if read_frame(stored.frame).mechanism != composition:
+                raise LedgerTampered(f"the rule at {path!r} is not the one on record")
+        self._compare_kinds(store)
+        self._compare_requests(store)
+
+    def _compare_kinds(self, store: Store) -> None:
+        """A session's state is in the open and its budget counted, a mechanism's sealed and not; before form 2, too."""
+        for row in store.rows(self._name):
+            is_session = isinstance(read_frame(row.frame).mechanism, Concurrent)
+            if is_session != (row.node is not None) or (is_session and row.sealed is not None):
+                raise changed(row)
+            if not is_session and row.spent is not None:
+                raise changed(row)
+
+    def _compare_requests(self, store: Store) -> None:
+        count = 0
+        first: list[tuple[int, str]] = []
+        for request in store.requests(self._name):
+            count += 1
+            answer = None if request.answer is None else sha256(request.answer).hexdigest()
+            if (request.digest, answer) != (self._asked.get(request.request), self._done.get(request.request)):
+                raise other_request(request.request)
+            if self._records[request.request] not in ("", request.fingerprint):
+                raise other_request(request.request)
+            if request.request in self._first:
+                first.append((request.entry, request.fixed))
+        if count != len(self._asked):
+            raise LedgerTampered("a request on record is missing")
+        if self._upgraded and self._upgraded != upgrade_digest(first):
+            raise LedgerTampered("a request that an earlier version has stored is not as it was found at the upgrade")
+
+    def _launch(self, entry: Entry) -> None:
+        _, parent, _, mechanism, data, *_ = _parts(entry)
+        composition, account, launched = self._node(entry, parent)
+        try:
+            after = composition.admit(account, mechanism, data)
+        except CounterpointError as error:
+            raise self._wrong(entry, f"a launch was admitted that the rule refuses ({type(error).__name__})") from None
+        self._nodes[parent] = (composition, after, launched + 1)
+
+    def _refusal(self, entry: Entry) -> None:
+        _, parent, _, mechanism, data, *_ = _parts(entry)
+        composition, account, _ = self._node(entry, parent)
+        try:
+            composition.admit(account, mechanism, data)
+        except CounterpointError:
+            return
+        raise self._wrong(entry, "a launch was refused that the rule admits")
+
+    def _answered(self, entry: Entry) -> None:
+        asked = self._open.pop(entry.request, None)
+        if asked is None:
+            raise self._wrong(entry, "an answer was given to a request that was not open")
+        self._done[entry.request] = entry.body
+        if asked.kind == "delegation":
+            composition = _parts(asked)[3]
+            self._nodes[entry.path] = (composition, composition.rule.start(), 0)
+
+    def _arrived(self, entry: Entry) -> None:
+        """The batches of an id follow each other; whatever comes between ends it."""
+        sent = entry.request if entry.kind == "items" else ""
+        if sent != self._sending and sent in self._sent:
+            raise self._wrong(entry, "items arrived twice under one id")
+        if sent:
+            self._sent.add(sent)
+        self._sending = sent
+
+    def _node(self, entry: Entry, path: Path) -> tuple[Concurrent, Account, int]:
+        found = self._nodes.get(path)
+        if found is None:
+            raise self._wrong(entry, "there was no session to launch in")
+        return found
+
+    def _wrong(self, entry: Entry, what: str) -> LedgerTampered:
+        return LedgerTampered(f"entry {entry.number} of {self._name!r} is wrong: {what}")
+
+
+def _parts(entry: Entry) -> tuple[Any, ...]:
+    try:
+        parts: Any = decode(entry.body.encode(), Plain)  # type: ignore[arg-type]  # of no fixed type
+    except CounterpointError:
+        raise LedgerTampered(f"entry {entry.number} cannot be read") from None
+    expected = {"open": (str, Concurrent, bool), "ask": (str, tuple, object, object)}.get(
+        entry.kind, (str, tuple, str | None, Mechanism, Relation, str | None, str | tuple | None)
+    )
+    fits = isinstance(parts, tuple) and len(parts) == len(expected)
+    if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
+        raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")
+    return tuple(parts)
+
+
+def other_request(request: str) -> LedgerTampered:
+    """The error for a request that was changed."""
+    return LedgerTampered(f"request {request[:80]!r} is not stored as the entries say")
+
+
+def changed(row: StoredRow) -> LedgerTampered:
+    """The error for a row that was changed."""
+    return LedgerTampered(
+        f"the state at {row.path} is not the one that its last charge or answer left: it was changed or put back"
+    )

@@ -1,0 +1,212 @@
+"""Every line of a witness is compared with the chain, and those of other ledgers are none of its concern."""
+
+import os
+import shutil
+
+import pytest
+from tests.ledger.places import Place
+from tests.ledger.test_attacks import snapshot
+
+import counterpoint as cp
+from counterpoint.errors import LedgerRolledBack
+
+
+def asked(place, *ids, name="session"):
+    with place.session(cp.PureDP(1), name=name) as s:
+        noisy = s.launch(cp.Laplace("0.01", asks=100), id="L")
+        return {id: noisy.ask("apples", id=id) for id in ids}
+
+
+def lines(place):
+    return (place.home / "witness").read_bytes().splitlines(keepends=True)
+
+
+def write(place, found):
+    (place.home / "witness").write_bytes(b"".join(found))
+
+
+@pytest.fixture
+def forked(lasting):
+    """A ledger that went on from an old copy: the lines up to there, those of its first history, those of its second.
+
+    The copy was used until both histories are of one length, and then once more.
+    """
+    asked(lasting, "a")
+    put_back, before = snapshot(lasting), lines(lasting)
+    asked(lasting, "b", "c")
+    first = [line for line in lines(lasting) if line not in before]
+    put_back()
+    write(lasting, before)
+    asked(lasting, "x", "y", "z")
+    second = [line for line in lines(lasting) if line not in before]
+    return lasting, before, first, second
+
+
+def test_one_line_of_another_history_is_enough_wherever_it_stands(forked):
+    """Also if the furthest line is of this one, and if the other's head sorts lower."""
+    place, before, first, second = forked
+    write(place, before + second)
+    place.reopened().close()
+    for line in first:
+        for found in ([*before, line, *second], [*before, *second, line], [line, *before, *second]):
+            write(place, found)
+            with pytest.raises(LedgerRolledBack, match="another history"):
+                place.reopened()
+
+
+def test_of_two_lines_with_one_number_both_are_compared(forked):
+    """One of the two heads is the greater one: whichever it is, each history finds the other's line."""
+    place, before, first, second = forked
+    numbers = {line.split(b" ")[0] for line in first} & {line.split(b" ")[0] for line in second}
+    assert numbers, "or this could not fail"
+    for number in numbers:
+        both = [line for line in first + second if line.startswith(number + b" ")]
+        write(place, before + sorted(both))
+        with pytest.raises(LedgerRolledBack, match="another history"):
+            place.reopened()
+
+
+@pytest.fixture
+def neighbours(lasting):
+    """Two ledgers with one witness, and sessions of one name."""
+    one = lasting
+    (one.home / "two").mkdir()
+    two = Place(one.kind, one.home / "two")
+    os.symlink(one.home / "witness", two.home / "witness")
+    return one, two
+
+
+def test_ledgers_share_a_witness_although_their_sessions_have_one_name(neighbours):
+    told = [asked(place, *("abcdefgh"[: 3 + 4 * number])) for number, place in enumerate(neighbours)]
+    for place, answers in zip(neighbours, told, strict=True):
+        assert asked(place, *answers) == answers
+        with place.reopened() as s:
+            s._engine.ledger.verify()
+
+
+def test_each_of_them_is_still_watched(neighbours):
+    one, two = neighbours
+    asked(one, "a")
+    asked(two, "a")
+    put_back = snapshot(one)
+    asked(one, "b")
+    asked(two, "c", "d", "e")
+    put_back()
+    with pytest.raises(LedgerRolledBack, match="an old copy"):
+        one.reopened()
+    asked(two, "f")
+
+
+def test_a_ledger_that_was_taken_away_is_missed_where_it_was(neighbours):
+    """A new one may begin elsewhere, but not there: it would have the whole budget again."""
+    one, two = neighbours
+    asked(one, "a")
+    asked(two, "a")
+    empty(one)
+    with pytest.raises(LedgerRolledBack, match="taken away"):
+        one.session()
+    asked(two, "b")
+
+
+def empty(place):
+    if place.kind == "sqlite":
+        os.unlink(place.url)
+    else:
+        for table in ("book", "key", "entry", "row", "request"):
+            place.sql(f"DELETE FROM counterpoint_{table}")
+
+
+def test_one_that_was_moved_with_its_witness_and_is_missing_there_is_missed_too(lasting):
+    """Places do not compare once the witness is elsewhere itself."""
+    asked(lasting, "a")
+    (lasting.home / "moved").mkdir()
+    other = Place(lasting.kind, lasting.home / "moved")
+    shutil.copy(lasting.home / "witness", other.home / "witness")
+    with pytest.raises(LedgerRolledBack, match="taken away"):
+        other.session()
+
+
+def test_a_ledger_that_was_moved_goes_on_and_is_missed_at_its_new_place(tmp_path):
+    place = Place("sqlite", tmp_path)
+    told = asked(place, "a")
+    os.rename(place.url, tmp_path / "moved.db")
+    moved = Place("sqlite", tmp_path, url=str(tmp_path / "moved.db"))
+    assert asked(moved, "a") == told
+    os.unlink(moved.url)
+    with pytest.raises(LedgerRolledBack, match="taken away"):
+        moved.session()
+
+
+def without_witness(place):
+    return cp.Durable(place.url, key_file=place.key)
+
+
+def test_a_session_that_is_once_opened_with_a_witness_must_have_one_from_then_on(postgres):
+    """It is on the chain, so that a changed column is noticed, too."""
+    with cp.Session(postgres.source, cp.PureDP(1), ledger=without_witness(postgres)) as s:
+        s.launch(cp.Laplace("0.01", asks=100), id="L")
+    cp.open(without_witness(postgres), source=postgres.source).close()
+    with postgres.reopened() as s:
+        s._engine.ledger.verify()
+    for attempt in range(2):
+        with pytest.raises(LedgerRolledBack, match="COUNTERPOINT_WITNESS"):
+            cp.open(without_witness(postgres), source=postgres.source)
+        (postgres.home / "witness").rename(postgres.home / f"elsewhere{attempt}")
+        with pytest.raises(LedgerRolledBack, match="COUNTERPOINT_WITNESS"):
+            postgres.reopened()
+        (postgres.home / f"elsewhere{attempt}").rename(postgres.home / "witness")
+        asked(postgres, "a")
+    postgres.sql("UPDATE counterpoint_book SET witnessed = 0")
+    with pytest.raises(cp.errors.LedgerTampered):
+        cp.open(without_witness(postgres), source=postgres.source)
+
+
+def test_what_was_committed_before_it_had_a_witness_cannot_be_rolled_back_afterwards(postgres):
+    """The witness sees where the chain is when it comes."""
+    with cp.Session(postgres.source, cp.PureDP(1), ledger=without_witness(postgres)) as s:
+        put_back = snapshot(postgres)
+        s.launch(cp.Laplace("0.1"), id="L")
+    postgres.reopened().close()
+    put_back()
+    with pytest.raises(LedgerRolledBack, match="an old copy"):
+        postgres.reopened()
+
+
+def earlier(line):
+    """A line as it was written before it had a genesis."""
+    sequence, head, genesis, name = line.split(b" ")
+    return b" ".join((sequence, head if int(sequence) else genesis, name))
+
+
+def test_lines_of_the_earlier_form_are_all_compared_if_they_are_of_this_ledger_alone(forked):
+    place, before, first, second = forked
+    write(place, map(earlier, before + second))
+    place.reopened().close()
+    for found in (before + first + second, before + first[:1] + second):
+        write(place, map(earlier, found))
+        with pytest.raises(LedgerRolledBack, match="another history"):
+            place.reopened()
+    write(place, [earlier(line).replace(line.split(b" ")[0], b"900", 1) for line in (before + second)[-1:]])
+    with pytest.raises(LedgerRolledBack, match="an old copy"):
+        place.reopened()
+
+
+def test_of_those_of_two_ledgers_only_the_furthest_counts_as_it_did_when_they_were_written(neighbours):
+    one, two = neighbours
+    asked(one, "a"), asked(two, "a", "b", "c")
+    write(one, map(earlier, lines(one)))
+    two.reopened().close()
+    write(one, [line for line in lines(one) if line.count(b" ") == 2])
+    with pytest.raises(LedgerRolledBack):
+        one.reopened()
+
+
+def test_those_of_another_ledger_alone_are_none_of_ones_concern(tmp_path):
+    one, two = (Place("sqlite", tmp_path, url=str(tmp_path / f"{number}.db")) for number in range(2))
+    asked(one, "a", "b", "c")
+    others = [earlier(line) for line in lines(one)]
+    (tmp_path / "witness").unlink()
+    asked(two, "a")
+    write(two, others + lines(two))
+    told = asked(two, "a")
+    assert asked(two, "a") == told
