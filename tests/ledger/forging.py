@@ -3,22 +3,29 @@
 What is then still wrong is wrong by what the entries say, which `verify` alone can find.
 """
 
+from hashlib import sha256
+
 from msgspec.structs import replace
 
-from counterpoint.ledger.records import INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
+from counterpoint.ledger.records import FORM, INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
 from counterpoint.ledger.witness import Witness
 
 
-def forge(place, edit=lambda entries: entries, renumber=True, name="session"):
-    """Change the entries by `edit`, from a list of them to another one, and make everything fit again."""
+def forge(place, edit=lambda entries: entries, renumber=True, name="session", form=FORM):
+    """Change the entries by `edit`, from a list of them to another one, and make everything fit again.
+
+    With `form=1` as an earlier version would have, whose entries say less.
+    """
     found = place.sql("SELECT entry FROM counterpoint_entry WHERE name = ? ORDER BY number", name)
     entries = edit([read_entry(bytes(data)) for (data,) in found])
     rows = place.sql("SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?", name)
     columns = ", ".join(StoredRequest._fields)
     requests = place.sql(f"SELECT {columns} FROM counterpoint_request WHERE name = ?", name)
     fitted = _fitted(
-        entries, {row[0]: StoredRow(*row) for row in rows}, {row[0]: StoredRequest(*row) for row in requests}
+        entries, {row[0]: StoredRow(*row) for row in rows}, {row[0]: StoredRequest(*row) for row in requests}, form
     )
+    if form == 1:
+        fitted = [first_form(entry) for entry in fitted]
     ((genesis,),) = place.sql("SELECT genesis FROM counterpoint_book WHERE name = ?", name)
     head = genesis
     place.sql("DELETE FROM counterpoint_entry WHERE name = ?", name)
@@ -33,7 +40,7 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session"):
     witness.close()
 
 
-def _fitted(entries, rows, requests):
+def _fitted(entries, rows, requests, form):
     """The last entry about each row or request has its fingerprint; those about what is gone have none."""
 
     def fit(entry):
@@ -43,6 +50,17 @@ def _fitted(entries, rows, requests):
         if not entry.state or entry.kind in ("data", "keys"):
             return entry
         row = rows.pop(path_text(entry.path), None)
-        return replace(entry, version=row.version if row else 0, state=row.fingerprint if row else "")
+        state = "" if row is None else row.fingerprint if form > 1 else first_fingerprint(row)
+        return replace(entry, version=row.version if row else 0, state=state)
 
     return [fit(entry) for entry in reversed(entries)][::-1]
+
+
+def first_fingerprint(row):
+    """What stood on record for a row before form 2."""
+    return sha256(b"%d %s%s" % (len(row.frame), row.frame, row.node or row.sealed or b"")).hexdigest()
+
+
+def first_form(entry):
+    """An entry without what form 2 has added."""
+    return replace(entry, record="", version=0 if entry.kind == "data" else entry.version)

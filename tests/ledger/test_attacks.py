@@ -96,7 +96,7 @@ def test_a_torn_line_of_the_witness_is_passed_over(lasting):
         file.write(b"99 abcdef")
     assert asked(lasting, "a", "b")["a"] == told["a"]
     lines = witness.read_bytes().split(b"\n")
-    assert lines[-1] == b"" and len(lines[-2].split(b" ")) == 3
+    assert lines[-1] == b"" and len(lines[-2].split(b" ")) == 4
 
 
 TAMPERED = {
@@ -121,6 +121,7 @@ TAMPERED = {
     "what it is about": "UPDATE counterpoint_book SET fingerprint = 'other data'",
     "a missing key": "DELETE FROM counterpoint_key",
     "a key": "UPDATE counterpoint_key SET wrapped = (SELECT sealed FROM counterpoint_row WHERE path = '[0]')",
+    "what is spent": "UPDATE counterpoint_row SET spent = spent - 1 WHERE path = '[]'",
     "how often it was charged": "UPDATE counterpoint_row SET version = version - 1 WHERE path = '[]'",
 }
 
@@ -142,7 +143,6 @@ REPLAYED = {
         "WHERE request = '() b'",
         " b'",
     ),
-    "what is spent": ("UPDATE counterpoint_row SET spent = spent - 1 WHERE path = '[]'", "account"),
     "a forgotten request": ("DELETE FROM counterpoint_request WHERE request = '() a'", "missing"),
 }
 

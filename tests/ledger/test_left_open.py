@@ -11,6 +11,7 @@ from counterpoint.encoding import encode
 from counterpoint.errors import (
     InvalidRequest,
     LedgerError,
+    LedgerTampered,
     Unsealable,
 )
 from counterpoint.ledger.durable import MasterKey
@@ -43,18 +44,32 @@ def left_open(lasting):
     return begun(lasting)
 
 
-def test_the_seed_of_another_request_does_not_open(left_open):
+def test_the_seed_of_another_request_does_not_open(lasting):
     """A request that was finished with the coins of another could be compared with it."""
-    left_open.sql(
-        "UPDATE counterpoint_request SET seed = (SELECT seed FROM counterpoint_request WHERE request = '() q0') "
-        "WHERE request = '() q1'"
-    )
-    with left_open.reopened() as s:
-        assert isinstance(s.handles[0].ask("apples", id="q0"), int)
-        for name in ("q1", "next"):
-            with pytest.raises(Unsealable):
-                s.handles[1].ask("apples", id=name)
-        assert s._engine.ledger.read((1,)).version == 0 and s.loss == cp.PureDP("0.02")
+    source = Flaky(DATA)
+    with lasting.session(source=source) as s:
+        handles = [s.launch(cp.Laplace("0.01", asks=9)) for _ in range(2)]
+        for number, handle in enumerate(handles):
+            with pytest.raises(InvalidRequest):
+                handle.ask("apples", id=f"q{number}")
+        source.broken = False
+        swap = (
+            "UPDATE counterpoint_request SET seed = (SELECT seed FROM counterpoint_request WHERE request = '() q0') "
+            "WHERE request = '() q1'"
+        )
+        if lasting.kind == "postgres":
+            with closing(lasting.ledger()) as other:
+                lasting.sql(swap)
+                Engine(other).launch((), cp.Laplace("0.01"), source.relation)  # or what is in memory is used
+            assert isinstance(handles[0].ask("apples", id="q0"), int)
+            for name in ("q1", "next"):
+                with pytest.raises(Unsealable):
+                    handles[1].ask("apples", id=name)
+            assert s._engine.ledger.read((1,)).version == 0
+    if lasting.kind == "sqlite":
+        lasting.sql(swap)
+        with pytest.raises(LedgerTampered, match="q1' is not stored as the entries say"):
+            lasting.reopened()
 
 
 def test_a_state_opens_nowhere_else_and_at_no_other_version(postgres):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ledger.crashes import Killer, in_child
+from tests.ledger.forging import forge
 from tests.ledger.places import Place
 from tests.ledger.test_sealing import CANARY, dumped
 
@@ -399,7 +400,8 @@ EARLIER = {
 
 
 def bring_back(place, version):
-    """Make a ledger one of an earlier schema."""
+    """Make a ledger one of an earlier schema, and of the form that entries had then."""
+    forge(place, form=1)
     for later in range(schema.VERSION, version, -1):
         for statement in EARLIER[later]:
             place.sql(statement)

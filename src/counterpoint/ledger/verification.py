@@ -188,7 +188,10 @@ def _compare_waiting(store: Store, name: str, waiting: dict[str, str]) -> None:
         if record is None or record not in ("", request.fingerprint):
             raise other_request(request.request)
     if waiting:
-        raise LedgerTampered("a request on record is missing")
+        request = next(iter(waiting))
+        raise LedgerTampered(
+            f"request {request[:80]!r} is on record as open, but what is stored of it is missing or was answered"
+        )
 
 
 def _compare_items(store: Store, name: str, arrived: list[_Arrived]) -> None:
