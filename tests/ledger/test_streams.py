@@ -395,6 +395,10 @@ EARLIER = {
         "DROP INDEX counterpoint_sent",
         "CREATE UNIQUE INDEX counterpoint_sent ON counterpoint_items (name, request, part) WHERE request IS NOT NULL",
     ],
+    6: [
+        "ALTER TABLE counterpoint_book DROP COLUMN content",
+        "ALTER TABLE counterpoint_book DROP COLUMN beside",
+    ],
 }
 """How the tables of each version become those of the one before it."""
 

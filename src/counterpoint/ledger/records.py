@@ -85,18 +85,24 @@ class Head(NamedTuple):
 
 
 class Book(NamedTuple):
-    """A session's own record: its head, the data it is about, its wrapped keys, and whether it must have a witness."""
+    """A session's own record: its head, the data it is about, its wrapped keys, and whether it must have a witness.
+
+    `content` is a digest of the rows as they were given, sealed (None: it is not known, or this is a stream), and
+    `beside` names the sessions that had the same rows when this was noted.
+    """
 
     head: Head
     genesis: bytes
     fingerprint: str | None
     keys: tuple[bytes, ...]
     witnessed: bool
+    content: bytes | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def record(self) -> str:
         """Stands on record for what no other entry covers."""
-        return _fingerprint((self.fingerprint, self.witnessed))
+        return _fingerprint((self.fingerprint, self.witnessed, self.content, self.beside))
 
 
 def keys_digest(keys: tuple[bytes, ...]) -> str:

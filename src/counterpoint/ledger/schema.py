@@ -52,6 +52,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE UNIQUE INDEX counterpoint_sent ON counterpoint_items (request, part, name)
             WHERE request IS NOT NULL""",
     ),
+    (
+        """ALTER TABLE counterpoint_book ADD COLUMN content {blob}""",
+        """ALTER TABLE counterpoint_book ADD COLUMN beside TEXT""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from counterpoint.errors import LedgerTampered
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.recent import Recent
 from counterpoint.ledger.records import Book, Head, StoredItems, StoredRequest, StoredRow
 from counterpoint.ledger.store import Ahead, Store, Unit
@@ -37,7 +38,8 @@ class Tables(Store):
     _LOCKED: str
     """Reads the head of a book, and locks it if anybody else might write to it."""
     _HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
-    _BOOK = "SELECT number, head, genesis, fingerprint, witnessed FROM counterpoint_book WHERE name = ?"
+    _BOOK = """SELECT number, head, genesis, fingerprint, witnessed, content, beside
+        FROM counterpoint_book WHERE name = ?"""
     _KEYS = "SELECT number, wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
     _ROW = "SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?"
     _ASKED = f"SELECT {_REQUEST} FROM counterpoint_request WHERE name = ?"
@@ -147,12 +149,20 @@ class Tables(Store):
         found = self._run(self._BOOK, (name,))
         if not found:
             return None
-        number, head, genesis, fingerprint, witnessed = found[0]
+        number, head, genesis, fingerprint, witnessed, content, beside = found[0]
         wrapped = self._run(self._KEYS, (name,))
         if [place for place, _ in wrapped] != list(range(len(wrapped))) or witnessed not in (0, 1):
             raise LedgerTampered(f"the book of {name!r} or its keys are not as they were written")
         keys = tuple(_blob(key) for _, key in wrapped)
-        return Book(_head((number, head)), _blob(genesis), _perhaps(_text, fingerprint), keys, bool(witnessed))
+        return Book(
+            _head((number, head)),
+            _blob(genesis),
+            _perhaps(_text, fingerprint),
+            keys,
+            bool(witnessed),
+            _perhaps(_blob, content),
+            () if beside is None else _names(beside),
+        )
 
     def names(self) -> tuple[str, ...]:
         """The sessions in this ledger."""
@@ -160,15 +170,17 @@ class Tables(Store):
 
     def create(self, name: str, book: Book, first: bytes) -> None:
         """A new session with its first entry, unless there is one of that name by now."""
-        put = """INSERT INTO counterpoint_book (name, number, head, genesis, fingerprint, witnessed)
-            VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING name"""
-        if self._run(put, (name, *book.head, book.genesis, book.fingerprint, int(book.witnessed))):
+        put = """INSERT INTO counterpoint_book
+            (name, number, head, genesis, fingerprint, witnessed, content, beside)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING name"""
+        if self._run(put, (name, *book.head, book.genesis, book.fingerprint, *_said(book))):
             self.write_keys(name, book.keys)
             self._run(self._PUT_ENTRY, (name, book.head.number, first))
 
     def write_book(self, name: str, book: Book) -> None:
         """Replace what a session's own record says besides its head and its keys."""
-        self._run("UPDATE counterpoint_book SET witnessed = ? WHERE name = ?", (int(book.witnessed), name))
+        put = "UPDATE counterpoint_book SET witnessed = ?, content = ?, beside = ? WHERE name = ?"
+        self._run(put, (*_said(book), name))
 
     def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
         """Replace the wrapped keys."""
@@ -261,6 +273,21 @@ class Tables(Store):
 def _head(found: tuple[Any, ...]) -> Head:
     number, head = found
     return Head(_whole(number), _blob(head))
+
+
+def _said(book: Book) -> tuple[int, bytes | None, str | None]:
+    return int(book.witnessed), book.content, encode(book.beside).decode() if book.beside else None
+
+
+def _names(beside: Any) -> tuple[str, ...]:
+    """The names that were written; written otherwise, they were not by us."""
+    try:
+        names: tuple[str, ...] = decode(_text(beside).encode(), tuple[str, ...])
+    except CounterpointError:
+        raise _damaged() from None
+    if not names or encode(names).decode() != beside:
+        raise _damaged()
+    return names
 
 
 def as_row(found: tuple[Any, ...]) -> StoredRow:

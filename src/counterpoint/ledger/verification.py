@@ -188,9 +188,9 @@ def _compare_waiting(store: Store, name: str, waiting: dict[str, str]) -> None:
         if record is None or record not in ("", request.fingerprint):
             raise other_request(request.request)
     if waiting:
-        request = next(iter(waiting))
+        missing = next(iter(waiting))
         raise LedgerTampered(
-            f"request {request[:80]!r} is on record as open, but what is stored of it is missing or was answered"
+            f"request {missing[:80]!r} is on record as open, but what is stored of it is missing or was answered"
         )
 
 
