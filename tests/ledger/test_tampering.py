@@ -42,21 +42,24 @@ def lived(place):
 
 
 def tables(place):
-    """Every table, with its columns, as the database says."""
+    """Every table, with its columns and their types, as the database says."""
     if place.kind == "sqlite":
         names = [name for (name,) in place.sql("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        return {name: [row[1] for row in place.sql(f"PRAGMA table_info({name})")] for name in names}
+        return {name: {row[1]: row[2].lower() for row in place.sql(f"PRAGMA table_info({name})")} for name in names}
     found = {}
-    listed = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
-    for table, column in place.sql(listed):
-        found.setdefault(table, []).append(column)
+    listed = "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'"
+    for table, column, kind in place.sql(listed):
+        found.setdefault(table, {})[column] = kind
     return found
 
 
-def others(value):
-    """Values to put in the place of one; where there was none, one of each type, of which the column takes its own."""
+SOME = {"bigint": 1, "text": "1", "bytea": b"1", "blob": b"1"}
+
+
+def others(value, kind):
+    """Values to put in the place of one; where there was none, one of its type."""
     if value is None:
-        return [1, "1", b"1"]
+        return [SOME[kind]]
     if isinstance(value, int):
         changed = [value + 1, value - 1]
     elif isinstance(value, str):
@@ -76,7 +79,7 @@ def tampered(place):
         for row in rows:
             before = dict(zip(columns, row, strict=True))
             for column, value in before.items():
-                for other in others(value):
+                for other in others(value, columns[column]):
                     after = {**before, column: other}
                     if put(place, table, before, after):
                         yield table, column, other
