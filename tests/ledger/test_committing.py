@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.ledger.places import Place, fresh_database
 
 import counterpoint as cp
-from counterpoint.errors import LedgerError, LedgerFailed
+from counterpoint.errors import LedgerFailed
 from counterpoint.ledger import committing, recent, rows
 from counterpoint.ledger.committing import Committer, Job, Ticket
 from counterpoint.ledger.postgres import PostgresStore
@@ -148,8 +148,8 @@ def test_an_interrupted_commit_leaves_nobody_waiting_and_stops_the_ledger(interr
     until(lambda: len(committer._waiting) == 3)
     gate.set()
     joined(threads)
-    assert ends.count(interruption) == 1 and ends.count(LedgerError) == 3
-    with pytest.raises(LedgerError, match="failed before"):
+    assert ends.count(interruption) == 1 and ends.count(LedgerFailed) == 3
+    with pytest.raises(LedgerFailed, match="failed before"):
         committer.run(Job(lambda unit: None, "request"))
 
 

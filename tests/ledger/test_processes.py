@@ -1,6 +1,7 @@
 """Several processes and one SQLite file, and processes that fork while a ledger is open."""
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from counterpoint.errors import (
     LedgerTampered,
     UnknownSchema,
 )
-from counterpoint.ledger import places, schema, sqlite
+from counterpoint.ledger import places, schema
 from counterpoint.ledger.sqlite import SqliteStore
 
 
@@ -37,10 +38,10 @@ def test_a_damaged_file_is_a_clear_error(tmp_path):
 
 
 @pytest.mark.parametrize("version", ["3.50.0", "3.54.1"])
-def test_without_lock_files_sqlites_own_lock_keeps_a_second_process_out(tmp_path, monkeypatch, version):
+def test_if_locks_of_files_do_nothing_sqlites_own_keeps_a_second_process_out(tmp_path, monkeypatch, version):
     """From the start on, in either journal mode: before the first has written anything, too."""
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
-    monkeypatch.setattr(sqlite, "_taken", lambda path, wait: None)
+    monkeypatch.setattr(fcntl, "flock", lambda file, kind: None)
     place = Place("sqlite", tmp_path)
     with place.session() as s:
         s.launch(cp.Laplace("0.01", asks=9))
@@ -48,29 +49,14 @@ def test_without_lock_files_sqlites_own_lock_keeps_a_second_process_out(tmp_path
     def work(say):
         try:
             SqliteStore(place.url, wait=0.05)
-        except LedgerBusy:
-            say("busy")
+        except LedgerBusy as error:
+            say("busy", "network" in str(error))
 
     with closing(place.ledger()):
-        assert in_child(work) == (["busy"], True)
+        assert in_child(work) == (["busy True"], True)
     with place.reopened() as s:
         assert isinstance(s.handles[0].ask("apples"), int)
-        assert in_child(work) == (["busy"], True) and isinstance(s.handles[0].ask("apples"), int)
-
-
-def test_the_lock_file_alone_keeps_a_second_process_out(tmp_path):
-    """Before the database is touched: two that are inside it might wait for each other for ever."""
-    held = sqlite._taken(str(tmp_path / "ledger.db.lock"), 0)
-
-    def work(say):
-        try:
-            SqliteStore(tmp_path / "ledger.db", wait=0.05)
-        except LedgerBusy:
-            say("busy", (tmp_path / "ledger.db").exists())
-
-    assert in_child(work) == (["busy False"], True)
-    os.close(held)
-    SqliteStore(tmp_path / "ledger.db", wait=0.05).close()
+        assert in_child(work) == (["busy True"], True) and isinstance(s.handles[0].ask("apples"), int)
 
 
 def test_a_store_that_cannot_be_set_up_lets_go_of_its_file(tmp_path):

@@ -117,7 +117,7 @@ class Committer:
             "this ledger",
             "open it in this process, or after the fork; processes share a budget through a ledger in PostgreSQL",
         )
-        self._broken: str | None = None
+        self._over: LedgerError | None = None
 
     def run(self, job: Job) -> Any:
         """Do the job, and what comes after it, in transactions; the last result, once it is durable."""
@@ -151,17 +151,20 @@ class Committer:
     def check(self) -> None:
         """Refuse to go on after a failure, or in a forked process, which would share its parent's connection."""
         self._process.check()
-        if self._broken is not None:
-            raise LedgerError(self._broken)
+        self._must_go_on()
 
     @property
     def inherited(self) -> bool:
         """Whether this is a fork of the process that has the ledger open."""
         return self._process.is_elsewhere
 
-    def stop(self, why: str) -> None:
-        """Refuse everything from now on."""
-        self._broken = self._broken or why
+    def stop(self, why: LedgerError) -> None:
+        """Refuse everything from now on, by this error or the one that it was first stopped by."""
+        self._over = self._over or why
+
+    def _must_go_on(self) -> None:
+        if self._over is not None:
+            raise type(self._over)(*self._over.args)
 
     def _lead(self, own: Ticket) -> bool:
         """Commit for all who wait, unless another has done so for this one by now; whether somebody leads after it."""
@@ -206,16 +209,23 @@ class Committer:
 
     def _work(self, batch: list[Ticket]) -> None:
         try:
-            if self._broken is not None:
-                raise LedgerError(self._broken)
+            self._must_go_on()
             self._commit(batch)
         except BaseException as error:
             # Whether it was committed is not known: nobody is told a result, and everybody may ask again by id.
             if not isinstance(error, LedgerBusy):
-                self.stop("this ledger has failed before; open it again, then repeat requests by their ids")
+                self.stop(failed_before())
             for ticket in batch:
                 ticket.error = (
                     error if isinstance(error, CounterpointError) else LedgerFailed("the commit was cut short")
                 )
             if not isinstance(error, CounterpointError):
                 raise
+
+
+def failed_before() -> LedgerFailed:
+    """The error of a ledger that has failed, whatever is done with it from then on."""
+    return LedgerFailed(
+        "this ledger has failed before, and its database was closed; open it again, as in counterpoint.open(...), in "
+        "this process or another, then repeat requests by their ids"
+    )

@@ -3,22 +3,24 @@
 `synchronous=EXTRA` in WAL mode: one sync for each commit, as with FULL; and the rollback journal that a new file begins
 with is gone for good before anything is stored, which FULL leaves to chance. Libraries before 3.51.3 can lose a commit
 when a WAL is reset (the WAL-reset bug), so there a rollback journal is used throughout. A second process gets
-`LedgerBusy`: the file `<path>.lock` is taken before the database is touched, as two that wait inside SQLite for each
-other's lock would wait for ever. A failed sync is never tried again: the ledger stops.
+`LedgerBusy` before it touches the database (see `locking`), as two that wait inside SQLite for each other's lock would
+wait for ever; that the lock is still held is checked before each commit. What is deleted is overwritten. A failed sync
+is never tried again: the ledger stops.
 
 >>> journal_mode("3.51.2"), journal_mode("3.54.1")
 ('truncate', 'wal')
 """
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import quote
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
 from counterpoint.ledger import schema
+from counterpoint.ledger.locking import LedgerLock, busy
 from counterpoint.ledger.tables import Statement, Tables
 from counterpoint.randomness.process import leave_to_parent
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 APPLICATION = 0x43506F69
 """Marks an SQLite file as a ledger of ours ("CPoi")."""
 _SOUND_WAL = (3, 51, 3)
-_POLL = 0.01
 _TOGETHER = 64
 
 
@@ -38,7 +39,7 @@ def journal_mode(library: str) -> str:
 
 
 class SqliteStore(Tables):
-    """One file, held by one process."""
+    """One file, held by one process; `immutable` reads one that is at rest, without a lock or a write."""
 
     _BEGIN = "BEGIN IMMEDIATE"
     _LOCKED = Tables._HEAD
@@ -51,6 +52,7 @@ class SqliteStore(Tables):
         wait: float = 1.0,
         synchronous: str = "EXTRA",
         vfs: str | None = None,
+        immutable: bool = False,
     ) -> None:
         import apsw  # noqa: PLC0415 - only where a ledger is on disk
 
@@ -59,28 +61,38 @@ class SqliteStore(Tables):
             raise LedgerError(f"there is no ledger at {self.path!r}")
         super().__init__()
         self._apsw = apsw
-        self._lock = _taken(f"{self.path}.lock", wait) if vfs is None else None
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        locked = vfs is None and not immutable
+        self._lock = LedgerLock(os.path.realpath(self.path), wait) if locked else None
         try:
-            self._connection = apsw.Connection(self.path, flags=flags, vfs=vfs)
+            if immutable:
+                name = f"file:{quote(os.path.abspath(self.path))}?immutable=1"
+                self._connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+            else:
+                flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+                self._connection = apsw.Connection(self.path, flags=flags, vfs=vfs)
         except apsw.Error as error:
             self._let_go()
             self._refuse(error)
         leave_to_parent(self, "_connection", "_apsw")  # a library that is let go of closes what is left
         try:
-            self._set_up(wait, synchronous)
-        except LedgerError:
+            self.version = self._found() if immutable else self._set_up(wait, synchronous)
+        except BaseException:
             self.close()
             raise
 
-    def _set_up(self, wait: float, synchronous: str) -> None:
-        self._connection.set_busy_timeout(int(wait * 1000))
-        self._run("PRAGMA locking_mode = EXCLUSIVE")
+    def _found(self) -> int:
+        """The version of the schema; 0 in an empty database."""
         found = self._run("SELECT count(*) FROM sqlite_schema")[0][0]
         marked = self._run("PRAGMA application_id")[0][0]
-        version = self._run("PRAGMA user_version")[0][0] if marked == APPLICATION else 0
         if found and marked != APPLICATION:
             raise UnknownSchema(f"{self.path!r} is an SQLite database, but no ledger; choose another path")
+        return int(self._run("PRAGMA user_version")[0][0]) if marked == APPLICATION else 0
+
+    def _set_up(self, wait: float, synchronous: str) -> int:
+        self._connection.set_busy_timeout(int(wait * 1000))
+        self._run("PRAGMA locking_mode = EXCLUSIVE")
+        version = self._found()
+        self._run("PRAGMA secure_delete = ON")  # or old wrapped keys and seeds of settled requests stay in the file
         self._run(f"PRAGMA synchronous = {synchronous}")
         self._run(f"PRAGMA journal_mode = {journal_mode(self._apsw.sqlite_lib_version())}")
         self._run("BEGIN EXCLUSIVE")  # from here on nobody else gets in
@@ -90,19 +102,32 @@ class SqliteStore(Tables):
             self._run(f"PRAGMA application_id = {APPLICATION}")
             self._run(f"PRAGMA user_version = {schema.VERSION}")
         self._run("COMMIT")
+        return schema.VERSION
 
     def begin_reading(self) -> None:
         """See one moment only."""
         self._run("BEGIN")
 
     def _commit(self) -> None:
-        """Return once it is on disk."""
+        """Return once it is on disk; nothing is committed that another process may not see."""
+        if self._lock is not None:
+            self._lock.check()
         self._run("COMMIT")
 
     def _undo(self) -> None:
         """Forget the transaction, if SQLite has not done so already."""
         if self._connection.in_transaction:
             self._run("ROLLBACK")
+
+    def erase_deleted(self) -> bool:
+        """Write the file anew: ledgers of earlier versions did not overwrite what they deleted."""
+        try:
+            if self._lock is not None:
+                self._lock.check()
+            self._run("VACUUM")
+        except LedgerError:  # a full disk, say
+            return False
+        return True
 
     def close(self) -> None:
         """Let go of the file."""
@@ -118,7 +143,7 @@ class SqliteStore(Tables):
 
     def _let_go(self) -> None:
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.release()
             self._lock = None
 
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -144,7 +169,7 @@ class SqliteStore(Tables):
         """In our words: a library's message may quote what it was given."""
         apsw = self._apsw
         if isinstance(error, apsw.BusyError | apsw.LockedError):
-            raise _busy(self.path) from None
+            raise busy(self.path) if self._lock is None else _taken_by_sqlite(self.path) from None
         if isinstance(error, apsw.NotADBError):
             raise UnknownSchema(f"{self.path!r} is no SQLite database") from None
         if isinstance(error, apsw.CorruptError):
@@ -183,30 +208,9 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def _taken(path: str, wait: float) -> int | None:
-    """The lock file, once it is ours; the system takes it back from a process that dies, and no fork inherits it."""
-    try:
-        import fcntl  # noqa: PLC0415 - not on every system; where it is missing, SQLite's own lock remains
-    except ImportError:
-        return None
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise LedgerFailed(f"the ledger cannot be opened there: {error.strerror}") from None
-    until = time.monotonic() + wait
-    while True:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
-        except OSError:
-            if time.monotonic() >= until:
-                os.close(file)
-                raise _busy(path.removesuffix(".lock")) from None
-            time.sleep(_POLL)
-
-
-def _busy(path: str) -> LedgerBusy:
+def _taken_by_sqlite(path: str) -> LedgerBusy:
     return LedgerBusy(
-        f"another process has the ledger {path!r} open, and an SQLite ledger has one at a time: close it there, or "
-        "keep the ledger in PostgreSQL"
+        f"the ledger {path!r} is locked, although no other process has it open as a ledger: another program reads or "
+        "writes the database, or its file system (one on the network?) makes one lock of SQLite's and ours: close it "
+        "there, or keep the ledger on a local disk or in PostgreSQL"
     )
