@@ -105,8 +105,8 @@ def rotate(
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
 
     with _explained():
-        for name in rotated(Durable(place, key_file=key_file, witness=witness), new_key_file):
-            typer.echo(f"{name}: sealed with the new key from now on")
+        for done in rotated(Durable(place, key_file=key_file, witness=witness), new_key_file):
+            typer.echo(done)
 
 
 @contextmanager

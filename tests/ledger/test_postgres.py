@@ -21,7 +21,7 @@ from counterpoint.ledger.witness import Witness
 
 def impatient(place, wait=0.05):
     """A session that does not wait long for others."""
-    store = PostgresStore(place.url, lock_timeout=wait)
+    store = PostgresStore(place.url, wait=wait)
     ledger = DurableLedger(store, "session", MasterKey.from_file(place.key), Witness(place.home / "witness"))
     return cp.open(ledger, source=place.source)
 
@@ -50,8 +50,8 @@ def test_one_process_at_a_time_makes_the_tables(postgres):
         other.execute("SET idle_in_transaction_session_timeout = '20s'")
         other.execute("SELECT pg_advisory_xact_lock(%s)", (0x43506F69,))
         with pytest.raises(LedgerBusy):
-            PostgresStore(postgres.url, lock_timeout=0.05)
-    PostgresStore(postgres.url, lock_timeout=5).close()
+            PostgresStore(postgres.url, wait=0.05)
+    PostgresStore(postgres.url, wait=5).close()
 
 
 def test_a_commit_is_on_disk_whatever_the_server_is_used_to():

@@ -6,18 +6,20 @@ Traceback (most recent call last):
 counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from counterpoint.encoding import decode
-from counterpoint.errors import InvalidParameter, LedgerError
+from counterpoint.errors import InvalidParameter, LedgerError, Unsealable
 from counterpoint.ledger import verification
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.ledger import Node
-from counterpoint.ledger.places import Durable, Place, hold, release
+from counterpoint.ledger.places import Durable, Place, hold, looked_at, release
 from counterpoint.ledger.records import StoredRow, path_text
 from counterpoint.ledger.rows import read_frame
-from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.store import Store
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.sources.columns import is_readable
 
@@ -45,8 +47,7 @@ def durable(place: Place, name: str, *, existing: bool = False, **options: Any) 
 
 def sessions_at(place: Durable) -> Iterator[str]:
     """Verify every session at a place, and say of each what was found; the first that does not hold raises."""
-    store = hold(place, existing=True)
-    try:
+    with looked_at(place) as store:
         for name in store.names():
             with store.desk:
                 entries = verification.verify(store, name, place.witness_file())
@@ -54,8 +55,6 @@ def sessions_at(place: Durable) -> Iterator[str]:
             row = store.row(name, path_text(()))
             node = None if row is None or row.node is None else decode(row.node, Node)
             yield f"{name}: {entries} entries hold; {_said(row, node)}; {waiting} requests to be finished"
-    finally:
-        release(store)
 
 
 def _said(row: StoredRow | None, node: Node | None) -> str:
@@ -66,15 +65,50 @@ def _said(row: StoredRow | None, node: Node | None) -> str:
 
 
 def rotate(place: Durable, new_key_file: str) -> Iterator[str]:
-    """Change the master key of every session at a place; their names."""
-    master = MasterKey.from_file(new_key_file)
+    """Change the master key of every session at a place; what was done with each.
+
+    A session is rotated by whichever key at hand opens it; one that only the new key opens was rotated before, so that
+    a change that was interrupted is run again in the same way. Nothing is changed unless every session can be opened.
+    """
+    new = MasterKey.from_file(new_key_file)
     store = hold(place, existing=True)
-    names = store.names()
-    release(store)
-    for name in names:
-        found = durable(place, name, existing=True)
-        try:
-            found.rotate(master)
-        finally:
-            found.close()
-        yield name
+    try:
+        with store.desk:
+            present = {name: _opening(store, name, place.master_keys()) for name in store.names()}
+            lost = [name for name, key in present.items() if key is None and _opening(store, name, (new,)) is None]
+        if lost:
+            raise Unsealable(
+                f"{', '.join(map(repr, lost))}: sealed with another key than those given, so nothing was changed; give "
+                "that one by --key-file"
+            )
+        if present and not any(present.values()):
+            raise Unsealable("every session here is sealed with the new key already, and the one given opens none")
+        for name, key in present.items():
+            if key is None:
+                yield f"{name}: sealed with the new key already"
+            else:
+                with closing(DurableLedger(hold(place, existing=True), name, key, place.witness_file())) as found:
+                    found.rotate(new)
+                yield f"{name}: sealed with the new key from now on"
+        yield _erased(store, place.in_postgres)
+    finally:
+        release(store)
+
+
+def _opening(store: Store, name: str, keys: Sequence[MasterKey]) -> MasterKey | None:
+    """The first of these keys that opens a session."""
+    book = store.book(name)
+    wrapped = () if book is None else book.keys
+    return next((key for key in keys if DataKeys(name, key, wrapped).usable), None)
+
+
+def _erased(store: Store, in_postgres: bool) -> str:
+    with store.desk:
+        erased = store.erase_deleted()
+    kept = "the server's log and older backups have it still" if in_postgres else "older backups have it still"
+    if erased:
+        return f"what the old key had wrapped is erased from the database; {kept}"
+    return (
+        "what the old key had wrapped is still in the database, in space that is not used any more: as its owner, with "
+        "nobody else at it, run VACUUM FULL counterpoint_key, counterpoint_request, counterpoint_row"
+    )

@@ -7,6 +7,8 @@ Durable('ledger.db')
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
@@ -14,6 +16,7 @@ import msgspec
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.ledger.postgres import PostgresStore
+from counterpoint.ledger.reading import read_only
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.sqlite import SqliteStore
 from counterpoint.ledger.store import Store
@@ -22,6 +25,8 @@ from counterpoint.ledger.witness import Witness
 _SCHEMES = ("postgresql://", "postgres://")
 WITNESS = "COUNTERPOINT_WITNESS"
 """The path of the witness file, where none is given."""
+_WAIT = 1.0
+_LONGEST_WAIT = 86_400
 
 
 class Durable(msgspec.Struct, frozen=True):
@@ -30,13 +35,15 @@ class Durable(msgspec.Struct, frozen=True):
     The key comes from `key_file`, else from COUNTERPOINT_KEY or COUNTERPOINT_KEY_FILE, else, for SQLite, from the file
     `<path>.key`, which is made along with a new ledger: move it away from the database, and out of its backups.
     The witness is `witness`, else COUNTERPOINT_WITNESS, else, for SQLite, `<path>.witness`; it belongs on another disk.
-    `wait` is how many seconds to wait for another process that has the ledger.
+    A path that is a symbolic link stands for what it leads to: key and witness are beside that.
+    `wait` is how many seconds to wait for another process that has the ledger, or on PostgreSQL the account, and for a
+    server to be reached (2 at least). None is 1 for SQLite; for PostgreSQL 30, and for the server what the URL says.
     """
 
     place: str
     key_file: str | None = None
     witness: str | None = None
-    wait: float = 1.0
+    wait: float | None = None
 
     if TYPE_CHECKING:
 
@@ -45,7 +52,7 @@ class Durable(msgspec.Struct, frozen=True):
             place: str | os.PathLike[str],
             key_file: str | os.PathLike[str] | None = None,
             witness: str | os.PathLike[str] | None = None,
-            wait: float = 1.0,
+            wait: float | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -57,6 +64,8 @@ class Durable(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, name, None if value is None else os.fspath(value))
         if self.place is None:
             raise InvalidParameter("a durable ledger is at a path or a postgresql:// URL")
+        if self.wait is not None and (type(self.wait) not in (int, float) or not 0 <= self.wait <= _LONGEST_WAIT):
+            raise InvalidParameter(f"wait is a number of seconds from 0 to {_LONGEST_WAIT}")
 
     def __repr__(self) -> str:
         return f"Durable({'postgresql://...' if self.in_postgres else self.place!r})"  # a URL may hold a password
@@ -84,28 +93,37 @@ class Durable(msgspec.Struct, frozen=True):
         if self.key_file is not None:
             return MasterKey.from_file(self.key_file)
         found = MasterKey.from_environment()
-        beside = f"{self.place}.key"
-        if found is None and not self.in_postgres and os.path.exists(beside):
-            return MasterKey.from_file(beside)
+        if found is None and not self.in_postgres and os.path.exists(self._beside("key")):
+            return MasterKey.from_file(self._beside("key"))
         return found
+
+    def master_keys(self) -> tuple[MasterKey, ...]:
+        """Every key at hand: the one that was given, that of the environment, the one beside the ledger."""
+        found = [None if self.key_file is None else MasterKey.from_file(self.key_file), MasterKey.from_environment()]
+        if not self.in_postgres and os.path.exists(self._beside("key")):
+            found.append(MasterKey.from_file(self._beside("key")))
+        return tuple(key for key in found if key is not None)
 
     def make_key_beside(self) -> None:
         """For a new SQLite ledger without any key: one in a file beside it."""
-        if self.key_file is None and not self.in_postgres and MasterKey.from_environment() is None:
-            beside = f"{self.place}.key"
-            if not os.path.exists(beside):
-                MasterKey.create(beside)
+        given = self.key_file is not None or self.in_postgres or MasterKey.from_environment() is not None
+        if not given and not os.path.exists(self._beside("key")):
+            MasterKey.create(self._beside("key"))
+
+    def _beside(self, ending: str) -> str:
+        """A file of an SQLite ledger, by whatever name the ledger is opened."""
+        return f"{os.path.realpath(self.place)}.{ending}"
 
     def witness_file(self) -> Witness | None:
         """The witness, if there is one."""
-        path = self.witness or os.environ.get(WITNESS) or (None if self.in_postgres else f"{self.place}.witness")
+        path = self.witness or os.environ.get(WITNESS) or (None if self.in_postgres else self._beside("witness"))
         return None if path is None else Witness(path, self.identity)
 
     def store(self, existing: bool) -> Store:
         """Open the database."""
         if self.in_postgres:
-            return PostgresStore(self.place, existing=existing)
-        return SqliteStore(self.place, existing=existing, wait=self.wait)
+            return PostgresStore(self.place, existing=existing, wait=self.wait)
+        return SqliteStore(self.place, existing=existing, wait=_WAIT if self.wait is None else self.wait)
 
 
 Place: TypeAlias = Durable | str | os.PathLike[str]
@@ -136,6 +154,22 @@ def hold(place: Durable, existing: bool) -> Store:
         store, users = (place.store(existing), 0) if held is None else held
         _held[name] = (store, users + 1)
         return store
+
+
+@contextmanager
+def looked_at(place: Durable) -> Iterator[Store]:
+    """The store of this place, to be read; an SQLite file that this process has not opened is not written to."""
+    with _guard:
+        held = not place.in_postgres and os.path.realpath(place.place) in _held
+    if not place.in_postgres and not held:
+        with read_only(place.place, _WAIT if place.wait is None else place.wait) as store:
+            yield store
+        return
+    found = hold(place, existing=True)
+    try:
+        yield found
+    finally:
+        release(found)
 
 
 def release(store: Store, broken: bool = False) -> None:

@@ -12,6 +12,7 @@ Traceback (most recent call last):
 counterpoint.errors.LedgerError: the ledger's database could not be reached under this URL
 """
 
+import math
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -27,10 +28,16 @@ from counterpoint.sources.postgres import close_at_home
 if TYPE_CHECKING:
     from psycopg import Connection
 
+_WAIT = 30.0
+_SOONEST = 2
+"""Seconds: the shortest time in which a server may be given up."""
 _MIGRATING = 0x43506F69
 """The advisory lock under which one process at a time looks after the schema."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
 """No scans: a plan that was made for a small table, and reads all of it, would be kept while the table grows."""
+_SECRET = ("counterpoint_key", "counterpoint_request", "counterpoint_row")
+"""The tables in which sealed secrets are replaced or deleted."""
+_FILES = " UNION ALL ".join(f"SELECT pg_catalog.pg_relation_filenode('{table}')" for table in _SECRET)
 _MOVE_FROM = """WITH moved AS (UPDATE counterpoint_book SET number = ?, head = ?
     WHERE name = ? AND number = ? AND head = ? RETURNING 1) SELECT 1 / count(*) FROM moved"""
 """Fails, and with it all that was sent behind it, if the head is elsewhere: that is the only division there is."""
@@ -43,7 +50,7 @@ class PostgresStore(Tables):
     """Whoever has waited for a book sees what the one before has written."""
     _LOCKED = f"{Tables._HEAD} FOR UPDATE"
 
-    def __init__(self, url: str, *, existing: bool = False, lock_timeout: float = 30.0) -> None:
+    def __init__(self, url: str, *, existing: bool = False, wait: float | None = None) -> None:
         try:
             import psycopg  # noqa: PLC0415 - an extra
         except ImportError:
@@ -51,6 +58,7 @@ class PostgresStore(Tables):
         super().__init__()
         self._psycopg = psycopg
         self._sending = ExitStack()
+        soonest: dict[str, Any] = {} if wait is None else {"connect_timeout": max(_SOONEST, math.ceil(wait))}
         try:
             self._connection: Connection[Any] = psycopg.connect(
                 url,
@@ -58,18 +66,20 @@ class PostgresStore(Tables):
                 client_encoding="utf8",
                 # At once: one that is to be prepared later on, in a round trip that fails, is taken for prepared.
                 prepare_threshold=0,
+                **soonest,
             )
         except psycopg.Error:  # its words may quote the password
             raise LedgerError("the ledger's database could not be reached under this URL") from None
         finalize(self, close_at_home, self._connection, os.getpid())
         try:
-            self._set_up(existing, lock_timeout)
+            self._set_up(existing, _WAIT if wait is None else wait)
         except LedgerError:
             self._connection.close()
             raise
 
-    def _set_up(self, existing: bool, lock_timeout: float) -> None:
-        for setting, value in {**_SETTINGS, "lock_timeout": f"{int(lock_timeout * 1000)}ms"}.items():
+    def _set_up(self, existing: bool, wait: float) -> None:
+        patience = f"{max(1, int(wait * 1000))}ms"  # 0 would be for ever
+        for setting, value in {**_SETTINGS, "lock_timeout": patience}.items():
             self._run("SELECT pg_catalog.set_config(?, ?, false)", (setting, value))
         if self._run("SHOW fsync") != [("on",)]:
             raise LedgerError("this server has fsync off: it would lose charges and answers when the power fails")
@@ -137,6 +147,19 @@ class PostgresStore(Tables):
             with suppress(self._psycopg.Error):
                 self._sending.close()
             self._run("ROLLBACK")
+
+    def erase_deleted(self) -> bool:
+        """Write the tables with secrets anew: a row that was replaced stays in its table until somebody vacuums it.
+
+        It takes the tables' owner, and nobody else at work in them.
+        """
+        try:
+            before = self._run(_FILES)
+            self._run(f"VACUUM (FULL) {', '.join(_SECRET)}")
+            after = self._run(_FILES)
+        except LedgerError:  # somebody holds a table, or the disk is full
+            return False
+        return not set(before) & set(after)  # for those who may not, the server does nothing, and says no error
 
     def close(self) -> None:
         """Let go of the connection."""

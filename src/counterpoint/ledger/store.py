@@ -100,6 +100,9 @@ class Store(Protocol):
     def write(self, unit: "Unit") -> None:
         """Write all that a unit has changed."""
 
+    def erase_deleted(self) -> bool:
+        """Leave nothing of what was replaced or deleted in the database's files; whether that could be done."""
+
     def close(self) -> None:
         """Let go of the database."""
 
