@@ -231,7 +231,7 @@ class DurableLedger(Ledger):
             if not self._closed:
                 self._closed = True
                 self._steps.forget()
-                self._committer.stop(LedgerError("this ledger has been closed"))
+                self._committer.stop(LedgerError("this ledger has been closed; open it again to read it"))
                 if self._witness is not None:
                     self._witness.close()
                 release(self._store)

@@ -129,6 +129,9 @@ Compute = Callable[[Intent], tuple[Row, Plain]]
 class Ledger:
     """What the engine needs of a record."""
 
+    name = "session"
+    """Of the session that it is the record of."""
+
     def check(self) -> None:
         """Refuse to go on (`ForkedProcess` in a fork of the process that has it open); before any lock is waited for.
 

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
 from counterpoint.ledger import schema
+from counterpoint.ledger.committing import failed_before
 from counterpoint.ledger.locking import LedgerLock, busy
 from counterpoint.ledger.tables import Statement, Tables
 from counterpoint.randomness.process import leave_to_parent
@@ -61,6 +62,7 @@ class SqliteStore(Tables):
             raise LedgerError(f"there is no ledger at {self.path!r}")
         super().__init__()
         self._apsw = apsw
+        self._abandoned = False
         locked = vfs is None and not immutable
         self._lock = LedgerLock(os.path.realpath(self.path), wait) if locked else None
         try:
@@ -136,6 +138,7 @@ class SqliteStore(Tables):
 
     def abandon(self) -> None:
         """Let go of the file after a failure, as a crash would: without another write or sync."""
+        self._abandoned = True
         with suppress(self._apsw.Error):
             self._connection.config(self._apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._connection.close()
@@ -151,6 +154,8 @@ class SqliteStore(Tables):
             return list(self._connection.execute(sql, parameters))
         except self._apsw.Error as error:
             self._refuse(error)
+        except UnicodeDecodeError:  # whose words quote the text
+            raise _damaged(self.path) from None
 
     def _run_all(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
         return [self._run(*statement) for statement in statements]
@@ -173,9 +178,9 @@ class SqliteStore(Tables):
         if isinstance(error, apsw.NotADBError):
             raise UnknownSchema(f"{self.path!r} is no SQLite database") from None
         if isinstance(error, apsw.CorruptError):
-            raise LedgerTampered(f"the file {self.path!r} is damaged: restore a newer copy than the damage") from None
+            raise _damaged(self.path) from None
         if isinstance(error, apsw.ConnectionClosedError):
-            raise LedgerError(f"the ledger {self.path!r} has been closed") from None
+            raise failed_before() if self._abandoned else LedgerError(f"{self.path!r} has been closed") from None
         reasons = {
             apsw.ConstraintError: "a charge would exceed its budget, or a request be stored twice",
             apsw.FullError: "the disk is full",
@@ -206,6 +211,10 @@ def _together(count: int) -> Iterator[tuple[int, int]]:
 @lru_cache
 def _marks(count: int) -> str:
     return ", ".join("?" * count)
+
+
+def _damaged(path: str) -> LedgerTampered:
+    return LedgerTampered(f"the file {path!r} is damaged: restore a newer copy than the damage")
 
 
 def _taken_by_sqlite(path: str) -> LedgerBusy:

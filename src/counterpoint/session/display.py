@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 
 from counterpoint.composition.conversions import root_below
 from counterpoint.composition.filters import Filter
+from counterpoint.errors import LedgerError
 from counterpoint.numbers import spell
 from counterpoint.privacy.losses import GaussianDP, zCDP
 
 if TYPE_CHECKING:
+    from counterpoint.session.handle import Handle
     from counterpoint.session.session import Session
 
 
@@ -31,10 +33,19 @@ def summary(session: "Session") -> list[tuple[str, str]]:
         lines = [("budget", repr(rule.budget)), *lines, ("would fit", _would_fit(session, rule))]
     else:
         lines = [("rule", repr(rule)), *lines]
-    for number, handle in enumerate(session.handles):
-        state = "halted" if handle.halted else "live"
-        lines.append((f"[{number}] {state}", f"{handle.mechanism!r} at {handle.mechanism.claim.loss!r}"))
-    return lines + [inner.as_given() for inner in session.given]
+    try:
+        return lines + [_launched(*child) for child in enumerate(session.handles)] + _given(session)
+    except LedgerError:
+        return [*lines, ("closed", "open it again to see what was launched")]
+
+
+def _launched(number: int, handle: "Handle") -> tuple[str, str]:
+    state = "halted" if handle.halted else "live"
+    return f"[{number}] {state}", f"{handle.mechanism!r} at {handle.mechanism.claim.loss!r}"
+
+
+def _given(session: "Session") -> list[tuple[str, str]]:
+    return [inner.as_given() for inner in session.given]
 
 
 def _would_fit(session: "Session", rule: Filter) -> str:

@@ -14,6 +14,7 @@ between intent and answer, a crash or an error, leaves the intent open, and whoe
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode, encode
@@ -25,6 +26,7 @@ from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
 from counterpoint.session.coins import StepCoins
+from counterpoint.session.nesting import must_not_step, stepping
 from counterpoint.sources.ids import checked_id
 from counterpoint.sources.shape import Of, named
 from counterpoint.sources.source import Prepared, Source
@@ -39,6 +41,8 @@ class Engine:
         self.ledger = ledger
         # Asks on one path take turns. Two paths that share a lock only wait for each other now and then.
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
+        self._looked_at: set[Path] = set()
+        self._last: dict[Path, tuple[Concurrent, Node]] = {}
 
     def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
         """Make the row of the whole session, if it is not there yet."""
@@ -50,8 +54,17 @@ class Engine:
             self.ledger.settle(intent, root, None)
 
     def node(self, path: Path) -> tuple[Concurrent, Node]:
-        """The composition at a path, and its account."""
+        """The composition at a path, and its account; once closed, as they were then."""
+        if path in self._last:
+            return self._last[path]
+        self._looked_at.add(path)
         return _node(self.ledger.read, path)
+
+    def close(self) -> None:
+        """Let go of the ledger, and keep what was lost in those sessions that were looked at."""
+        with suppress(LedgerError):  # it has failed, or is another process's: then this is not known
+            self._last = {path: _node(self.ledger.read, path) for path in self._looked_at}
+        self.ledger.close()
 
     def launch(
         self,
@@ -70,7 +83,8 @@ class Engine:
         def plan(read: Read) -> Plan:
             row = _row(read, parent)
             composition, node = _node(read, parent)
-            account = composition.admit(node.account, mechanism, data, claim)
+            with stepping:
+                account = composition.admit(node.account, mechanism, data, claim)
             path = (*parent, node.launched if name is None else name)
             after = Node(account, node.launched + 1, node.sequential)
             charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
@@ -80,6 +94,7 @@ class Engine:
         body = encode((kind, parent, name, mechanism, data, by, of))
         fact = Fact(kind, parent, f"{mechanism!r} at {claim.loss!r}")
         own = _request(request, parent) if name is None else f"part {parent!r} {name}"
+        must_not_step()
         while True:
             done = self._perform(request, own, body, fact, plan, lambda intent: _started(intent, mechanism, by, of))
             if isinstance(done, Done):
@@ -107,7 +122,9 @@ class Engine:
             row = _row(read, path)
             if sequential and path[-1] != _node(read, path[:-1])[1].launched - 1:
                 raise Halted("this session is sequential, and another mechanism has been launched since")
-            ready(row.mechanism, row.state, _message(public, prepared, None if prepared is None else prepared.blank()))
+            blank = None if prepared is None else prepared.blank()
+            with stepping:
+                ready(row.mechanism, row.state, _message(public, prepared, blank))
             pin = source.pin()
             return Plan(path, row.version, pin, row, prompt=source.prompt(row.cursor, pin, prepared))
 
@@ -117,6 +134,7 @@ class Engine:
         body = encode(("ask", path, prepared, public))
         fact = Fact("ask", path, _said(prepared and prepared.request, public))
         own = _request(request, path[:-1])
+        must_not_step()
         self.ledger.check()
         with self._locks[hash(path) % _STRIPES]:
             while True:
@@ -189,9 +207,10 @@ class Engine:
 
 def _started(intent: Intent, mechanism: Mechanism, by: str | None, of: Of) -> tuple[Row, Plain]:
     """What a launch comes to: the row of the new mechanism, and its path."""
-    state: State = (
-        Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(StepCoins(intent))
-    )
+    with stepping:
+        state: State = (
+            Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(StepCoins(intent))
+        )
     return Row(mechanism, state, 0, intent.pin, by, of), intent.path
 
 
@@ -200,13 +219,14 @@ def _answered(intent: Intent, source: Source, prepared: Prepared | None, public:
     row, coins = intent.row, StepCoins(intent)
     assert row is not None and row.state is not None
     mechanism, state = row.mechanism, row.state
-    for update in source.items(row.cursor, intent.pin):
-        if mechanism.accepts(update):
-            after, _ = mechanism.step(state, update, coins)
-            assert after is not None, "an update cannot halt a mechanism"
-            state = after
-    private = None if prepared is None else source.resolve(intent.pin, prepared)
-    last, answer = mechanism.step(state, _message(public, prepared, private), coins)
+    with stepping:
+        for update in source.items(row.cursor, intent.pin):
+            if mechanism.accepts(update):
+                after, _ = mechanism.step(state, update, coins)
+                assert after is not None, "an update cannot halt a mechanism"
+                state = after
+        private = None if prepared is None else source.resolve(intent.pin, prepared)
+        last, answer = mechanism.step(state, _message(public, prepared, private), coins)
     return Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
 
 

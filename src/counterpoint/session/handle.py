@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.encoding import Plain
-from counterpoint.errors import InvalidRequest
+from counterpoint.errors import InvalidRequest, LedgerError
 from counterpoint.ledger.ledger import Path, Sealed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.session.explaining import explained
@@ -71,4 +71,7 @@ class Handle:
         return row is None or row.state is None or isinstance(row.state, Sealed)
 
     def __repr__(self) -> str:
-        return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
+        try:
+            return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
+        except LedgerError:  # it is closed, or cannot be read
+            return f"Handle({self.mechanism!r})"

@@ -7,9 +7,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.rule import Rule
+from counterpoint.errors import RequestConflict
 from counterpoint.ledger.ledger import Ledger, MemoryLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Place
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.session.engine import Engine
 from counterpoint.sources.source import Source
 from counterpoint.sources.stream import Stream
@@ -18,6 +22,33 @@ from counterpoint.sources.stream import Stream
 def bind(engine: Engine, source: Source) -> None:
     """Say to the ledger which data it is about; the log of a stream is its to keep."""
     engine.ledger.bind(source.fingerprint(), source.log if isinstance(source, Stream) else None)
+
+
+def open_root(engine: Engine, composition: Concurrent, sequential: bool) -> None:
+    """Make the whole session, or find it on record as it is said to be."""
+    try:
+        return engine.open_root(composition, sequential)
+    except RequestConflict:
+        pass
+    found, node = engine.node(())
+    here, given = found.rule, composition.rule
+    if isinstance(here, Filter) and isinstance(given, Filter) and here.budget != given.budget:
+        said = f"budget {here.budget!r}, not {given.budget!r}"
+    elif type(here) is not type(given):
+        said = f"{_words(here)}, not {_words(given)}"
+    elif here != given:
+        said = f"rule {here!r}, not {given!r}"
+    elif node.sequential != sequential:
+        said = f"sequential={node.sequential}, not sequential={sequential}"
+    else:
+        said = f"data whose neighbours are {found.relation!r}, not {composition.relation!r}"
+    raise RequestConflict(
+        f"this ledger holds a session {engine.ledger.name!r} with {said}; open it as it is, or choose another name"
+    )
+
+
+def _words(rule: Rule) -> str:
+    return f"budget {rule.budget!r}" if isinstance(rule, Filter) else f"rule {type(rule).__name__}"
 
 
 @contextmanager

@@ -45,7 +45,7 @@ from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
-from counterpoint.session.recording import bind, closed_on_error, ledger_of
+from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root
 from counterpoint.sources.shape import named
 from counterpoint.sources.source import Source
 
@@ -103,7 +103,7 @@ class Session:
         engine = Engine(ledger_of(ledger, name))
         with closed_on_error(engine, ledger):
             bind(engine, source)
-            engine.open_root(Concurrent(chosen, source.relation), sequential)
+            open_root(engine, Concurrent(chosen, source.relation), sequential)
             engine.recover(source)
             self._set_up(source, engine, ())
 
@@ -111,7 +111,7 @@ class Session:
         self._source = source
         self._engine = engine
         self._path = path
-        self._sequential = engine.node(path)[1].sequential
+        self._sequential = engine.node(path)[1].sequential  # from now on it can be said what was lost here
         self._closed = False
 
     @classmethod
@@ -277,10 +277,14 @@ class Session:
         self._engine.ledger.check()
 
     def close(self) -> None:
-        """Launch and ask no more through this object; the whole session lets go of its ledger, too."""
+        """Launch and ask no more through this object; the whole session lets go of its ledger, too.
+
+        `loss`, `remaining` and `rule` stay what they were; what is read from the ledger (`history`, `handles`) needs it
+        open.
+        """
         self._closed = True
         if not self._path:
-            self._engine.ledger.close()
+            self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -296,7 +300,11 @@ class Session:
         return "delegated", f"{budget!r}, of which {self.loss!r} is used; the rest stays reserved"
 
     def __repr__(self) -> str:
-        return f"Session({self.rule!r}, {self.loss!r} lost, {self._engine.node(self._path)[1].launched} launched)"
+        try:
+            launched = self._engine.node(self._path)[1].launched
+            return f"Session({self.rule!r}, {self.loss!r} lost, {launched} launched)"
+        except LedgerError as error:
+            return f"Session(cannot be read: {type(error).__name__})"
 
     def __rich__(self) -> object:
         return as_table(self)
