@@ -120,8 +120,8 @@ class Owner:
         """`ForkedProcess` in a fork of the owner."""
         if self._process is not here():
             raise ForkedProcess(
-                f"{self._what} belongs to the process that opened it, and this is a fork of that process, which goes "
-                f"on with it: {self._remedy}"
+                f"{self._what} belongs to the process that opened it, which goes on with it, and this process was "
+                f"forked from that one: {self._remedy}"
             )
 
 
