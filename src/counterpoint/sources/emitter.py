@@ -37,6 +37,10 @@ FEW = 2**17
 """Up to how many different values a group-by of the values themselves costs less than a tree over every row."""
 
 
+MANY = 16
+"""From how many conditions on, all of which must hold, an engine is shown one: DuckDB compares each with each other."""
+
+
 def statement(plan: Plan, table: str, within: Condition | None = None, dialect: str = "duckdb") -> str:
     """The SQL of a plan over a table of stored rows; `within` narrows it to a part."""
     from sqlglot import exp  # noqa: PLC0415 - a tenth of a second, paid by those who ask
@@ -48,7 +52,9 @@ def statement(plan: Plan, table: str, within: Condition | None = None, dialect: 
         conditions.append(Not(Missing(plan.cells.column)))
     source = exp.select().from_(table)
     if conditions:
-        source = source.where(_written(AllOf(tuple(conditions)), total=False))
+        every = AllOf(tuple(conditions))
+        written = _written(every, total=False)
+        source = source.where(written if _conjuncts(every) < MANY else _as_one(written))
     tree = _grouped(plan, source, dialect)
     return (tree.transform(_steady, copy=False) if dialect in BACKTRACKING else tree).sql(dialect=dialect)
 
@@ -117,6 +123,18 @@ def _written(condition: Condition, *, total: bool) -> "exp.Expr":
         return exp.Is(this=_column(condition.column), expression=exp.Null())
     bare = _comparison(condition)
     return exp.Coalesce(this=bare, expressions=[exp.false()]) if total else bare
+
+
+def _conjuncts(condition: Condition) -> int:
+    """How many conditions an engine would see that all must hold."""
+    return sum(map(_conjuncts, condition.parts)) if isinstance(condition, AllOf) else 1
+
+
+def _as_one(condition: "exp.Expr") -> "exp.Expr":
+    """A condition that an engine does not take apart."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return exp.Case(ifs=[exp.If(this=condition, true=exp.true())], default=exp.false())
 
 
 def _comparison(condition: OneOf | Within | Like | Short) -> "exp.Expr":
