@@ -121,3 +121,15 @@ class DataChanged(LedgerError):
 
 class UnknownSchema(LedgerError):
     """The ledger was written by a newer version of this package, or is no ledger."""
+
+
+def shown(given: object, most: int = 40) -> str:
+    """What was given, as an error shows it: its first characters, or its type if it cannot be written out.
+
+    >>> shown("nobody"), shown("x" * 100, most=6), shown(10**5000)
+    ("'nobody'", "'xxxxx", 'a int that cannot be written out')
+    """
+    try:
+        return repr(given[:most] if isinstance(given, str) else given)[:most]
+    except Exception:  # an integer of thousands of digits, or whatever a stranger's object does
+        return f"a {type(given).__name__} that cannot be written out"

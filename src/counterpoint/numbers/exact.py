@@ -55,6 +55,8 @@ def _ratio(text: str, what: str) -> Fraction:
     above, _, below = text.partition("/")
     if len(text) <= 2 * PLACES and _DIGITS.issuperset(above + below) and above and below.strip("0"):
         return _in_range(Fraction(int(above), int(below)), what)  # as we write them ourselves
+    if "/" in below:  # which would be read again, and so on, as deep as there are
+        raise InvalidParameter(f"{what} must be a number, but {text[:40]!r} was given")
     bottom = exact(below.strip(), what)
     if bottom == 0:
         raise InvalidParameter(f"{what} must be a finite number, but its denominator is 0")

@@ -9,6 +9,7 @@ about messages that differ in one public fact: no request, a request, a single n
 """
 
 from counterpoint.encoding import Plain
+from counterpoint.errors import shown
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.secret import Raw, Secret
@@ -69,7 +70,7 @@ def _size(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str:
             f"was launched for requests that move less: this one moves by up to {prepared.sensitivity} steps between "
             f"neighbours, {limit}{launch}"
         )
-    return f"does not accept a request such as {prepared.request!r}"
+    return f"does not accept a request such as {shown(prepared.request, 200)}"
 
 
 def _ask(public: Plain, prepared: Prepared, *, one_way: bool) -> Ask:

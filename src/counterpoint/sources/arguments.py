@@ -7,12 +7,12 @@ Whatever is too many, too long, of the wrong type or out of order is `InvalidReq
 >>> distinct(["CA", "NY", "CA"])
 Traceback (most recent call last):
 ...
-counterpoint.errors.InvalidRequest: keys are distinct, at least one and at most 10000
+counterpoint.errors.InvalidRequest: keys are distinct: at least one, at most 10000, and together of at most 1000000 ...
 """
 
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -23,6 +23,10 @@ from counterpoint.sources.where import LONGEST
 
 MOST_POINTS = 1_000
 """The most edges or candidates of one request."""
+LONGEST_KEYS = 1_000_000
+"""The most characters of all keys of a request together: as many as 10,000 that were selected have, if left alone."""
+_WIDEST_KEY = 2**127
+"""Beyond it no whole number is a key of any column, whatever its step is."""
 
 
 def check_texts(**texts: object) -> None:
@@ -33,9 +37,13 @@ def check_texts(**texts: object) -> None:
     for name, text in texts.items():
         if text is None and name != "column":
             continue
-        if not isinstance(text, str) or len(text) > LONGEST:
-            raise InvalidRequest(f"{name} must be a text of at most {LONGEST} characters")
-        readable(text)
+        _check_text(text, name)
+
+
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise InvalidRequest(f"{what} must be a text of at most {LONGEST} characters")
+    readable(text)
 
 
 def distinct(keys: Any) -> tuple[Key, ...] | None:
@@ -50,11 +58,16 @@ def distinct(keys: Any) -> tuple[Key, ...] | None:
     assert items is not None
     if not all(isinstance(key, bool | int | str) for key in items):
         raise InvalidRequest("keys are texts, whole numbers or truth values")
-    if not 1 <= len(items) <= MOST_KEYS or len(set(items)) < len(items):
-        raise InvalidRequest(f"keys are distinct, at least one and at most {MOST_KEYS}")
+    together = sum(len(key) for key in items if isinstance(key, str))
+    if not 1 <= len(items) <= MOST_KEYS or together > LONGEST_KEYS or len(set(items)) < len(items):
+        raise InvalidRequest(
+            f"keys are distinct: at least one, at most {MOST_KEYS}, and together of at most {LONGEST_KEYS} characters"
+        )
     for key in items:
         if isinstance(key, str):
-            readable(key)
+            _check_text(key, "a key")
+        elif abs(key) >= _WIDEST_KEY:
+            raise InvalidRequest("a key that is a whole number has at most 38 digits")
     return items
 
 
@@ -85,6 +98,8 @@ def ascending(points: Any, what: str, least: int) -> tuple[tuple[Fraction, ...],
 def listed(items: Any, what: str) -> tuple[Any, ...] | None:
     """The items of whatever can be listed; a text is not meant as a list of letters.
 
+    Of a list without end no more is taken than shows that it has too many.
+
     >>> listed(range(3), "keys")
     (0, 1, 2)
     """
@@ -92,4 +107,4 @@ def listed(items: Any, what: str) -> tuple[Any, ...] | None:
         return items
     if isinstance(items, str) or not isinstance(items, Iterable):
         raise InvalidRequest(f"{what} must be a list")
-    return tuple(items)
+    return tuple(islice(items, MOST_KEYS + 1))

@@ -18,13 +18,14 @@ rule is total, and per row, so no row's conversion depends on another's:
 import math
 from abc import abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, positive, spell
 
@@ -76,11 +77,11 @@ class Column(Tagged):
         if self.kind == "boolean" and isinstance(value, bool):
             return value
         if self.kind == "number" and isinstance(value, int | float | Fraction) and not isinstance(value, bool):
-            infinite = isinstance(value, float) and not math.isfinite(value)
-            steps = Fraction(1, 2) if infinite else exact(value, "a key") / self.grid
-            if steps.denominator == 1 and steps.numerator in _INT64:
-                return steps.numerator
-        raise InvalidRequest(f"{value!r:.40} is not a value of this column, which is {self.said()}")
+            with suppress(InvalidParameter):  # not finite, or far too long
+                steps = exact(value, "a key") / self.grid
+                if steps.denominator == 1 and steps.numerator in _INT64:
+                    return steps.numerator
+        raise InvalidRequest(f"{shown(value)} is not a value of this column, which is {self.said()}")
 
     def spelled(self, stored: Key) -> Key | Fraction:
         """A stored value as `key` takes it, in the user's units.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.sources.columns import Column, Key, Kind
 
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -42,7 +42,7 @@ class Date(Column, Value, frozen=True):
             given = getattr(self, name)
             found = days(given)
             if found is None:
-                raise InvalidParameter(f"{name} must be a date such as '2020-12-31', but {str(given)[:40]!r} was given")
+                raise InvalidParameter(f"{name} must be a date such as '2020-12-31', but {shown(given)} was given")
             force_setattr(self, name, spelled(found))
         if self.low >= self.high:  # as texts: ISO 8601 is made for that
             raise InvalidParameter(f"low must be before high, but {self.low} and {self.high} were given")
@@ -70,7 +70,7 @@ class Date(Column, Value, frozen=True):
         """A date as it is stored."""
         found = days(value)
         if found is None:
-            raise InvalidRequest(f"{str(value)[:40]!r} is no date; this column is {self.said()}: write it YYYY-MM-DD")
+            raise InvalidRequest(f"{shown(value)} is no date; this column is {self.said()}: write it YYYY-MM-DD")
         return found
 
     def spelled(self, stored: Key) -> str:

@@ -17,7 +17,7 @@ state: a text (undeclared: for where and keys only)
 from difflib import get_close_matches
 
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.sources.columns import Column, Number
 from counterpoint.sources.dates import Date
@@ -55,9 +55,9 @@ class Declaration(Tagged, Value, frozen=True):
         names = [named.name for named in self.columns]
         if isinstance(name, str) and name in names:
             return names.index(name)
-        close = get_close_matches(str(name), names, n=1)
+        close = get_close_matches(name, names, n=1) if isinstance(name, str) else []
         hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
-        raise InvalidRequest(f"no column {str(name)[:40]!r} can be asked about; {hint}")
+        raise InvalidRequest(f"no column {shown(name)} can be asked about; {hint}")
 
     def column(self, name: object) -> Column:
         """What the column of this name is."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from counterpoint.encoding import Plain, Tagged, Value, digest
-from counterpoint.errors import InvalidRequest
+from counterpoint.errors import InvalidRequest, shown
 from counterpoint.mechanisms.noisy_max import Chosen
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
@@ -105,7 +105,7 @@ class Source:
     def of(self, fields: str | Sequence[str] | None = None) -> "Source":
         """The same data, of which mechanisms receive these fields as updates; a table sends none."""
         if fields is not None:
-            raise InvalidRequest(f"only a stream of records is followed by its fields, such as {str(fields)[:40]!r}")
+            raise InvalidRequest(f"only a stream of records is followed by its fields, such as {shown(fields)}")
         return self
 
     @abstractmethod

@@ -24,7 +24,7 @@ from typing import Self
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value, digest
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret
@@ -304,7 +304,7 @@ class Stream(Source):
         column, value = self._cut(by), self.key(by, key)
         assert isinstance(self._kind, Fields)
         if column.known_keys is not None and value not in column.known_keys:
-            raise InvalidRequest(f"{key!r:.40} is not a key of {by}, which is {column.said()}")
+            raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.said()}")
         return self._looked_at(self._reading, (*self._where, (self._kind.declared.find(by), value)), f"{by}={key!r}")
 
     def key(self, by: str, key: Plain | float | Fraction) -> Key:
@@ -337,7 +337,7 @@ class Stream(Source):
     def _cut(self, by: str) -> Column:
         if isinstance(self._kind, Shape):
             raise InvalidRequest(
-                f"a stream of numbers has no field {str(by)[:40]!r} to be cut by; declare records with fields={{...}}, "
+                f"a stream of numbers has no field {shown(by)} to be cut by; declare records with fields={{...}}, "
                 "or vectors with a coordinate for each part (dimensions=...)"
             )
         return self._kind.declared.column(by)

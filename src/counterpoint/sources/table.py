@@ -18,7 +18,7 @@ a time, neighbouring data gives neighbouring stored rows, and `sensitivity` says
 
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -28,7 +28,7 @@ from typing import NamedTuple, Self
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, decode, digest, encode
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
@@ -47,6 +47,8 @@ from counterpoint.sources.sensitivity import Moves
 from counterpoint.sources.source import Prepared, Source, told
 
 _REMEMBERED = 1024
+_LONGEST_REMEMBERED = 2**16
+"""The most bytes of a request whose statement is kept: of a thousand longer ones, they would fill the memory."""
 _LONGEST_NAME = 63
 """PostgreSQL cuts names off there, and would take one table for another."""
 
@@ -110,7 +112,7 @@ class Table(Source):
         self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
         # keyed by the request's canonical bytes: as values, 1 and True would be one key
         compiled = partial(_compiled, bound.declared, (rows, within, reach), bound.engine.dialect.name)
-        self._compiled = lru_cache(_REMEMBERED)(compiled)
+        self._compiled = _remembering(compiled)
 
     def _narrowed(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
         table = Table.__new__(Table)
@@ -199,7 +201,7 @@ class Table(Source):
         column = self.declaration.column(by)
         value = column.key(key)
         if column.known_keys is not None and value not in column.known_keys:
-            raise InvalidRequest(f"{key!r:.40} is not a key of {by}, which is {column.said()}")
+            raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.said()}")
         here = OneOf(self.declaration.find(by), (value,))
         within = here if self._within is None else AllOf((self._within, here))
         return self._narrowed(self._rows, within, self._reach)
@@ -251,6 +253,12 @@ def _compiled(
     if isinstance(plan.cells, ByFound):
         plan = replace(plan, reach=min(plan.reach, reach.get(declared.columns[plan.cells.column].name, plan.reach)))
     return _Compiled(request, plan, request.prepare(declared, plan), statement(plan, rows, within, dialect))
+
+
+def _remembering(compiled: Callable[[bytes], _Compiled]) -> Callable[[bytes], _Compiled]:
+    """The same function, which keeps what it found for the latest requests that are not long."""
+    remembered = lru_cache(_REMEMBERED)(compiled)
+    return lambda canonical: (remembered if len(canonical) <= _LONGEST_REMEMBERED else compiled)(canonical)
 
 
 def _canonical(request: object) -> bytes:
