@@ -41,6 +41,7 @@ _ROOMS = {
         "LedgerTampered",
         "NotAllowed",
         "NotCovered",
+        "NotTotal",
         "RelationMismatch",
         "RequestConflict",
         "SecretLeak",
@@ -165,6 +166,7 @@ if TYPE_CHECKING:
     from counterpoint.errors import LedgerTampered as LedgerTampered
     from counterpoint.errors import NotAllowed as NotAllowed
     from counterpoint.errors import NotCovered as NotCovered
+    from counterpoint.errors import NotTotal as NotTotal
     from counterpoint.errors import RelationMismatch as RelationMismatch
     from counterpoint.errors import RequestConflict as RequestConflict
     from counterpoint.errors import SecretLeak as SecretLeak

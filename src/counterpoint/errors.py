@@ -2,6 +2,7 @@
 
 CounterpointError
 ├── InvalidParameter     a parameter is not a number, out of range, or too long to be meant (also a ValueError)
+│   └── NotTotal             a function of secret data failed on it, or a mechanism's code in a step
 ├── InvalidRequest       a message that this mechanism does not accept; nothing changed
 ├── BudgetExceeded       the rule refuses the launch; nothing was charged
 ├── NotCovered           no theorem covers this case; says which case one would cover
@@ -36,8 +37,39 @@ class CounterpointError(Exception):
     """The root of the tree above: catch this to catch everything that is ours."""
 
 
+class Interruption(BaseException):
+    """Ends a computation from outside, as an interrupt from the keyboard does: the code it comes through did not fail.
+
+    Any other error that leaves code which sees data is that code's failure, also one that is no `Exception`, such as a
+    panic in an extension, whose words may quote the data.
+    """
+
+
+INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit, Interruption)
+
+
+def bare(error: BaseException) -> BaseException:
+    """The same error without its chain and the frames that it came through, whose locals may hold raw values.
+
+    `raise ... from None` only hides a chain when it is shown. Call this outside of `except`, or Python chains it again.
+
+    >>> try:
+    ...     1 // 0
+    ... except ZeroDivisionError as error:
+    ...     caught = error
+    >>> bare(caught).__traceback__ is None
+    True
+    """
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
+
+
 class InvalidParameter(CounterpointError, ValueError):
     """A parameter is not a number, out of range, or too long to be meant."""
+
+
+class NotTotal(InvalidParameter):
+    """A function of secret data failed on it, or a mechanism's code in a step. The error is the same for all data."""
 
 
 class InvalidRequest(CounterpointError):

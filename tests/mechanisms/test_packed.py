@@ -49,7 +49,9 @@ def test_noise_of_a_scale_has_bytes_enough():
 
 
 @pytest.mark.parametrize(
-    "act", [lambda p: p == 1, hash, pickle.dumps, encode], ids=["compare", "hash", "pickle", "write in the open"]
+    "act",
+    [lambda p: p == 1, hash, pickle.dumps, lambda p: p.__getstate__(), encode],
+    ids=["compare", "hash", "pickle", "state", "write in the open"],
 )
 def test_it_is_neither_compared_nor_copied_nor_written_in_the_open(act):
     with pytest.raises(SecretLeak):

@@ -87,6 +87,9 @@ class Packed:
     def __hash__(self) -> NoReturn:
         raise SecretLeak("a packed vector was hashed: nothing may depend on raw data but through a mechanism")
 
+    def __getstate__(self) -> NoReturn:
+        raise SecretLeak("a packed vector was to be copied or pickled; states are stored sealed, by their encoding")
+
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise SecretLeak("a packed vector was to be copied or pickled; states are stored sealed, by their encoding")
 

@@ -2,8 +2,14 @@
 
 Arithmetic on secrets gives secrets. Whatever would decide something by a secret or show it raises `SecretLeak` at
 the very line that tries: truth value, comparison, formatting, hashing, iteration, indexing, conversion, copying,
-pickling. Its width is public. Only mechanisms open it (`reveal`), to add noise; a tally, whose very keys are secret, is
-opened by those alone that select keys (`counted`).
+pickling. Its shape (a number, so many numbers, a tally) is public, so no operation lets the value choose it. Only
+mechanisms open a secret (`reveal`), to add noise; a tally, whose very keys are secret, is opened by those alone that
+select keys (`counted`).
+
+This keeps a program from showing a secret by accident, and checks what S4 Def 6.5 asks while it runs. It is no wall
+around a program that wants to see: in Python a function given to `map` can write what it sees into a global or take a
+time that depends on it, and anybody can import `reveal`. Who may write programs that run beside the data is for the
+custodian to decide; analysts send requests, never code.
 
 >>> salary = Secret(1200)
 >>> salary * 2 + 5
@@ -16,10 +22,13 @@ counterpoint.errors.SecretLeak: a secret was compared: nothing may depend on raw
 """
 
 import operator
-from collections.abc import Callable
-from typing import NoReturn, TypeAlias
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, NoReturn, TypeAlias
 
-from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.errors import INTERRUPTIONS, InvalidParameter, NotTotal, SecretLeak, bare
+from counterpoint.numbers.exact import whole
 from counterpoint.privacy.tally import Tally
 
 Raw: TypeAlias = int | tuple[int, ...]
@@ -43,37 +52,50 @@ class Secret:
     __slots__ = ("_raw",)
 
     def __init__(self, value: "Secret | Raw | Tally") -> None:
-        self._raw: Raw | Tally
         if isinstance(value, Secret):
-            self._raw = value._raw
+            _close(self, _open(value))
         else:
-            self._raw = value if isinstance(value, Tally) else _integers(value)
+            _close(self, value if isinstance(value, Tally) else _integers(value))
 
     @property
     def keyed(self) -> bool:
         """Whether this is a tally. This is public."""
-        return isinstance(self._raw, Tally)
+        return isinstance(_open(self), Tally)
 
     @property
     def width(self) -> int | None:
         """How many integers a vector has; None for a single integer, 0 for a tally. This is public."""
-        if isinstance(self._raw, Tally):
+        raw = _open(self)
+        if isinstance(raw, Tally):
             return 0
-        return len(self._raw) if isinstance(self._raw, tuple) else None
+        return len(raw) if isinstance(raw, tuple) else None
 
-    def map(self, function: Callable[..., Raw], *others: "Secret | Raw") -> "Secret":
+    def map(self, function: Callable[..., Raw], *others: "Secret | Raw", width: int | None = None) -> "Secret":
         """Apply a public, total function of integers; the result is as secret as its arguments.
 
-        Where it is not total after all, its error, which may quote the values, goes no further.
+        The result's shape is public, so it is declared, not found out: a single integer, or `width` of them. A function
+        that fails, or returns another shape, breaks its promise to be total. That is one error with one text, whatever
+        the value was and whatever the function said; it carries neither. In a composite it cannot be caught: the
+        program is halted. That a function failed is a fact about the data, so totality is the author's duty, and
+        `verify.two_worlds` tests it.
 
         >>> Secret((3, 9)).map(max)
         Secret(...)
+        >>> Secret((3, 9)).map(lambda raw: tuple(value // 2 for value in raw), width=2).width
+        2
+        >>> Secret(41).map(lambda raw: (0,) * raw)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        counterpoint.errors.NotTotal: a function of a secret failed on its value, or returned another shape ...
         """
-        raw = [reveal(value) for value in (self, *others)]
-        try:
-            return Secret(function(*raw))
-        except Exception:
-            raise InvalidParameter("a function of a secret failed on its value: it must be total") from None
+        declared = None if width is None else whole(width, 0, "the width of a mapped secret")
+        made = _mapped(function, (self, *others), declared)
+        if isinstance(made, Secret):
+            return made
+        if made is not None:
+            raise bare(made)
+        _note_failure()
+        raise not_total()
 
     def clamp(self, low: int, high: int) -> "Secret":
         """Bring every integer into [low, high].
@@ -81,7 +103,8 @@ class Secret:
         >>> Secret(-3).clamp(0, 10)
         Secret(...)
         """
-        return self._each(lambda raw: min(max(raw, low), high))
+        least, most = _limit(low), _limit(high)
+        return self._each(lambda raw: min(max(raw, least), most))
 
     def __add__(self, other: "Secret | Raw") -> "Secret":
         return self._with(operator.add, other)
@@ -95,9 +118,11 @@ class Secret:
         return -self + other
 
     def __mul__(self, other: "Secret | Raw") -> "Secret":
-        if isinstance(self._raw, Tally) and isinstance(other, int):
-            return Secret(self._raw.scaled(other))
-        return self._with(operator.mul, other)
+        if not self.keyed or not isinstance(other, int):
+            return self._with(operator.mul, other)
+        if other < 0:  # or a tally that lists nothing would pass, and one that lists a key would not
+            raise InvalidParameter("a tally is multiplied by whole numbers from 0 on")
+        return Secret(counted(self).scaled(other))
 
     __rmul__ = __mul__
 
@@ -120,7 +145,9 @@ class Secret:
         first = left if isinstance(left, tuple) else (left,) * width
         second = right if isinstance(right, tuple) else (right,) * width
         if len(first) != len(second):
-            raise InvalidParameter(f"vectors of {len(first)} and {len(second)} integers do not combine")
+            widths = f"{len(first)} and {len(second)}"
+            del left, right, first, second  # an error carries the locals of its frame along
+            raise InvalidParameter(f"vectors of {widths} integers do not combine")
         return Secret(tuple(map(function, first, second)))
 
     def __repr__(self) -> str:
@@ -128,7 +155,7 @@ class Secret:
 
     def __sealed__(self) -> Raw | Tally:
         """The raw value, for `encode` alone, where the bytes are going to be sealed."""
-        return self._raw
+        return _open(self)
 
     @classmethod
     def __unsealed__(cls, raw: Raw | Tally) -> "Secret":
@@ -142,7 +169,15 @@ class Secret:
     __getitem__ = _refuse("looked into")
     __int__ = __index__ = __float__ = __complex__ = __round__ = _refuse("converted to a number")
     __floordiv__ = __truediv__ = __mod__ = __pow__ = __divmod__ = _refuse("divided, which is not total")
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse("copied or pickled")
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse("copied or pickled")
+
+
+_slot: Any = Secret.__dict__["_raw"]
+_open: Callable[[Secret], Raw | Tally] = _slot.__get__
+_close: Callable[[Secret, Raw | Tally], None] = _slot.__set__
+# The slot is taken off the class: what goes through the attributes of an object, as debuggers and error reporters do,
+# finds none that holds the value.
+delattr(Secret, "_raw")
 
 
 def reveal(value: Secret | Raw) -> Raw:
@@ -153,9 +188,11 @@ def reveal(value: Secret | Raw) -> Raw:
     """
     if not isinstance(value, Secret):
         return value
-    if isinstance(value._raw, Tally):
+    raw = _open(value)
+    if isinstance(raw, Tally):
+        del raw
         raise SecretLeak("a tally was opened as a number: its keys are secret, and only a selection of keys opens it")
-    return value._raw
+    return raw
 
 
 def counted(value: Secret) -> Tally:
@@ -164,9 +201,70 @@ def counted(value: Secret) -> Tally:
     >>> counted(Secret(Tally((("CA", 3),)))).pairs
     (('CA', 3),)
     """
-    if isinstance(value._raw, Tally):
-        return value._raw
+    raw = _open(value)
+    if isinstance(raw, Tally):
+        return raw
+    del raw
     raise InvalidParameter("this secret is a number or a vector, not a tally")
+
+
+_failures: ContextVar[list[None] | None] = ContextVar("failures", default=None)
+
+
+@contextmanager
+def noting_failures() -> Iterator[list[None]]:
+    """While a program runs, note each function of a secret that fails: the program cannot undo that by catching it.
+
+    >>> with noting_failures() as noted:
+    ...     try:
+    ...         secret = Secret(0).map(lambda raw: 1 // raw)
+    ...     except NotTotal:
+    ...         secret = Secret(7)
+    >>> bool(noted)
+    True
+    """
+    noted: list[None] = []
+    before = _failures.set(noted)
+    try:
+        yield noted
+    finally:
+        _failures.reset(before)
+
+
+def not_total() -> NotTotal:
+    """The error for a function of a secret that failed. Its text says nothing about the value, the function or why."""
+    return NotTotal(
+        "a function of a secret failed on its value, or returned another shape than declared: it must be total, and "
+        "return one integer, or `width` of them"
+    )
+
+
+def _note_failure() -> None:
+    noted = _failures.get()
+    if noted is not None:
+        noted.append(None)
+
+
+def _mapped(
+    function: Callable[..., Raw], values: tuple[Secret | Raw, ...], width: int | None
+) -> Secret | BaseException | None:
+    """What a function makes of these values: None if it fails, the interruption if one came. It never raises either."""
+    raw = [reveal(value) for value in values]
+    try:
+        return Secret(_shaped(function(*raw), width))
+    except INTERRUPTIONS as interruption:
+        return interruption
+    except BaseException:
+        return None
+
+
+def _shaped(value: object, width: int | None) -> Raw:
+    """The value as integers of the declared shape, or an error for `_mapped`."""
+    if width is None:
+        return _integer(value)
+    if not isinstance(value, tuple | list) or len(value) != width:
+        raise not_total()
+    return tuple(_integer(item) for item in value)
 
 
 def _integers(value: object) -> Raw:
@@ -175,9 +273,15 @@ def _integers(value: object) -> Raw:
     return _integer(value)
 
 
-def _integer(value: object) -> int:
+def _limit(value: object) -> int:
+    """A limit of `clamp`: read as a secret's own integers are, and just as little to be decided by one."""
+    return _integer(value, "the limits of clamp are whole numbers")
+
+
+def _integer(value: object, rule: str = "a secret holds an integer or a tuple of integers") -> int:
     if type(value) is int:  # nearly always, and much cheaper to see than what follows
         return value
     if hasattr(value, "__index__"):
-        return operator.index(value)
-    raise InvalidParameter(f"a secret holds an integer or a tuple of integers, not a {type(value).__name__}")
+        with suppress(TypeError):  # an array has one, which fails unless it is a single integer
+            return int(operator.index(value))
+    raise InvalidParameter(f"{rule}, not a {type(value).__name__}")

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import Interruption, InvalidParameter
 from counterpoint.numbers import Interval, Number, precision
 from counterpoint.numbers.exact import positive, whole
 from counterpoint.randomness.enumerated import EnumeratedCoins, Law, Run
@@ -34,7 +34,7 @@ _FADED = 300
 _WIDEST = 10**4
 
 
-class Escaped(BaseException):
+class Escaped(Interruption):
     """The draw of this number was used for more than comparisons; no program may take this for an error of its own."""
 
     def __init__(self, draw: int) -> None:
