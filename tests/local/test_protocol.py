@@ -13,6 +13,7 @@ from counterpoint.errors import (
     InvalidRequest,
     NotAllowed,
     NotCovered,
+    NotTotal,
     RelationMismatch,
 )
 from counterpoint.local.dealing import Dealer
@@ -29,7 +30,7 @@ from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step, first_pair_consistent, k_sparse
-from counterpoint.privacy.secret import Secret
+from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.seeded import SeededCoins
 
@@ -198,6 +199,26 @@ def test_the_view_is_the_server_s_coins_and_every_round():
     ((said, answers),) = outcome.view.rounds
     assert answers == outcome.result and said.query == BOTH and outcome.rounds == outcome.asks == 1
     assert three(server=Tossing()).run([1, 0, 1], keep_view=False).view is None
+
+
+class FrailUser(Membership, frozen=True):
+    """A user whose code fails on one value."""
+
+    def step(self, state, message, coins):
+        if message.private is None and reveal(state.value) == 1:
+            raise ValueError(f"{reveal(state.value)}")
+        return super().step(state, message, coins)
+
+
+def test_a_user_whose_code_fails_has_halted_and_draws_nothing_again():
+    coins = SeededCoins(1)
+    meeting = Individuals([FrailUser(1, bits=1)] * 2).meet([0, 1], coins)
+    with pytest.raises(NotTotal) as info:
+        meeting.answer(Round((1,), BOTH), coins)
+    assert info.value.__context__ is None and info.value.__cause__ is None
+    with pytest.raises(Halted):
+        meeting.answer(Round((1,), BOTH), coins)
+    assert len(meeting.answer(Round((0,), BOTH), coins)) == 1 and meeting.live == (0,)
 
 
 def test_users_join_and_leave_and_their_data_change():

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.carried import chained
 
 from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import (
@@ -11,15 +12,16 @@ from counterpoint.errors import (
     InvalidParameter,
     InvalidRequest,
     NotCovered,
+    NotTotal,
     RelationMismatch,
     SecretLeak,
     TapeMismatch,
 )
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.composite import Composite, Own, Part
+from counterpoint.mechanisms.composite import Composite, Context, Own, Part
 from counterpoint.mechanisms.counters import Counter
 from counterpoint.mechanisms.dice import Dice
-from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
 from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.postprocessing import Failed
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
@@ -449,6 +451,85 @@ def test_an_answer_that_is_not_plain_is_a_failure():
     assert run("floating", Ask(private=1)) == (None, [Failed("InvalidParameter")])
 
 
+class PartialChild(Mechanism, Value, frozen=True):
+    """A mechanism whose code fails by the data, each time with another error."""
+
+    @property
+    def claim(self):
+        return claim(PureDP("0.5"), EACH, "it fails")
+
+    def accepts(self, message):
+        return isinstance(message, Ask) and message.private is not None
+
+    def start(self, coins):
+        return Left(9)
+
+    def step(self, state, message, coins):
+        held = reveal(message.private)
+        if held > 2:
+            raise (ValueError, KeyError, ZeroDivisionError)[held % 3](f"it is {held}")
+        return state, 0
+
+
+def caught(function):
+    try:
+        return function()
+    except Exception:
+        return None
+
+
+def failing(raw):
+    return 1 // (raw - 2)
+
+
+def failing_child(context, value):
+    context.launch("often", PartialChild())
+    return context.ask("often", value)
+
+
+SWALLOWING = {
+    "a function": lambda c, own, m: (own, caught(lambda: m.private.map(failing)) is None),
+    "a shape": lambda c, own, m: (own, caught(lambda: m.private.map(lambda raw: (raw,))) is None),
+    "a child's step": lambda c, own, m: (own, caught(lambda: failing_child(c, m.private + 1)) is None),
+    "and raising another": lambda c, own, m: (own, caught(lambda: m.private.map(failing)) or {}["small"]),
+}
+
+
+@pytest.mark.parametrize("name", SWALLOWING)
+def test_a_program_cannot_catch_the_failure_of_what_must_be_total_and_answer_by_it(name):
+    """What it would do next depends on raw data; so it has broken, whether it catches the error or not."""
+    REACTIONS[name] = SWALLOWING[name]
+    answered = "step" in name
+    if not answered:
+        with pytest.raises(NotTotal):
+            run(name, Ask(private=2))
+    REACTIONS["asking first"] = lambda c, own, m: (c.ask("often", m.private), SWALLOWING[name](c, own, m))[1]
+    assert run("asking first", Ask(private=2)) == (None, [Failed("NotTotal")])
+    for program in ("asking first", name):
+        with pytest.raises(TapeMismatch, match="must be total"):
+            two_worlds(Program(program), [Ask(private=2)], [Ask(private=2)])
+
+
+def test_why_a_childs_code_failed_is_not_told():
+    REACTIONS["asking a child"] = lambda c, own, m: (own, failing_child(c, m.private))
+    assert [run("asking a child", Ask(private=value)) for value in (3, 4, 5)] == [(None, [Failed("NotTotal")])] * 3
+    context = Context((OFTEN,), (), SeededCoins(1))
+    with pytest.raises(NotTotal) as info:
+        failing_child(context, 8_675_309)
+    assert chained(info.value) == [] and "8675309" not in str(info.value)
+    frames = [str(entry.path) for entry in info.traceback]
+    assert frames[-1].endswith("mechanism.py") and all("test_composite" in path for path in frames[:-3])
+
+
+def test_an_update_that_breaks_a_function_is_told_by_the_next_ask():
+    REACTIONS["updating"] = lambda c, own, m: (c.ask("often", 1), caught(lambda: m.private.map(failing)), (own, None))[
+        2
+    ]
+    state, answers = run("updating", Update(2))
+    assert answers == [None]
+    assert Program("updating").step(state, Ask(), SeededCoins(1)) == (None, Failed("NotTotal"))
+
+
 # ------------------------------------------------------------------------------------------------ nesting
 
 
@@ -519,7 +600,7 @@ class OneWayProgram(Composite, Value, frozen=True):
 
     def react(self, context, own, message):
         above = context.ask("above", message.private * self.turned, one_way=True)
-        both = message.private.map(lambda raw: (raw, 3))
+        both = message.private.map(lambda raw: (raw, 3), width=2)
         best = None if context.halted("best") else context.ask("best", both, sensitivity=2, each=1, one_way=True)
         return own, (above, best)
 

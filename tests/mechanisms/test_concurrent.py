@@ -5,11 +5,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.carried import chained, shows
 
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.odometers import Odometer
 from counterpoint.encoding import Value, encode
-from counterpoint.errors import NotCovered
+from counterpoint.errors import NotCovered, NotTotal
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.examples import OpenDoor
@@ -19,11 +20,29 @@ from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import PureDP, RenyiDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step
+from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.seeded import SeededCoins
 
 
 def compose(budget=1, relation=None, **options):
     return Concurrent(Filter(PureDP(budget), **options), relation or every_step())
+
+
+class FrailLaplace(Laplace, frozen=True):
+    """A Laplace mechanism whose code fails on a value, and quotes it."""
+
+    def step(self, state, message, coins):
+        if reveal(message.private) == 8_675_309:
+            raise ValueError(f"it is {reveal(message.private)}")
+        return super().step(state, message, coins)
+
+
+def test_a_child_whose_code_fails_leaves_nothing_of_what_it_saw():
+    both, coins = compose(), SeededCoins(1)
+    state, child = both.step(both.start(coins), Ask(Launch(FrailLaplace(1))), coins)
+    with pytest.raises(NotTotal) as info:
+        both.step(state, Ask(To(child), private=8_675_309), coins)
+    assert chained(info.value) == [] and not shows(info.value, 8_675_309, __file__)
 
 
 class NoCoins:

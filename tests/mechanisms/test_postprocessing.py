@@ -1,15 +1,17 @@
 """Postprocessors stand before the mechanism, see nothing secret, chain, and cannot unsay an answer (X3)."""
 
 import pytest
+from tests.carried import chained
 from tests.mechanisms.catalogue import Forward
 
 from counterpoint.encoding import Value, encode
-from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, SecretLeak
+from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotTotal, SecretLeak
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.postprocessing import Chain, Failed, Postprocessed, Postprocessor, postprocess
 from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask, Update
+from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.tape import RecordingCoins
 
@@ -203,6 +205,34 @@ def test_no_face_of_what_it_asks_with_shows_a_state_or_lets_it_deny_that_it_aske
     assert shown == ["halted"]
     denier = postprocess(Post("denying"), Laplace(1))
     assert denier.step(denier.start(coins), Ask(private=0), coins) == (None, Failed("AttributeError"))
+
+
+class PartialLaplace(Laplace, frozen=True):
+    """A Laplace mechanism whose code fails on large values."""
+
+    def step(self, state, message, coins):
+        held = reveal(message.private)
+        if held > 5:
+            raise ValueError(f"{held} is too much")
+        return super().step(state, message, coins)
+
+
+@pytest.mark.parametrize("after", ["answers", "raises"])
+def test_a_postprocessor_cannot_catch_the_failure_of_its_mechanism_and_answer_by_it(after):
+    def swallowing(own, request, ask):
+        try:
+            return own, ask(request)
+        except NotTotal as error:
+            seen.append(error)
+            if after == "raises":
+                raise KeyError(request) from None
+        return own, "large"
+
+    REACTIONS["swallowing"], seen = swallowing, []
+    for value in (6, 8_675_309):
+        state, answers = run(postprocess(Post("swallowing"), PartialLaplace(1, asks=9)), Ask("q", value))
+        assert state is None and answers == [Failed("NotTotal")]
+        assert chained(seen[-1]) == [] and "8675309" not in str(seen[-1])
 
 
 def test_updates_pass_by_a_postprocessor_only_to_mechanisms_that_take_them():

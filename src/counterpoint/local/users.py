@@ -23,7 +23,7 @@ from counterpoint.encoding import Plain
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotAllowed, NotCovered
 from counterpoint.local.dealing import Dealer
 from counterpoint.local.properties import Data, Property
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted, stepped
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.randomness.coins import Coins
@@ -185,7 +185,8 @@ class Present(Meeting):
         for (user, mine), message in zip(_dealt(to, Dealer(coins, max(1, len(to)))), messages, strict=True):
             state = self._states[user]
             assert state is not None
-            self._states[user], answer = mine.call(self._mechanisms[user].step, state, message)
+            self._states[user] = None  # a user whose code fails has halted: it must not draw again for this state
+            self._states[user], answer = stepped(self._mechanisms[user], state, message, mine)
             answers.append(answer)
         return tuple(answers)
 

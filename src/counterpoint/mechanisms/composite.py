@@ -42,7 +42,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Message, Update
 from counterpoint.privacy.relations import Relation
-from counterpoint.privacy.secret import Secret
+from counterpoint.privacy.secret import Secret, not_total, noting_failures
 from counterpoint.randomness.coins import Coins
 
 __all__ = ["Composite", "CompositeState", "Context", "Own", "Part", "Placed", "Ran", "Sent"]
@@ -76,7 +76,8 @@ class Composite(Mechanism):
     A program that breaks after a sub-mechanism has answered cannot be rolled back, since running the step again would
     draw fresh noise for what was answered already: it answers `Failed` and halts (in an update, which has no answer and
     cannot halt, at the next ask). A `SecretLeak` is an error of whoever wrote the program and is always raised. The
-    functions given to `Secret.map` must be total, and must not let what they see escape.
+    functions given to `Secret.map`, and the steps of sub-mechanisms, must be total: where one fails the program has
+    broken, and catching the error does not help it, as what it did next would depend on raw data.
     """
 
     __slots__ = ()
@@ -139,14 +140,21 @@ class Composite(Mechanism):
         if state.failed is not None:
             return Ran(state, None, ()) if isinstance(message, Update) else Ran(None, Failed(state.failed), ())
         context = Context(self.structure, state.children, coins)
-        try:
-            return self._reacted(context, state.own, message)
-        except SecretLeak:
-            raise
-        except Exception as error:
-            if not context.answered:
+        broke: Exception | None = None
+        with noting_failures() as noted:
+            try:
+                ran = self._reacted(context, state.own, message)
+            except SecretLeak:
                 raise
-            name = type(error).__name__
+            except Exception as error:
+                broke = error
+        if noted or context.broken:
+            broke = not_total()
+        if broke is None:
+            return ran
+        if not context.answered:
+            raise broke
+        name = type(broke).__name__
         if isinstance(message, Update):
             return Ran(CompositeState(state.own, (), name), None, context.sent)
         return Ran(None, Failed(name), context.sent)

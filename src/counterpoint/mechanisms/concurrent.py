@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidRequest, NotCovered, RelationMismatch
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready, stepped
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
@@ -171,7 +171,7 @@ class Concurrent(Mechanism, Value, frozen=True):
         before, accepted = ready(child.mechanism, child.state, inner)
 
         def route(coins: Coins) -> tuple[State, Answer]:
-            after, answer = coins.call(child.mechanism.step, before, accepted)
+            after, answer = stepped(child.mechanism, before, accepted, coins)
             return state.replace_child(index, after), answer
 
         return route
@@ -179,7 +179,7 @@ class Concurrent(Mechanism, Value, frozen=True):
     def _broadcast(self, state: ConcurrentState, update: Update, coins: Coins) -> State:
         for index, child in enumerate(state.children):
             if child.state is not None and child.mechanism.accepts(update):
-                after, _ = coins.call(child.mechanism.step, child.state, update)
+                after, _ = stepped(child.mechanism, child.state, update, coins)
                 state = state.replace_child(index, after)
         return state
 

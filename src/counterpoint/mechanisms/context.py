@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from counterpoint.encoding import Plain, Value, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, InvalidRequest, RelationMismatch
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready, stepped
 from counterpoint.mechanisms.structure import Part, by_name
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.secret import Raw, Secret
@@ -56,7 +56,7 @@ class Context:
     and sensitivities must be public: a `Secret` there is a leak.
     """
 
-    __slots__ = ("_answered", "_children", "_coins", "_parts", "_sent")
+    __slots__ = ("_answered", "_children", "_coins", "_parts", "_sent", "_unfinished")
 
     def __init__(self, structure: Iterable[Part], children: tuple[Placed, ...], coins: Coins) -> None:
         self._parts = by_name(structure)
@@ -64,11 +64,17 @@ class Context:
         self._coins = coins
         self._sent: list[Sent] = []
         self._answered = False
+        self._unfinished = 0
 
     @property
     def answered(self) -> bool:
         """Whether a sub-mechanism has answered in this step, so that it cannot be made again."""
         return self._answered
+
+    @property
+    def broken(self) -> bool:
+        """Whether a sub-mechanism's code has failed in this step, whatever the program made of the error."""
+        return self._unfinished > 0
 
     @property
     def sent(self) -> tuple[Sent, ...]:
@@ -145,7 +151,9 @@ class Context:
         before, accepted = ready(child.mechanism, child.state, message)
         self._sent.append(Sent(name, at, accepted))
         self._answered = self._answered or isinstance(accepted, Ask)
-        after, answer = self._coins.call(child.mechanism.step, before, accepted)
+        self._unfinished += 1
+        after, answer = stepped(child.mechanism, before, accepted, self._coins)
+        self._unfinished -= 1
         self._children[name, at] = Placed(name, at, child.mechanism, after)
         return answer
 

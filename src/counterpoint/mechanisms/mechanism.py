@@ -27,7 +27,7 @@ from abc import abstractmethod
 from typing import Any, NoReturn, TypeAlias
 
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import Halted, InvalidRequest, SecretLeak
+from counterpoint.errors import INTERRUPTIONS, Halted, InvalidRequest, NotTotal, SecretLeak, TapeMismatch
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message, To
 from counterpoint.privacy.relations import Relation, every_step
@@ -44,6 +44,7 @@ __all__ = [
     "is_addressed",
     "ready",
     "step",
+    "stepped",
 ]
 
 Answer: TypeAlias = Any
@@ -57,6 +58,10 @@ class State(Tagged):
 
     def __repr__(self) -> str:
         return f"{type(self).__qualname__}(...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Nothing, to tools that would ask the struct for its fields instead."""
+        return []
 
     def __reduce__(self) -> NoReturn:
         raise SecretLeak("a state was to be pickled; states are stored sealed, by their encoding")
@@ -113,7 +118,11 @@ class Mechanism(Tagged):
 
     @abstractmethod
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """The next state (None: halted after this answer) and the answer to an accepted message."""
+        """The next state (None: halted after this answer) and the answer to an accepted message.
+
+        It is total: it fails on no accepted message, whatever the private part, since that would tell of the data. A
+        session halts a mechanism whose step fails, and says so in the same words whatever it raised.
+        """
 
 
 def accepted(mechanism: Mechanism, message: object) -> Message:
@@ -143,6 +152,21 @@ def ready(mechanism: Mechanism, state: State | None, message: object) -> tuple[S
     if state is None:
         raise Halted(f"{type(mechanism).__name__} has given its last answer; launch another one")
     return state, accepted(mechanism, message)
+
+
+def stepped(mechanism: Mechanism, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+    """A step of a mechanism inside another, as a sub-experiment; what its code raises goes no further.
+
+    An error's type, text and frames may hold what the step saw. It is replaced by one constant error, but for a
+    `SecretLeak`, by which authors find the line, and a tape that does not match, which concerns the coins.
+    """
+    try:
+        return coins.call(mechanism.step, state, message)
+    except (SecretLeak, TapeMismatch, *INTERRUPTIONS):
+        raise
+    except BaseException:
+        pass  # the error is raised below, where Python does not chain this one to it
+    raise NotTotal("the code of a mechanism failed in a step: it must not, whatever the data")
 
 
 def is_addressed(message: Message) -> bool:

@@ -31,8 +31,8 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value, encode
-from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotAllowed, NotCovered
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
+from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotAllowed, NotCovered, NotTotal
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted, stepped
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, Update
@@ -99,7 +99,7 @@ class _Relay(Asker):
     old message again out of its place.
     """
 
-    __slots__ = ("_asked", "_coins", "_ended", "_mechanism", "_message", "_state")
+    __slots__ = ("_asked", "_coins", "_ended", "_mechanism", "_message", "_state", "_unfinished")
 
     def __init__(self, mechanism: Mechanism, state: State | None, message: Ask, coins: Coins) -> None:
         self._mechanism = mechanism
@@ -108,6 +108,7 @@ class _Relay(Asker):
         self._state = state
         self._asked = False
         self._ended = False
+        self._unfinished = 0
 
     @property
     def halted(self) -> bool:
@@ -120,7 +121,9 @@ class _Relay(Asker):
             raise Halted(f"{type(self._mechanism).__name__} has given its last answer")
         message = accepted(self._mechanism, replace(self._message, public=public))
         self._asked = True
-        self._state, answer = self._coins.call(self._mechanism.step, self._state, message)
+        self._unfinished += 1
+        self._state, answer = stepped(self._mechanism, self._state, message, self._coins)
+        self._unfinished -= 1
         return answer
 
 
@@ -174,20 +177,23 @@ class Postprocessed(Mechanism, Value, frozen=True):
         if isinstance(message, Update):
             return self._updated(state, message, coins), None
         relay = _Relay(self.mechanism, state.inner, message, coins)
+        after: tuple[State | None, Answer]
         try:
             own, answer = self.postprocessor.react(state.own, message.public, relay)
-            return Both(_plain(own), relay._state), _plain(answer)
+            after = Both(_plain(own), relay._state), _plain(answer)
         except Exception as error:
             if not relay._asked:
                 raise
-            return None, Failed(type(error).__name__)
+            after = None, Failed(type(error).__name__)
         finally:
             relay._ended = True
+        # Where the mechanism failed, what the postprocessor made of that would depend on raw data.
+        return (None, Failed(NotTotal.__name__)) if relay._unfinished else after
 
     def _updated(self, state: Both, update: Update, coins: Coins) -> State:
         if state.inner is None:
             return state
-        inner, _ = coins.call(self.mechanism.step, state.inner, update)
+        inner, _ = stepped(self.mechanism, state.inner, update, coins)
         return Both(state.own, inner)
 
 

@@ -20,9 +20,10 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from counterpoint.encoding import encode
-from counterpoint.errors import InvalidParameter, RelationMismatch, SecretLeak, TapeMismatch
+from counterpoint.errors import InvalidParameter, NotTotal, RelationMismatch, SecretLeak, TapeMismatch
 from counterpoint.mechanisms.composite import Composite, CompositeState, Part, Ran, Sent
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, accepted
+from counterpoint.mechanisms.postprocessing import Failed
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Message, gap
 from counterpoint.privacy.relations import Progress
@@ -79,13 +80,18 @@ class Comparison:
     def run(self, zero: Step, one: Step, coins: Coins) -> tuple[Ran, Ran]:
         """Make a step in both worlds, the second on the sub-answers of the first, and compare."""
         recording = RecordingCoins(coins)
-        left = zero(recording)
+        try:
+            left = zero(recording)
+        except NotTotal:
+            raise _not_total() from None
         try:
             right = one(ReplayedCoins(recording.tape, outcomes=True))
         except (SecretLeak, TapeMismatch):
             raise
         except Exception as error:
             raise TapeMismatch("one world breaks where the other does not") from error
+        if _failed(left) == NotTotal.__name__:
+            raise _not_total()
         self._compare(left, right)
         return left, right
 
@@ -128,7 +134,8 @@ def two_worlds(composite: Composite, left: Sequence[Message], right: Sequence[Me
     """Run two neighbouring sequences of messages on equal sub-answers, until the composite halts.
 
     `RelationMismatch`: they, or the sub-inputs they led to, are not neighbours as declared. `TapeMismatch`: a decision
-    or an answer depended on more than sub-answers. An agreement is no proof; it holds for these messages and this seed.
+    or an answer depended on more than sub-answers, or a function that must be total failed, in one world or in both. An
+    agreement is no proof; it holds for these messages and this seed.
 
     >>> from counterpoint import Ask
     >>> from counterpoint.mechanisms.guess_and_check import GuessAndCheck
@@ -171,6 +178,20 @@ def two_adaptive_worlds(composite: Composite, adversary: Adversary, rounds: int,
         comparison.steps += 1
         answers.append(here.answer)
     return comparison.agreement()
+
+
+def _failed(ran: Ran) -> str | None:
+    """The error that broke a program in this step, if one did: in its answer or, after an update, in its state."""
+    if isinstance(ran.answer, Failed):
+        return ran.answer.error
+    return None if ran.state is None else ran.state.failed
+
+
+def _not_total() -> TapeMismatch:
+    return TapeMismatch(
+        "a function of a secret, or the step of a sub-mechanism, failed on these messages: it must be total, or its "
+        "failing tells of raw data"
+    )
 
 
 def _public(value: object) -> Iterator[object]:
