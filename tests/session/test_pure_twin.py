@@ -23,8 +23,8 @@ from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Laun
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.randomness.secure import SecureCoins
 from counterpoint.session.coins import StepCoins
-from counterpoint.session.engine import _message
 from counterpoint.session.fitting import launchable
+from counterpoint.session.stepping import message as message_of
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 
@@ -108,7 +108,7 @@ class Run:
     def ask(self, handle, request, value, **options):
         """The message holds the value that the test knows, not what the source made of the request."""
         prepared = None if request is None else handle._source.prepare(request)
-        message = _message(handle._public(prepared, options), prepared, value)
+        message = message_of(handle._public(prepared, options), prepared, value)
         return self.send(handle.path, message, lambda: handle.ask(request, **options))
 
     def replayed(self, pure):

@@ -15,7 +15,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -45,6 +45,14 @@ class Node(State, Value, frozen=True):
 
 class Sealed(State, Value, frozen=True):
     """Stands for a state that cannot be unsealed: whoever only looks may see that there is one; nobody can step it."""
+
+
+class Faulty(State, Value, frozen=True):
+    """Stands for the state of a mechanism whose code failed in a step, and for the answer to the request that did it.
+
+    The step is not made again: it would fail again, and coins that were tossed for one answer must not make another.
+    That it failed is all that is on record, as why it did would tell of the data.
+    """
 
 
 class Row(Tagged, Value, frozen=True):
@@ -83,6 +91,9 @@ class Intent(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"Intent({self.request!r}, {self.path!r}, version={self.version})"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
     def __reduce__(self) -> NoReturn:
         raise SecretLeak("an intent was to be copied or pickled, and its seed with it")
 
@@ -95,6 +106,9 @@ class Done(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "Done(...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
 
 class Fact(Tagged, Value, frozen=True):

@@ -17,6 +17,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import (
@@ -25,10 +26,23 @@ from counterpoint.errors import (
     LedgerTampered,
     NotCovered,
     RelationMismatch,
+    SecretLeak,
     Unsealable,
 )
 from counterpoint.ledger.ids import Ids
-from counterpoint.ledger.ledger import Done, Fact, Intent, Path, Plan, Read, Row, conflict, moved_on, never_made
+from counterpoint.ledger.ledger import (
+    Done,
+    Fact,
+    Faulty,
+    Intent,
+    Path,
+    Plan,
+    Read,
+    Row,
+    conflict,
+    moved_on,
+    never_made,
+)
 from counterpoint.ledger.records import StoredRequest, StoredRow, path_text, read_entry, read_path
 from counterpoint.ledger.rows import OpenRows, stored_row
 from counterpoint.ledger.sealing import DataKeys
@@ -124,8 +138,17 @@ class Steps:
         return intent
 
     def sealed(self, intent: Intent, row: Row, answer: Plain) -> "Settlement":
-        """What is going to be settled, as it will be stored: before the transaction, in which others wait."""
-        stored = stored_row(intent.path, row, self.keys, self._rows.last(intent.path))
+        """What is going to be settled, as it will be stored: before the transaction, in which others wait.
+
+        A state that is not plain data is a fault in the mechanism's code, and halts it.
+        """
+        try:
+            stored = stored_row(intent.path, row, self.keys, self._rows.last(intent.path))
+        except (SecretLeak, TypeError, ValueError):
+            if intent.row is None:  # a launch, which has seen no data: it is told what is wrong
+                raise
+            row, answer = replace(row, state=Faulty()), Faulty()
+            stored = stored_row(intent.path, row, self.keys)
         asked = _stored(intent)
         told = self.keys.seal(encode(answer), "answer", *asked.place)
         done = asked.settled(told)

@@ -5,8 +5,9 @@ same however many there are. Each launch and each ask has a seed of its own; coi
 the version and the body of the request, so a step can be finished or replayed and never draws twice.
 
 The way of a question (DESIGN): the mechanism accepts it, by public facts; the intent is recorded; the source
-evaluates it; the mechanism steps; state and answer are settled together; the answer is released. Whatever goes wrong
-between intent and answer, a crash or an error, leaves the intent open, and whoever comes next finishes it first.
+evaluates it; the mechanism steps; state and answer are settled together; the answer is released. What cannot be done
+now (a crash, data out of reach) leaves the intent open, and the next request finishes it first, from its seed. A
+mechanism whose code fails would fail again: that is settled too, and halts it (`stepping.py`).
 
 >>> part_key(part_name("CA")), part_key(part_name(7))
 ('CA', 7)
@@ -19,14 +20,25 @@ from contextlib import suppress
 from counterpoint.composition.rule import Account
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import CounterpointError, Halted, LedgerError, NotAllowed, RequestConflict
-from counterpoint.ledger.ledger import Compute, Done, Fact, Intent, Ledger, Node, Path, Plan, Read, Row, conflict
+from counterpoint.ledger.ledger import (
+    Compute,
+    Done,
+    Fact,
+    Faulty,
+    Intent,
+    Ledger,
+    Node,
+    Path,
+    Plan,
+    Read,
+    Row,
+    conflict,
+)
 from counterpoint.mechanisms.concurrent import Concurrent
-from counterpoint.mechanisms.mechanism import Mechanism, State, ready
-from counterpoint.privacy.messages import Ask
+from counterpoint.mechanisms.mechanism import Mechanism, ready
 from counterpoint.privacy.relations import Relation
-from counterpoint.privacy.secret import Secret
-from counterpoint.session.coins import StepCoins
 from counterpoint.session.nesting import must_not_step, stepping
+from counterpoint.session.stepping import answered, failed, message, started
 from counterpoint.sources.ids import checked_id
 from counterpoint.sources.shape import Of, named
 from counterpoint.sources.source import Prepared, Source
@@ -96,7 +108,7 @@ class Engine:
         own = _request(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
         while True:
-            done = self._perform(request, own, body, fact, plan, lambda intent: _started(intent, mechanism, by, of))
+            done = self._perform(request, own, body, fact, plan, lambda intent: started(intent, mechanism, by, of))
             if isinstance(done, Done):
                 return as_path(done.answer)
             self._finish(done, None)
@@ -120,16 +132,18 @@ class Engine:
 
         def plan(read: Read) -> Plan:
             row = _row(read, path)
+            if isinstance(row.state, Faulty):
+                raise failed(row.mechanism)
             if sequential and path[-1] != _node(read, path[:-1])[1].launched - 1:
                 raise Halted("this session is sequential, and another mechanism has been launched since")
             blank = None if prepared is None else prepared.blank()
             with stepping:
-                ready(row.mechanism, row.state, _message(public, prepared, blank))
+                ready(row.mechanism, row.state, message(public, prepared, blank))
             pin = source.pin()
             return Plan(path, row.version, pin, row, prompt=source.prompt(row.cursor, pin, prepared))
 
         def compute(intent: Intent) -> tuple[Row, Plain]:
-            return _answered(intent, source, prepared, public)
+            return answered(intent, source, prepared, public)
 
         body = encode(("ask", path, prepared, public))
         fact = Fact("ask", path, _said(prepared and prepared.request, public))
@@ -140,8 +154,11 @@ class Engine:
             while True:
                 done = self._perform(request, own, body, fact, plan, compute)
                 if isinstance(done, Done):
-                    return done.answer
+                    break
                 self._finish_first(done, source)
+        if isinstance(done.answer, Faulty):
+            raise failed(_row(self.ledger.read, path).mechanism)
+        return done.answer
 
     def recover(self, source: Source) -> int:
         """Finish what a crash left open, as far as that can be done now; how many intents are left open."""
@@ -149,7 +166,7 @@ class Engine:
         for intent in self.ledger.opened():
             try:
                 self._finish(intent, self.source_at(source, intent.path))
-            except CounterpointError:  # it speaks up when its handle is asked, and whoever asks tries again
+            except Exception:  # it speaks up when its handle is asked, which tries again
                 left += 1
         return left
 
@@ -185,10 +202,13 @@ class Engine:
         except LedgerError:
             raise
         except CounterpointError as error:
-            raise LedgerError(
-                f"an earlier request on this handle, {intent.request[:80]!r}, was begun and cannot be finished now "
-                f"({type(error).__name__}: {error}); until it is, this handle answers nothing else"
-            ) from None
+            why = f"{type(error).__name__}: {error}"
+        else:
+            return
+        raise LedgerError(
+            f"an earlier request on this handle, {intent.request[:80]!r}, was begun and cannot be finished now "
+            f"({why}); until it is, this handle answers nothing else"
+        )
 
     def _finish(self, intent: Intent, source: Source | None) -> Plain:
         """Do what an intent says, by what it recorded alone."""
@@ -196,38 +216,13 @@ class Engine:
         if kind == "ask":
             _, prepared, public = rest
             assert source is not None and isinstance(prepared, Prepared | None)
-            return self.ledger.settle(intent, *_answered(intent, source, prepared, public))
+            return self.ledger.settle(intent, *answered(intent, source, prepared, public))
         if kind == "open":
             assert intent.row is not None
             return self.ledger.settle(intent, intent.row, None)
         _, _, mechanism, _, by, of = rest
         assert isinstance(mechanism, Mechanism) and isinstance(by, str | None)
-        return self.ledger.settle(intent, *_started(intent, mechanism, by, named(of)))
-
-
-def _started(intent: Intent, mechanism: Mechanism, by: str | None, of: Of) -> tuple[Row, Plain]:
-    """What a launch comes to: the row of the new mechanism, and its path."""
-    with stepping:
-        state: State = (
-            Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(StepCoins(intent))
-        )
-    return Row(mechanism, state, 0, intent.pin, by, of), intent.path
-
-
-def _answered(intent: Intent, source: Source, prepared: Prepared | None, public: Plain) -> tuple[Row, Plain]:
-    """What an ask comes to: the row after it, and the mechanism's own answer."""
-    row, coins = intent.row, StepCoins(intent)
-    assert row is not None and row.state is not None
-    mechanism, state = row.mechanism, row.state
-    with stepping:
-        for update in source.items(row.cursor, intent.pin):
-            if mechanism.accepts(update):
-                after, _ = mechanism.step(state, update, coins)
-                assert after is not None, "an update cannot halt a mechanism"
-                state = after
-        private = None if prepared is None else source.resolve(intent.pin, prepared)
-        last, answer = mechanism.step(state, _message(public, prepared, private), coins)
-    return Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
+        return self.ledger.settle(intent, *started(intent, mechanism, by, named(of)))
 
 
 def _row(read: Read, path: Path) -> Row:
@@ -271,13 +266,6 @@ def part_key(step: int | str) -> bool | int | str:
     if kind == "int":
         return int(key)
     return key == "True" if kind == "bool" else key
-
-
-def _message(public: Plain, prepared: Prepared | None, private: Secret | None) -> Ask:
-    if prepared is None:
-        return Ask(public)
-    each, one_way = prepared.each, prepared.one_way
-    return Ask(public, private, prepared.sensitivity, prepared.squared, each=each, one_way=one_way)
 
 
 def _said(*public: Plain) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidRequest, LedgerError
-from counterpoint.ledger.ledger import Path, Sealed
+from counterpoint.ledger.ledger import Faulty, Path, Sealed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.session.explaining import explained
 from counterpoint.sources.source import Prepared, Source, in_units
@@ -42,17 +42,21 @@ class Handle:
         """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
 
         `options` are the mechanism's own, such as `threshold=` of a sparse vector. The same `id` gets the same answer;
-        it means so in this session, whatever ids others use.
+        it means so in this session, whatever ids others use. `Halted` if the mechanism has given its last answer, or
+        if its code failed: code that sees data must not, whatever the data, as that would tell of it.
         """
         self._session._must_be_open()
         prepared = None if request is None else self._source.prepare(request)
         public = self._public(prepared, options)
+        refused: str | None = None
         try:
             answer = self._session._engine.ask(
                 self._path, self._source, prepared, public, sequential=self._session._sequential, request=id
             )
         except InvalidRequest as error:
-            raise InvalidRequest(explained(self.mechanism, public, prepared) or str(error)) from None
+            refused = str(error)
+        if refused is not None:
+            raise InvalidRequest(explained(self.mechanism, public, prepared) or refused)
         return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
 
     def _public(self, prepared: Prepared | None, options: dict[str, Any]) -> Plain:
@@ -66,9 +70,9 @@ class Handle:
 
     @property
     def halted(self) -> bool:
-        """Whether the mechanism has given its last answer, or its state cannot be unsealed with the key at hand."""
+        """Whether the mechanism has given its last answer, or its code failed, or no key at hand opens its state."""
         row = self._session._engine.ledger.read(self._path)
-        return row is None or row.state is None or isinstance(row.state, Sealed)
+        return row is None or row.state is None or isinstance(row.state, Sealed | Faulty)
 
     def __repr__(self) -> str:
         try:
