@@ -70,10 +70,11 @@ def test_claims_and_losses_are_judged_and_nothing_else():
 
 
 def test_a_claim_with_a_delta_is_compared_at_its_own_epsilon():
-    """Just above epsilon = 1 these two are alike; only at 1 itself does the second exceed its delta."""
-    exposing = exact(RandomizedResponse(1, "0.02"))
-    assert exposing.judge(ApproxDP(1, "0.02")) is Verdict.HOLDS
-    assert exact(RandomizedResponse("1.02")).judge(ApproxDP(1, "0.002")) is Verdict.REFUTED
+    """It tells the bit half of the time, with odds of 4: a delta of 0.128 at 1, and within the claim at 0.9 and 1.2."""
+    told, kept = ((Outcome("1/2", None), Outcome("2/5", bit), Outcome("1/10", 1 - bit)) for bit in (0, 1))
+    loss = exact(FiniteMechanism((((told, kept),),)), messages=asked(1), rounds=1)
+    assert loss.judge(ApproxDP(1, "0.13")) is Verdict.HOLDS and loss.judge(ApproxDP(1, "0.12")) is Verdict.REFUTED
+    assert all(loss.delta_at(epsilon) < ApproxDP(1, "0.12").delta_at(epsilon) for epsilon in (0, "0.9", "1.2"))
 
 
 @pytest.mark.parametrize("loss", [PureDP(1), PureDP(200), ApproxDP(1, "0.01"), ApproxDP("0.3", "1/7"), zCDP("0.1")])

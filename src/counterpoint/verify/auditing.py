@@ -14,7 +14,7 @@ shows nothing.
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
@@ -40,7 +40,7 @@ from counterpoint.verify.views import Views, joined
 
 _SAMPLES = 10**6
 _FEWEST = 400
-_PROBE = 8
+_PROBE, _PROBED = 8, 0.02
 _SMALL = Fraction(1, 1000)
 _REMEMBERED = 2_000_000
 
@@ -53,12 +53,16 @@ class Table:
     relation: Relation
     coins: Coins
     tell: "Progress"
+    seconds: float = 0.0
+
+    @property
+    def speed(self) -> float:
+        """How many games were played in a second, not counting what is learned in between."""
+        return self.tell.games / max(self.seconds, 1e-6)
 
     def games(self, player: Player, bit: int, size: int) -> Views:
         """So many games, remembered."""
-        return joined(
-            [player.games(self.mechanism, self.relation, bit, some, self.coins) for some in _shares(player, size, self)]
-        )
+        return joined(list(self._played(player, bit, size)))
 
     def over(self, limit: float | None, share: Fraction) -> bool:
         """Whether a share of the time is over."""
@@ -66,17 +70,16 @@ class Table:
 
     def count(self, player: Player, event: Event, bit: int, size: int) -> int:
         """In how many of so many games an event happens; nothing else is remembered of them."""
-        hits = 0
-        for some in _shares(player, size, self):
-            hits += int(event.holds(player.games(self.mechanism, self.relation, bit, some, self.coins)).sum())
-        return hits
+        return sum(int(event.holds(views).sum()) for views in self._played(player, bit, size))
 
-
-def _shares(player: Player, size: int, table: Table) -> Iterable[int]:
-    for start in range(0, size, player.at_once):
-        some = min(player.at_once, size - start)
-        yield some
-        table.tell.played(some)
+    def _played(self, player: Player, bit: int, size: int) -> Iterator[Views]:
+        """So many games, in parts of a size that suits the player."""
+        for start in range(0, size, player.at_once):
+            some, began = min(player.at_once, size - start), time.monotonic()
+            views = player.games(self.mechanism, self.relation, bit, some, self.coins)
+            self.seconds += time.monotonic() - began
+            self.tell.played(some)
+            yield views
 
 
 class Progress:
@@ -187,15 +190,16 @@ def _planned(table: Table, first: Player, games: int | None, limit: float | None
     """How many games there will be in all, about: as many as were asked for, or as fit into the time."""
     if limit is None:
         return games or 0
-    table.games(first, 0, _PROBE)
-    fitting = max(_FEWEST, _affordable(table, None, limit))
-    return fitting if games is None else min(fitting, games)
+    size = _PROBE
+    while table.seconds < limit * _PROBED and (games is None or table.tell.games + size < games / 4):
+        table.games(first, 0, size)
+        size *= 2
+    return max(_FEWEST, _affordable(table, games, limit))
 
 
 def _affordable(table: Table, games: int | None, limit: float) -> int:
     """How many more games fit into the time that is left, by the speed so far."""
-    spent = max(table.tell.seconds, 1e-3)
-    most = int(table.tell.games / spent * max(0.0, limit - spent))
+    most = int(table.speed * max(0.0, limit - table.tell.seconds))
     return most if games is None else min(most, games - table.tell.games)
 
 
@@ -204,7 +208,7 @@ def _judged(  # noqa: PLR0917 - one call, of what `audit` has read
 ) -> Audit:
     """The event on games that it was not learned from; how many is decided before the first of them."""
     rest = (games or 0) - table.tell.games if limit is None else _affordable(table, games, limit)
-    rest = max(_FEWEST, rest)
+    rest = max(_FEWEST // 2, rest)
     table.tell.expect(table.tell.games + rest)
     assert best.learned is not None
     event, bit, _ = best.learned

@@ -86,4 +86,4 @@ class DrawnAhead:
         if drawn is None or at + wanted > len(drawn):
             drawn, at = draw(parameter, _AT_ONCE), 0
         self._drawn[key] = drawn, at + wanted
-        return int(drawn[at]) if size is None else drawn[at : at + wanted].copy()
+        return int(drawn[at]) if size is None else drawn[at : at + wanted]

@@ -143,7 +143,7 @@ class Search(NamedTuple):
         """Who does best in about so many games, of those given and of all scripts that were tried."""
         share = games // (_GENERATIONS + 1)
         first = [script.moves for script in first_scripts(self.pairs, rounds, self.relation)]
-        first = first[: max(1, share // _FEWEST)]
+        first = first[: max(1, share // _FEWEST - len(given))]
         known, met = [*map(Contender, given), *map(self._contender, first)], set(first)
         self._study(known, share // 2)
         self._sift(known, share // 2)
@@ -165,24 +165,29 @@ class Search(NamedTuple):
         tried = [changed(parent.moves, len(self.pairs)) for parent in parents if parent.moves is not None]
         fresh: list[Contender] = []
         while tried and len(fresh) < most:
-            for changes in list(tried):
-                moves = next(changes, None)
-                if moves is None:
-                    tried.remove(changes)
-                elif moves not in met:
-                    met.add(moves)
-                    if len(fresh) < most and any(True for _ in _valid([moves], self.pairs, self.relation)):
-                        fresh.append(self._contender(moves))
+            changes = tried.pop(0)
+            moves = next(changes, None)
+            if moves is None:
+                continue
+            tried.append(changes)
+            if moves not in met:
+                met.add(moves)
+                fresh += [self._contender(script.moves) for script in _valid([moves], self.pairs, self.relation)]
         return fresh
 
     def _contender(self, moves: Moves) -> Contender:
         return Contender(self.player(tuple(self.pairs[move] for move in moves)), moves)
 
     def _study(self, contenders: list[Contender], games: int) -> None:
-        """Share so many games among them; once the time is over, only the very first one plays."""
-        for number, contender in enumerate(contenders):
+        """Share so many games among them, or among the first of them if there are too few games for all.
+
+        Who has not played yet plays in any case; once the time is over, only the very first one does.
+        """
+        fresh = sum(contender.learned is None for contender in contenders)
+        able = contenders[: max(fresh, games // (_FEWEST // 2))]
+        for number, contender in enumerate(able):
             if not self.ended() or (number == 0 and contender.learned is None):
-                contender.study(max(_FEWEST // 2, games // len(contenders)), self.play, self.aim)
+                contender.study(max(_FEWEST // 2, games // len(able)), self.play, self.aim)
 
 
 def _leading(contenders: list[Contender], many: int) -> list[Contender]:
