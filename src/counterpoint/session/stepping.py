@@ -22,6 +22,7 @@ from counterpoint.mechanisms.postprocessing import Failed
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.secret import Secret
 from counterpoint.session.coins import StepCoins
+from counterpoint.session.nesting import stepping
 from counterpoint.sources.shape import Of
 from counterpoint.sources.source import Prepared, Source
 
@@ -104,6 +105,7 @@ def _step(mechanism: Mechanism, state: State, received: Message, coins: StepCoin
 def _attempted(work: Callable[[], tuple[Row, Plain]]) -> tuple[Row, Plain] | BaseException:
     """What came of it, or the error. Raised here, it would take along the frames of all that has seen the data."""
     try:
-        return work()
+        with stepping:
+            return work()
     except BaseException as error:
         return error
