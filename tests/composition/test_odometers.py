@@ -17,7 +17,7 @@ from counterpoint.composition.filters import Filter
 from counterpoint.composition.odometers import Odometer, truncated
 from counterpoint.composition.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016
 from counterpoint.encoding import decode, encode
-from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
+from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.numbers import precision
@@ -155,6 +155,50 @@ def test_a_tuned_constant_beats_its_neighbours_at_the_target():
     tuned = constant_for("mixture", Fraction(2), slack)
     here = BOUNDS["mixture"](p, target, tuned, slack).upper
     assert all(here <= BOUNDS["mixture"](p, target, tuned * factor, slack).upper for factor in (Fraction(1, 2), 2))
+
+
+@pytest.mark.parametrize("make", [Odometer.filter, Odometer.mixture, Odometer.stitched])
+@pytest.mark.parametrize("target", ["1e-400", "1e-300", "1e300", "9e399"])
+def test_an_odometer_can_be_tuned_for_any_target_and_is_read_back(make, target):
+    rule = make("1e-6", tuned_for=target)
+    assert decode(encode(rule), Odometer) == rule
+    assert isinstance(rule.loss(rule.admit(rule.start(), of(PureDP("0.1")))), OneSidedDP | Unbounded)
+
+
+HUGE = [
+    zCDP("5e398"),
+    PureDP("9e399"),
+    zCDP("9e399"),
+    GaussianDP("9e399"),
+    GaussianDP("9e199"),
+    RenyiDP(8, "9e399"),
+    tCDP("9e399", 20),
+]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *(pair[0] for pair in PAIRS),
+        Odometer(GaussianDP),
+        Odometer.approximate(DELTA, by="basic"),
+        Odometer.approximate(DELTA, by="renyi", alpha="1." + "0" * 44 + "1"),
+        Odometer.filter(DELTA, tuned_for="1e-200"),
+        Odometer.mixture(DELTA, tuned_for=1),
+        Odometer.stitched(DELTA, tuned_for=1),
+    ],
+    ids=repr,
+)
+def test_no_launch_makes_an_account_that_cannot_be_written_and_read_again(rule):
+    """A durable session with such an account could not be opened any more."""
+    account = rule.start()
+    for loss in [*HUGE, *HUGE, PureDP("1e200"), PureDP("1e200"), PureDP("0.1")]:
+        try:
+            account = rule.admit(account, of(loss))
+        except CounterpointError:
+            continue
+        assert decode(encode(account), type(account)) == account
+        assert rule.loss(account).epsilon_at(DELTA) >= 0 and str(rule.certificate(account))
 
 
 def test_the_stitched_odometer_is_infinite_until_its_time_comes():
@@ -328,7 +372,14 @@ def test_t11_invalid_odometers_fail_closed(slack):
 
 
 def test_t11_more_of_the_kind():
-    for make in (lambda: Odometer(ApproxDP), lambda: Odometer("zCDP"), lambda: Odometer.renyi(1)):
+    nearly_one = "1." + "0" * 399 + "1"
+    for make in (
+        lambda: Odometer(ApproxDP),
+        lambda: Odometer("zCDP"),
+        lambda: Odometer.renyi(1),
+        lambda: Odometer.approximate(DELTA, alpha=nearly_one),
+        lambda: Filter(ApproxDP(1, DELTA), alpha=nearly_one),
+    ):
         with pytest.raises(InvalidParameter):
             make()
     for bad in (0, -1, float("inf")):

@@ -80,6 +80,13 @@ def test_near_zero_nothing_cancels_however_near(digits, size, sign):
             assert holds(enclosure, true) and enclosure.agrees_to(digits - 3)
 
 
+def test_near_zero_few_digits_are_enough_however_near():
+    tiny = precision(31)(Fraction(1, 10**700))
+    known = precision.cache_info().misses
+    assert tiny.expm1().agrees_to(30) and tiny.log1p().agrees_to(30)
+    assert precision.cache_info().misses == known, "no arithmetic of more digits was called for"
+
+
 def test_exactly_known_values_stay_exact():
     p = precision(10)
     assert p(0).exp().lower == p(0).exp().upper == 1

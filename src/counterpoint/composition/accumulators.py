@@ -33,7 +33,7 @@ from counterpoint.composition.rule import Account
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import precision, sqrt_up
-from counterpoint.numbers.exact import bounded_up
+from counterpoint.numbers.exact import LARGEST, added_up
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Interaction
 from counterpoint.privacy.loss import DIGITS, Loss
@@ -109,7 +109,7 @@ class PureSum(Accumulator, Value, frozen=True):
         """Add a pure loss."""
         if not isinstance(loss, PureDP):
             self._not_covered(loss, "PureDP; budget in ApproxDP for other measures")
-        return PureSum(bounded_up(self.epsilon + loss.epsilon))
+        return PureSum(added_up(self.epsilon, loss.epsilon))
 
     @property
     def total(self) -> PureDP:
@@ -138,7 +138,7 @@ class ZCDPSum(Accumulator, Value, frozen=True):
         """Add a loss that is zCDP."""
         if not isinstance(loss, zCDP | PureDP | GaussianDP):
             self._not_covered(loss, "zCDP, PureDP (as epsilon^2/2) and GaussianDP (as mu^2/2)")
-        return ZCDPSum(bounded_up(self.rho + as_rho(loss)))
+        return ZCDPSum(added_up(self.rho, as_rho(loss)))
 
     @property
     def total(self) -> zCDP:
@@ -176,7 +176,7 @@ class ApproximateZCDPSum(Accumulator, Value, frozen=True):
             rho, delta = as_rho(loss), ZERO
         else:
             self._not_covered(loss, "ApproxzCDP, zCDP, PureDP, ApproxDP and GaussianDP")
-        return ApproximateZCDPSum(bounded_up(self.rho + rho), bounded_up(self.delta + delta))
+        return ApproximateZCDPSum(added_up(self.rho, rho), added_up(self.delta, delta))
 
     @property
     def total(self) -> ApproxzCDP | Unbounded:
@@ -206,7 +206,7 @@ class RenyiSum(Accumulator, Value, frozen=True):
         """Add a loss at this order."""
         if isinstance(loss, ApproxDP | ProbabilisticDP):
             self._not_covered(loss, "losses with a Renyi divergence; (epsilon, delta) has none")
-        return RenyiSum(self.alpha, bounded_up(self.epsilon + renyi_loss(loss, self.alpha)))
+        return RenyiSum(self.alpha, added_up(self.epsilon, renyi_loss(loss, self.alpha)))
 
     @property
     def total(self) -> RenyiDP:
@@ -234,10 +234,10 @@ class TCDPSum(Accumulator, Value, frozen=True):
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TCDPSum":
         """Add a loss that is tCDP."""
         if isinstance(loss, tCDP):
-            return TCDPSum(tCDP(bounded_up(self.sum.rho + loss.rho), min(self.sum.omega, loss.omega)))
+            return TCDPSum(tCDP(added_up(self.sum.rho, loss.rho), min(self.sum.omega, loss.omega)))
         if not isinstance(loss, zCDP | PureDP | GaussianDP):
             self._not_covered(loss, "tCDP, zCDP, PureDP and GaussianDP")
-        return TCDPSum(tCDP(bounded_up(self.sum.rho + as_rho(loss)), self.sum.omega))
+        return TCDPSum(tCDP(added_up(self.sum.rho, as_rho(loss)), self.sum.omega))
 
     @property
     def total(self) -> tCDP:
@@ -269,7 +269,7 @@ class GaussianSum(Accumulator, Value, frozen=True):
             self._not_covered(
                 loss, "GaussianDP of mechanisms with finite communication; budget in zCDP for other measures"
             )
-        return GaussianSum(bounded_up(self.squares + loss.mu * loss.mu))
+        return GaussianSum(added_up(self.squares, loss.mu * loss.mu))
 
     @property
     def total(self) -> GaussianDP:
@@ -344,16 +344,16 @@ class ApproximateSum(Accumulator, Value, frozen=True):
             self._not_covered(loss, "PureDP and ApproxDP; the default rule also takes zCDP, Renyi, tCDP and GaussianDP")
         return ApproximateSum(
             self.tail,
-            None if self.basic is None or epsilon is None else bounded_up(self.basic + epsilon),
+            None if self.basic is None or epsilon is None else added_up(self.basic, epsilon),
             self._plus_renyi(loss, epsilon),
-            bounded_up(self.exposed + delta) if delta else self.exposed,
+            added_up(self.exposed, delta) if delta else self.exposed,
         )
 
     def _plus_renyi(self, loss: Loss, epsilon: Fraction | None) -> Fraction:
         if self.tail is None:
             return self.renyi
         alpha = self.tail.alpha
-        return bounded_up(self.renyi + (renyi_loss(loss, alpha) if epsilon is None else renyi_of(epsilon, alpha)))
+        return added_up(self.renyi, (renyi_loss(loss, alpha) if epsilon is None else renyi_of(epsilon, alpha)))
 
     @property
     def total(self) -> ApproxDP | Unbounded:
@@ -364,7 +364,8 @@ class ApproximateSum(Accumulator, Value, frozen=True):
         if self.exposed > self.tail.room:
             return Unbounded()
         renyi = max(ZERO, self.renyi + self.tail.offset)
-        return ApproxDP(renyi if self.basic is None else min(self.basic, renyi), self.tail.delta)
+        epsilon = renyi if self.basic is None else min(self.basic, renyi)
+        return ApproxDP(epsilon, self.tail.delta) if epsilon <= LARGEST else Unbounded()
 
     def delta_left(self, budget: ApproxDP) -> Fraction:
         """How much the deltas of further launches may add up to."""
@@ -400,14 +401,14 @@ class AdvancedSum(Accumulator, Value, frozen=True):
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "AdvancedSum":
         """Add a loss."""
         if isinstance(loss, zCDP) and interaction == "one-shot":
-            return replace(self, variance=bounded_up(self.variance + 2 * loss.rho))
+            return replace(self, variance=added_up(self.variance, 2 * loss.rho))
         epsilon, delta = epsilon_and_delta(loss)
         if epsilon is None:
             self._not_covered(loss, "PureDP, ApproxDP, and zCDP of mechanisms that answer once (S2 Thm 6)")
         return replace(
             self,
-            variance=bounded_up(self.variance + epsilon * epsilon),
-            exposed=bounded_up(self.exposed + delta),
+            variance=added_up(self.variance, epsilon * epsilon),
+            exposed=added_up(self.exposed, delta),
         )
 
     @property

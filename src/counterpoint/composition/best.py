@@ -35,7 +35,7 @@ from counterpoint.composition.budgets import within
 from counterpoint.composition.conversions import epsilon_and_delta, pure_below, renyi_loss, renyi_of, renyi_offset
 from counterpoint.composition.reserve import UNIT, left_after, left_after_gaussian, pure_within, reserve_for, units_up
 from counterpoint.encoding import Tagged, Value
-from counterpoint.numbers.exact import bounded_up
+from counterpoint.numbers.exact import added_up
 from counterpoint.privacy.claims import Interaction
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, Unbounded
@@ -137,9 +137,9 @@ class BestSum(Accumulator, Value, frozen=True):
             True,
             _spent(left, pays),
             most,
-            None if self.basic is None or pays.epsilon is None else bounded_up(self.basic + pays.epsilon),
+            None if self.basic is None or pays.epsilon is None else added_up(self.basic, pays.epsilon),
             self.renyi if most is None else self.renyi + self._renyi(loss, pays.epsilon),
-            bounded_up(self.exposed + pays.delta) if pays.delta else self.exposed,
+            added_up(self.exposed, pays.delta) if pays.delta else self.exposed,
         )
 
     def _payment(self, loss: Loss, interaction: Interaction) -> Payment:

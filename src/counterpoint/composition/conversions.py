@@ -163,6 +163,10 @@ def renyi_loss(loss: Loss, alpha: Fraction) -> Fraction:
     raise NotCovered(f"{loss!r} has no Renyi loss; PureDP, zCDP, tCDP, GaussianDP and RenyiDP have one")
 
 
+_NEAREST_TO_ONE = Fraction(1, 10**45)
+"""Nearer to 1 an order gives no epsilon worth having, and the offset no digits."""
+
+
 @lru_cache(maxsize=4096)
 def renyi_offset(alpha: Fraction, slack: Fraction) -> Fraction:
     """log(1-1/alpha) - (log d + log alpha)/(alpha-1), rounded up: what turns a Renyi loss into an epsilon at d.
@@ -170,8 +174,8 @@ def renyi_offset(alpha: Fraction, slack: Fraction) -> Fraction:
     >>> round(float(renyi_offset(Fraction(2), Fraction(1, 10**6))), 6)
     12.429216
     """
-    if not (alpha > 1 and 0 < slack < 1):
-        raise InvalidParameter("the order must be above 1 and the slack between 0 and 1")
+    if not (alpha - 1 >= _NEAREST_TO_ONE and 0 < slack < 1):
+        raise InvalidParameter("the order must be above 1, by 1e-45 at least, and the slack between 0 and 1")
     p = precision(DIGITS)
     offset = (1 - 1 / p(alpha)).log() - (p(slack).log() + p(alpha).log()) / (alpha - 1)
     return Fraction(offset.upper)

@@ -34,6 +34,7 @@ from counterpoint.composition.accumulators import (
 )
 from counterpoint.composition.best import BestSum, Terms
 from counterpoint.composition.budgets import used
+from counterpoint.composition.conversions import renyi_offset
 from counterpoint.composition.orders import order_for
 from counterpoint.composition.rule import Account, Rule
 from counterpoint.encoding import Value
@@ -131,6 +132,7 @@ class Filter(Rule, Value, frozen=True):
                 raise InvalidParameter(f"{by} composition has no Renyi order: leave out alpha")
             return
         alpha = order_for(budget.epsilon, slack) if self.alpha is None else above_one(self.alpha, "alpha")
+        renyi_offset(alpha, slack)  # an order so near to 1 that it has none is refused here, not at the first launch
         force_setattr(self, "alpha", alpha)
 
     @property

@@ -32,7 +32,7 @@ from counterpoint.composition.orders import smallest_at
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Precision, float_up, precision, spell
-from counterpoint.numbers.exact import bounded_up
+from counterpoint.numbers.exact import LARGEST, added_up
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Interaction
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_down, rounded_up
@@ -69,8 +69,8 @@ class TimeUniform(Accumulator, Value, frozen=True):
         delta = loss.delta if isinstance(loss, ProbabilisticDP) else Fraction(0)
         return replace(
             self,
-            variance=bounded_up(self.variance + loss.epsilon * loss.epsilon),
-            exposed=bounded_up(self.exposed + delta),
+            variance=added_up(self.variance, loss.epsilon * loss.epsilon),
+            exposed=added_up(self.exposed, delta),
         )
 
     @property
@@ -82,7 +82,8 @@ class TimeUniform(Accumulator, Value, frozen=True):
             return OneSidedDP(0, self.delta, self._least)  # nothing was launched that could lose anything
         if self.kind == "stitched" and self.variance < self.constant:
             return Unbounded()
-        return OneSidedDP(rounded_up(self._bound(self.variance).upper), self.delta, self._least)
+        bound = self._bound(self.variance).upper
+        return OneSidedDP(rounded_up(bound), self.delta, self._least) if bound <= LARGEST else Unbounded()
 
     @property
     def certificate(self) -> Certificate:
@@ -158,7 +159,7 @@ def constant_for(kind: Kind, epsilon: Fraction, slack: Fraction) -> Fraction:
     >>> float(constant_for("stitched", Fraction(1), Fraction(1, 10**6))) < 0.001
     True
     """
-    target = rounded_up(variance_at(epsilon, slack))
+    target = min(rounded_up(variance_at(epsilon, slack)), Fraction(LARGEST))
     if kind == "filter":
         return target
     if kind == "stitched":

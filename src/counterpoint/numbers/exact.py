@@ -22,7 +22,8 @@ Number = int | float | str | Decimal | Fraction
 
 PLACES = 400
 """The longest decimal that is believed to be meant: more places, or a larger power of ten, are refused."""
-_SCALE = 10**PLACES
+LARGEST = 10**PLACES
+"""The largest number that a parameter may be, and one over the smallest above 0."""
 _DIGITS = frozenset("0123456789")
 
 
@@ -80,13 +81,13 @@ def _decimal(value: object, what: str) -> Fraction:
 
 
 def _in_range(value: Fraction, what: str) -> Fraction:
-    if value.denominator > _SCALE or abs(value.numerator) > _SCALE:  # most are small, and every launch comes this way
+    if value.denominator > LARGEST or abs(value.numerator) > LARGEST:  # most are small, and every launch comes this way
         return _of_so_many_places(value, what)
     return value
 
 
 def _of_so_many_places(value: Fraction, what: str) -> Fraction:
-    if value.denominator > _SCALE or abs(value.numerator) > _SCALE * value.denominator:
+    if value.denominator > LARGEST or abs(value.numerator) > LARGEST * value.denominator:
         raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
     return value
 
@@ -133,7 +134,7 @@ def whole(value: object, low: int, what: str) -> int:
     >>> whole(3, 1, "asks")
     3
     """
-    if type(value) is int and low <= value <= _SCALE:
+    if type(value) is int and low <= value <= LARGEST:
         return value
     number = at_least(value, low, what)
     if number.denominator != 1:
@@ -149,9 +150,21 @@ def bounded_up(value: Fraction) -> Fraction:
     >>> bounded_up(Fraction(1, 3)) == Fraction(1, 3), bounded_up(Fraction(1, 3) ** 1000) == Fraction(1, 10**400)
     (True, True)
     """
-    if value.denominator <= _SCALE:
+    if value.denominator <= LARGEST:
         return value
-    return Fraction(-(-value.numerator * _SCALE // value.denominator), _SCALE)
+    return Fraction(-(-value.numerator * LARGEST // value.denominator), LARGEST)
+
+
+def added_up(total: Fraction, amount: Fraction) -> Fraction:
+    """The sum as an account keeps it, `bounded_up`; beyond the largest parameter it could not be read again.
+
+    >>> added_up(Fraction(1, 3), Fraction(2, 3))
+    Fraction(1, 1)
+    """
+    value = total + amount
+    if value.numerator > LARGEST and value > LARGEST:
+        raise InvalidParameter(f"this would bring the sum of all launches above 10^{PLACES}, which no account can hold")
+    return bounded_up(value)
 
 
 @lru_cache(maxsize=256)
