@@ -8,6 +8,7 @@ import resource
 import signal
 from collections import Counter
 
+import msgspec
 import pytest
 from tests.ledger.crashes import in_child
 from tests.ledger.places import DATA, Place
@@ -16,7 +17,8 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, SecretLeak, Unsealable
 from counterpoint.ledger import sealing
-from counterpoint.ledger.ledger import Fact, Intent
+from counterpoint.ledger.ledger import Fact, Intent, Row
+from counterpoint.ledger.rows import read_row, stored_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey, _place
 
 
@@ -265,6 +267,24 @@ def test_two_processes_that_change_the_key_lose_none(lasting):
 CANARY = 918_273_645_546_372_819
 """So far from everything else that noise does not hide its first digits."""
 SEED = b"canary seed, do not show it out!"
+
+
+def test_how_long_a_sealed_state_or_answer_is_does_not_tell_how_large_its_number(keys):
+    def sealed(value):
+        mechanism = cp.SparseVector(epsilon=1, threshold=0)
+        state = msgspec.structs.replace(mechanism.start(cp.SeededCoins(1)), tau=value)
+        return stored_row((0,), Row(mechanism, state), keys).sealed
+
+    assert len({len(sealed(value)) for value in (0, 7, -7, 10**6, -(10**12))}) == 1
+    assert read_row(stored_row((0,), Row(cp.Laplace(1), cp.Laplace(1).start(cp.SeededCoins(1))), keys), keys).state
+
+
+def test_an_answer_of_many_digits_is_sealed_no_longer_than_one_of_few(lasting):
+    with lasting.session(cp.PureDP(2), source=Numbers({"none": 0, "many": 10**9})) as session:
+        noisy = session.launch(cp.Laplace(epsilon=2, asks=2))
+        assert len(f"{noisy.ask('many')}") > len(f"{noisy.ask('none')}")
+    answers = lasting.sql("SELECT answer FROM counterpoint_request WHERE request <> 'root'")
+    assert len(answers) == 3 and len({len(bytes(answer)) for (answer,) in answers}) == 1
 
 
 def test_no_secret_lies_in_the_open_anywhere(lasting, caplog, capfd):

@@ -17,7 +17,7 @@ from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import Unsealable
 from counterpoint.ledger.ledger import Node, Path, Row, Sealed
 from counterpoint.ledger.records import BUDGET, StoredRow, path_text, read_path
-from counterpoint.ledger.sealing import DataKeys
+from counterpoint.ledger.sealing import DataKeys, padded
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
 
@@ -44,7 +44,7 @@ def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row]
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, Node):
         return StoredRow(path_text(path), row.version, data, encode(row.state), None, spent(row.mechanism, row.state))
-    sealed = keys.seal(encode(row.state, sealed=True), "state", path, row.version)
+    sealed = keys.seal(padded(encode(row.state, sealed=True)), "state", path, row.version)
     return StoredRow(path_text(path), row.version, data, None, sealed)
 
 

@@ -47,12 +47,28 @@ _NONCE = 12
 SEALS = 2**16
 """How many blobs share a salt: among so many random nonces of 96 bits, two are alike with probability below 2^-64."""
 _SALTS = 256
+_FEW = 4096
+"""Up to this length, padded texts are powers of two."""
 ENVIRONMENT = "COUNTERPOINT_KEY"
 """Holds the master key, as 64 hexadecimal digits; with _FILE, the path of a file that does."""
 
 
 Place = int | str | tuple[int | str, ...]
 """What a blob is bound to: a path, a version, a request's id."""
+
+
+def padded(text: bytes) -> bytes:
+    """Plain data with spaces behind it, which reading it back ignores, so that few lengths are left.
+
+    A sealed blob is as long as what is in it, and a number of many digits is longer than one of few: what a thief sees
+    of a state or an answer is then a power of two, or from 4,096 bytes on a sixteenth of one.
+
+    >>> len(padded(b"7")), len(padded(b"70000")), len(padded(bytes(65))), len(padded(bytes(10**4)))
+    (64, 64, 128, 10240)
+    """
+    step = 1 << max(6, len(text).bit_length() - 4)
+    few = 1 << max(6, (len(text) - 1).bit_length())
+    return text.ljust(few if few <= _FEW else -(-len(text) // step) * step)
 
 
 class MasterKey:

@@ -45,7 +45,7 @@ from counterpoint.ledger.ledger import (
 )
 from counterpoint.ledger.records import StoredRequest, StoredRow, path_text, read_entry, read_path
 from counterpoint.ledger.rows import OpenRows, stored_row
-from counterpoint.ledger.sealing import DataKeys
+from counterpoint.ledger.sealing import DataKeys, padded
 from counterpoint.ledger.store import Unit
 from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
@@ -150,7 +150,7 @@ class Steps:
             row, answer = replace(row, state=Faulty()), Faulty()
             stored = stored_row(intent.path, row, self.keys)
         asked = _stored(intent)
-        told = self.keys.seal(encode(answer), "answer", *asked.place)
+        told = self.keys.seal(padded(encode(answer)), "answer", *asked.place)
         done = asked.settled(told)
         return Settlement(row, stored, stored.fingerprint, answer, done, _digest(told), done.fingerprint)
 
