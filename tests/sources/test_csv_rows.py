@@ -15,7 +15,9 @@ WIDTH = 3
 
 def read(content, width=WIDTH):
     """The rows after the header, as tuples."""
-    return [tuple(row) for batch in csv_rows.batches(io.BytesIO(content), width) for row in batch]
+    batches = list(csv_rows.batches(io.BytesIO(content), width))
+    assert all(len(batch) % width == 0 for batch in batches)
+    return [tuple(batch[i : i + width]) for batch in batches for i in range(0, len(batch), width)]
 
 
 def written(row, end="\r\n", always=False):

@@ -13,7 +13,7 @@ that is damaged. Among rows without line breaks it is left out, and the others a
 
 >>> from io import BytesIO
 >>> list(batches(BytesIO(b'1,"a, b"\r\n2\n3,"damaged\n4,\xff\n'), 2))
-[[['1', 'a, b']], [['4', '']]]
+[['1', 'a, b'], ['4', '']]
 """
 
 import re
@@ -30,7 +30,8 @@ LONGEST_ROW = 2**24
 LONGEST_HEADER = 2**20
 _BLOCK = 2**22
 
-Row = list[str]
+Fields = list[str]
+"""The values of one row, or of several, one row after the other."""
 
 _QUOTED = ' *"([^"]*+(?:""[^"]*+)*+)" *'
 _FIELD = re.compile(rf'(?:{_QUOTED}|((?! *")[^,]*+))(,|\Z)')
@@ -41,7 +42,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 
 def header(path: Path) -> list[str]:
     """The names in the first line: the only part of a file whose reading depends on what is there."""
-    names: Row | None = None
+    names: Fields | None = None
     with suppress(OSError, UnicodeError), path.open("rb") as file:
         line = file.readline(LONGEST_HEADER + 1)
         if 0 < len(line) <= LONGEST_HEADER:
@@ -54,19 +55,24 @@ def header(path: Path) -> list[str]:
     return names
 
 
-def rows(path: Path, width: int) -> Iterator[list[Row]]:
-    """The rows after the first line, in batches."""
+def columns(path: Path, width: int) -> Iterator[list[Fields]]:
+    """The columns of the rows after the first line, in batches of at least one row."""
     with path.open("rb") as file:
         file.readline(LONGEST_HEADER + 1)
-        yield from batches(file, width)
+        for batch in filter(None, batches(file, width)):
+            yield [batch[i::width] for i in range(width)]
 
 
-def batches(file: BinaryIO, width: int) -> Iterator[list[Row]]:
+def batches(file: BinaryIO, width: int) -> Iterator[Fields]:
     """The rows of so many fields that a file has from here on."""
     undecided: list[bytes | None] = []
     for lines in _lines(file):
-        found, undecided = _rows(undecided + lines, width, ended=False)
-        yield found
+        plain = [line for line in lines if line is not None and b'"' not in line]
+        if not undecided and len(plain) == len(lines):
+            yield _plain(plain, width)
+        else:
+            found, undecided = _rows(undecided + lines, width, ended=False)
+            yield found
     if undecided:
         yield _rows(undecided, width, ended=True)[0]
 
@@ -86,13 +92,13 @@ def _lines(file: BinaryIO) -> Iterator[list[bytes | None]]:
         yield [begun if len(begun) <= LONGEST_ROW else None]
 
 
-def _rows(lines: list[bytes | None], width: int, *, ended: bool) -> tuple[list[Row], list[bytes | None]]:
+def _rows(lines: list[bytes | None], width: int, *, ended: bool) -> tuple[Fields, list[bytes | None]]:
     """The rows in these lines, and the lines at the end that may be part of a row of which more is to come."""
-    found: list[Row] = []
+    found: Fields = []
     place = 0
     while place < len(lines):
         line = lines[place]
-        fields = None if line is None else _fields(line)
+        fields = None if line is None else _fields(line.removesuffix(b"\r"))
         if line is not None and fields is None and _is_odd(line):
             end = next((i for i in range(place + 1, len(lines)) if _is_odd(lines[i])), None)
             if end is None and not ended and sum(len(part or b"") for part in lines[place:]) <= LONGEST_ROW:
@@ -101,21 +107,29 @@ def _rows(lines: list[bytes | None], width: int, *, ended: bool) -> tuple[list[R
             if end is not None and fields is not None:
                 place = end
         if fields is not None and len(fields) == width:
-            found.append(fields)
+            found += fields
         place += 1
     return found, []
 
 
-def _fields(line: bytes) -> Row | None:
-    """The fields of a line, or None if it is not well-formed."""
-    text = line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
-    fields: Row | None = _split(text) if '"' in text else text.split(",")
+def _plain(lines: list[bytes], width: int) -> Fields:
+    """The rows of lines without quotes, all at once: what `_rows` finds, in a fraction of the time."""
+    kept = [line.removesuffix(b"\r") for line in lines if line.count(b",") == width - 1]
+    return (_fields(b",".join(kept)) or []) if kept else []
+
+
+def _fields(line: bytes) -> Fields | None:
+    """The fields of a line, or None if it is not well-formed; what is not UTF-8 is empty."""
+    text = line.decode("utf-8", "surrogateescape")
+    fields = _split(text)
     if fields is None or text.isascii() or _ESCAPED.search(text) is None:
         return fields
     return ["" if _ESCAPED.search(value) else value for value in fields]
 
 
-def _split(text: str) -> Row | None:
+def _split(text: str) -> Fields | None:
+    if '"' not in text:
+        return text.split(",")
     fields, place, after = [], 0, ","
     while after:
         match = _FIELD.match(text, place)
@@ -127,12 +141,12 @@ def _split(text: str) -> Row | None:
     return fields
 
 
-def _joined(lines: list[bytes | None], width: int) -> Row | None:
+def _joined(lines: list[bytes | None], width: int) -> Fields | None:
     """The fields of several lines, if they are one well-formed row of so many fields."""
     parts = [line for line in lines if line is not None]
     if len(parts) < len(lines) or sum(map(len, parts)) > LONGEST_ROW:
         return None
-    fields = _fields(b"\n".join(parts))
+    fields = _fields(b"\n".join(parts).removesuffix(b"\r"))
     return fields if fields is not None and len(fields) == width else None
 
 

@@ -111,7 +111,7 @@ class Given:
 
         settings: dict[str, Any] = {"python_enable_replacements": False, "pandas_analyze_sample": 0}
         self._connection = duckdb.connect(":memory:", config=settings)
-        self._batches: Iterable[list[csv_rows.Row]] = ()
+        self._batches: Iterable[list[csv_rows.Fields]] = ()
         described: list[tuple[Any, ...]] | None = None
         with suppress(duckdb.Error, UnicodeError):
             self._connection.execute(f"CREATE TEMP VIEW given AS {self._offer(data)}")
@@ -132,8 +132,8 @@ class Given:
         """
         with suppress(Exception):  # the engine's errors, and Python's where a text in one of them cannot be decoded
             self._connection.execute(f"CREATE TABLE {name} AS {query}")
-            for batch in filter(None, self._batches):
-                self._register([list(values) for values in zip(*batch, strict=True)])
+            for batch in self._batches:
+                self._register(batch)
                 self._connection.execute(f"INSERT INTO {name} {query}")
             self._connection.execute("DROP VIEW given")
             self._connection.unregister("offered")
@@ -156,12 +156,12 @@ class Given:
             return _parquet(self._connection, path)
         names = csv_rows.header(path)
         frames.check_names(names)
-        self._batches = csv_rows.rows(path, len(names))
+        self._batches = csv_rows.columns(path, len(names))
         self._register([[] for _ in names])
         values = ", ".join(f"NULLIF(f{i}, '') AS {DUCKDB.quoted(name)}" for i, name in enumerate(names))
         return f"SELECT {values} FROM offered"
 
-    def _register(self, columns: list[list[str]]) -> None:
+    def _register(self, columns: list[csv_rows.Fields]) -> None:
         self._connection.register("offered", {f"f{i}": frames.objects(column) for i, column in enumerate(columns)})
 
     def _reads(self, alone: object) -> bool:
