@@ -76,6 +76,7 @@ def test_what_has_no_exact_meaning_is_refused(value):
         b"[" * 400 + b"]" * 400,
         b"[" * 10**5 + b"]" * 10**5,
         b'{"type":"Circle/1","radius":' * 10**4 + b"1" + b"}" * 10**4,
+        b'{"type":"Circle/1","radius":"\xff"}',
     ],
 )
 def test_hostile_bytes_are_a_typed_error(data):

@@ -118,6 +118,8 @@ def decode(data: bytes, kind: type[T]) -> T:
         return msgspec.json.decode(data, type=kind, dec_hook=_read, strict=True)
     except msgspec.MsgspecError as error:
         raise InvalidParameter(f"these bytes are not a {kind.__name__}: {error}") from None
+    except UnicodeError:  # whose words quote a byte
+        raise InvalidParameter(f"these bytes are not a {kind.__name__}: they are not UTF-8") from None
     except RecursionError:
         raise InvalidParameter(f"these bytes are not a {kind.__name__}: they are nested too deeply") from None
 

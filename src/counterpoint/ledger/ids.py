@@ -15,8 +15,6 @@ counts as new. A lookup costs the same however long the chain is.
 from array import array
 from bisect import bisect_left
 
-import msgspec
-
 from counterpoint.errors import LedgerTampered
 from counterpoint.ledger.records import INTENTS, Head, link, read_entry
 from counterpoint.ledger.store import Unit
@@ -70,10 +68,7 @@ class Ids:
         number, head = self.head
         for number, data in unit.added(number):  # noqa: B020 - from where it is to where it comes
             head = link(head, data)
-            try:
-                entry = read_entry(data)
-            except msgspec.MsgspecError:
-                raise LedgerTampered(f"entry {number} cannot be read") from None
+            entry = read_entry(data, number)
             self.add(entry.kind, entry.request)
         if (number, head) != unit.base:
             raise LedgerTampered(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from counterpoint.errors import LedgerTampered
 from counterpoint.ledger.ledger import Fact, Path
 
 INTENTS = ("open", "launch", "delegation", "ask")
@@ -68,13 +69,18 @@ def link(before: bytes, entry: bytes) -> bytes:
     return sha256(before + entry).digest()
 
 
-def read_entry(data: bytes) -> Entry:
-    """The entry that these bytes are; `msgspec.MsgspecError` if they are none."""
-    return _DECODER.decode(data)
+def read_entry(data: bytes, number: int | None = None) -> Entry:
+    """The entry that these bytes are; `LedgerTampered` if they are none, with its number if that is known."""
+    try:
+        return _DECODER.decode(data)
+    except _UNREADABLE:
+        raise LedgerTampered(f"{'an entry' if number is None else f'entry {number}'} cannot be read") from None
 
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Entry, strict=True)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeError)
+"""What reading bytes that were changed may raise."""
 
 
 class Head(NamedTuple):
@@ -231,5 +237,8 @@ def path_text(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def read_path(text: str) -> Path:
-    """The path that `path_text` wrote."""
-    return msgspec.json.decode(text, type=tuple[int | str, ...])
+    """The path that `path_text` wrote; `LedgerTampered` if it is none."""
+    try:
+        return msgspec.json.decode(text, type=tuple[int | str, ...])
+    except _UNREADABLE:
+        raise LedgerTampered("the path of a record cannot be read") from None

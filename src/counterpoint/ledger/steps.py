@@ -16,7 +16,6 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, decode, encode
@@ -228,10 +227,7 @@ def _body(unit: Unit, found: StoredRequest) -> bytes:
     data = unit.entry(found.entry)
     if data is None:
         raise LedgerTampered("the entry of a request is missing; `counterpoint ledger verify` says more")
-    try:
-        entry = read_entry(data)
-    except msgspec.MsgspecError:
-        raise _changed(found.request) from None
+    entry = read_entry(data, found.entry)
     body = entry.body.encode()
     if (entry.request, sha256(body).digest()) != (found.request, found.digest):
         raise _changed(found.request)

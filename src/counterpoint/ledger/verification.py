@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
-import msgspec
-
 from counterpoint.errors import LedgerTampered
 from counterpoint.ledger import sightings
 from counterpoint.ledger.ids import Ids
@@ -162,10 +160,7 @@ def chain(store: Store, name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _entry(data: bytes, number: int) -> Entry:
-    try:
-        entry = read_entry(data)
-    except msgspec.MsgspecError:
-        raise LedgerTampered(f"entry {number} cannot be read") from None
+    entry = read_entry(data, number)
     if entry.number != number or entry.kind not in KINDS:
         raise LedgerTampered(f"entry {number} has been moved, or is of no known kind")
     return entry
