@@ -8,7 +8,7 @@ from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, zCDP
+from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, Unbounded, zCDP
 from counterpoint.privacy.relations import every_step
 
 
@@ -78,3 +78,27 @@ def test_it_round_trips_and_refuses_nonsense():
     for bad in ([], [1], None, "x", 5, PureDP(1)):
         with pytest.raises(InvalidParameter):
             Slots(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "slots",
+    [
+        ((PureDP(1), 0),),
+        ((PureDP(1), -5),),
+        ((PureDP(1), True),),
+        ((PureDP(1), 0.5),),
+        (("x", 1),),
+        ((),),
+    ],
+    ids=repr,
+)
+def test_a_group_of_slots_that_is_no_group_is_refused(slots):
+    """A group of none had a slot to take, and counted nothing."""
+    with pytest.raises(InvalidParameter, match="one for each launch"):
+        Slots(slots)
+
+
+@pytest.mark.parametrize("losses", [[PureDP(1), zCDP(1)], [RenyiDP(2, 1), RenyiDP(3, 1)], [Unbounded()]], ids=repr)
+def test_slots_that_no_theorem_composes_are_refused_before_the_first_launch(losses):
+    with pytest.raises(NotCovered):
+        Slots(losses)

@@ -15,7 +15,7 @@ True
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import force_setattr
 
@@ -26,6 +26,7 @@ from counterpoint.errors import BudgetExceeded, InvalidParameter
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, require_finite
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import TradeOff
 from counterpoint.privacy.relations import Relation
 
 Groups = tuple[tuple[Loss, int], ...]
@@ -62,8 +63,10 @@ class Slots(Rule, Value, frozen=True):
         def __init__(self, slots: Iterable[Loss]) -> None: ...
 
     def __post_init__(self) -> None:
-        """Count equal losses together."""
+        """Count equal losses together; losses that no theorem composes are refused here (T11)."""
         force_setattr(self, "slots", _grouped(self.slots))
+        if not all(isinstance(loss, TradeOff) for loss, _ in self.slots):  # these compose, and that takes its time
+            optimal([loss for loss, _ in self.slots])
 
     def __repr__(self) -> str:
         return f"Slots({', '.join(f'{count} x {loss!r}' for loss, count in self.slots)})"
@@ -118,13 +121,21 @@ class Slots(Rule, Value, frozen=True):
 
 def _grouped(slots: object) -> Groups:
     if isinstance(slots, tuple) and slots and all(isinstance(slot, tuple) for slot in slots):
-        return slots  # read back from its encoding
+        return _as_encoded(slots)
     if not isinstance(slots, Iterable):
         raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
     losses = list(slots)
     if not losses or not all(isinstance(loss, Loss) for loss in losses):
         raise InvalidParameter("Slots takes at least one loss, one for each launch that will be possible")
     return tuple(sorted(Counter(losses).items(), key=lambda group: _size(group[0])))
+
+
+def _as_encoded(slots: tuple[tuple[object, ...], ...]) -> Groups:
+    """Losses with their counts, as they are read back: a group of none would still have a slot to take."""
+    for slot in slots:
+        if len(slot) != 2 or not isinstance(slot[0], Loss) or type(slot[1]) is not int or slot[1] < 1:
+            raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
+    return cast(Groups, slots)
 
 
 def _size(loss: Loss) -> tuple[str, tuple[Fraction, ...]]:
