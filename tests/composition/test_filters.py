@@ -253,6 +253,13 @@ def test_a_loss_that_only_an_answer_once_may_have_does_not_fit_without_saying_so
         rule.admit(rule.start(), of(GaussianDP("0.5"), "endless"))
 
 
+@pytest.mark.parametrize("interaction", ["Endless", "endles", "", None, 1], ids=repr)
+def test_a_claim_whose_interaction_is_misspelt_is_refused(interaction):
+    """Everything but "endless" was taken for finite, which some theorems need."""
+    with pytest.raises(InvalidParameter, match="one-shot, finite, endless"):
+        of(GaussianDP("0.5"), interaction)
+
+
 @pytest.mark.parametrize("nothing", [0.1, "PureDP(1)", None, PureDP], ids=repr)
 def test_only_claims_and_losses_can_fit(nothing):
     with pytest.raises(InvalidParameter, match="a claim or a loss"):

@@ -5,10 +5,10 @@
 PureDP(0.5)
 """
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import NotCovered
+from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import GaussianDP, TradeOff
@@ -29,6 +29,13 @@ class Claim(Tagged, Value, frozen=True):
     relation: Relation
     certificate: Certificate
     interaction: Interaction = "endless"
+
+    def __post_init__(self) -> None:
+        """Refuse an interaction that is not one of the three: theorems ask whether it is endless, by its name."""
+        if self.interaction not in get_args(Interaction):
+            raise InvalidParameter(
+                f"interaction is one of {', '.join(get_args(Interaction))}, not {self.interaction!r}"
+            )
 
 
 def require_finite(claimed: Claim, slot: Loss) -> None:
