@@ -35,6 +35,12 @@ def test_ten_tenths_are_one_and_a_tiny_part_more_is_more():
     assert exact("1/3") * 3 == 1
 
 
+@pytest.mark.parametrize("given", [np.array(0.5), np.array([1, 2]), np.array([]), np.ma.masked], ids=repr)
+def test_arrays_are_not_numbers(given):
+    with pytest.raises(InvalidParameter):
+        exact(given)
+
+
 def test_numpy_scalars_are_numbers():
     assert exact(np.float32(0.1)) == Fraction(1, 10)
     assert exact(np.int64(7)) == 7

@@ -11,6 +11,7 @@ True
 
 import math
 import operator
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
@@ -44,7 +45,8 @@ def exact(value: object, what: str = "the value") -> Fraction:
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         raise InvalidParameter(f"{what} must be a number, but a truth value was given")
     if hasattr(value, "__index__"):
-        return _in_range(Fraction(operator.index(value)), what)
+        with suppress(TypeError):  # an array has it, too, and raises
+            return _in_range(Fraction(operator.index(value)), what)
     if isinstance(value, str) and "/" in value:
         return _ratio(value, what)
     if isinstance(value, float | str | Decimal) or hasattr(value, "as_integer_ratio"):
