@@ -1,5 +1,7 @@
 """Postprocessors stand before the mechanism, see nothing secret, chain, and cannot unsay an answer (X3)."""
 
+import math
+
 import pytest
 from tests.carried import chained
 from tests.mechanisms.catalogue import Forward
@@ -10,7 +12,10 @@ from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.postprocessing import Chain, Failed, Postprocessed, Postprocessor, postprocess
 from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.privacy.claims import claim
+from counterpoint.privacy.losses import ApproxDP, Loss, OneSidedDP, ProbabilisticDP, PureDP
 from counterpoint.privacy.messages import Ask, Update
+from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.tape import RecordingCoins
@@ -243,3 +248,33 @@ def test_updates_pass_by_a_postprocessor_only_to_mechanisms_that_take_them():
 def test_anything_else_than_postprocessors_and_then_a_mechanism_is_refused(parties):
     with pytest.raises(InvalidParameter):
         postprocess(*parties)
+
+
+class Claiming(Mechanism, Value, frozen=True):
+    """A mechanism that only claims."""
+
+    loss: Loss
+
+    @property
+    def claim(self):
+        return claim(self.loss, every_step(), "a test", interaction="one-shot")
+
+    def accepts(self, message):
+        return False
+
+    def start(self, coins):
+        raise NotImplementedError
+
+    def step(self, state, message, coins):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("loss", [ProbabilisticDP(1, "0.01"), OneSidedDP(1, "0.01")], ids=repr)
+def test_postprocessing_keeps_no_more_of_a_probabilistic_loss_than_approximate_dp(loss):
+    """Chances 0.01 and 0 of one answer, 0.71 and 0.263 of another (log 0.71/0.263 < 1): together log 0.72/0.263 > 1.
+
+    So the loss exceeds 1 with probability 0.01, and with 0.72 once the two answers are not told apart.
+    """
+    assert math.log(0.71 / 0.263) < 1 < math.log(0.72 / 0.263)
+    assert postprocess(Post("blocked"), Claiming(loss)).claim.loss == ApproxDP(1, "0.01")
+    assert postprocess(Post("blocked"), Claiming(PureDP(1))).claim.loss == PureDP(1)

@@ -138,7 +138,7 @@ class Postprocessed(Mechanism, Value, frozen=True):
         """What the mechanism promises, for the same neighbours; `NotCovered` where their relation is not closed."""
         inner = _kept(self.mechanism)
         certificate = Certificate(f"{inner.loss!r}, postprocessed", "S3 Thm 2.17, S4 Lemma 2.16", (inner.certificate,))
-        return Claim(inner.loss, inner.relation, certificate)
+        return Claim(inner.loss.postprocessed(), inner.relation, certificate)
 
     @property
     def asks_are_public(self) -> bool:

@@ -144,6 +144,14 @@ class Probabilistic(Loss):
             raise NotCovered(f"{self!r} has no group privacy; {would}")
         return type(self)(places * self.epsilon, 0)
 
+    def postprocessed(self) -> ApproxDP:
+        """The (epsilon, delta)-DP that it implies: an answer with a huge loss, mixed into others, makes theirs exceed.
+
+        >>> ProbabilisticDP(1, 1e-6).postprocessed()
+        ApproxDP(1, 1e-6)
+        """
+        return self._as_approx()
+
     def as_pure(self) -> "pure.PureDP":
         """PureDP(epsilon) if delta is 0; otherwise there is none."""
         if self.delta:

@@ -84,6 +84,10 @@ class Loss(Tagged):
         """Each measure knows which conversion of the stronger loss answers for it."""
         return False
 
+    def postprocessed(self) -> "Loss":
+        """What is left of it whatever is made of the answers: itself, in every measure that postprocessing keeps."""
+        return self
+
     def as_pure(self) -> "PureDP":
         """Pure DP: only for a loss whose worst case is bounded."""
         from counterpoint.privacy.pure import PureDP  # noqa: PLC0415 - the base meets its heirs at use
