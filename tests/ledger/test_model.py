@@ -21,7 +21,7 @@ from counterpoint.ledger import durable, steps
 from counterpoint.ledger.committing import Job
 from counterpoint.ledger.ledger import Ledger, Plan, Row
 from counterpoint.ledger.rows import stored_row
-from counterpoint.session import engine
+from counterpoint.session import engine, stepping
 
 
 class Model:
@@ -157,7 +157,7 @@ def failing_start(place):
 
 def fresh_noise(monkeypatch):
     """Noise is drawn anew when a request is finished."""
-    monkeypatch.setattr(engine, "StepCoins", lambda intent: cp.SecureCoins(os.urandom(32)))
+    monkeypatch.setattr(stepping, "StepCoins", lambda intent: cp.SecureCoins(os.urandom(32)))
 
 
 def forgotten_ids(monkeypatch):
