@@ -48,6 +48,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """A double, 0 if it is so close to 0 that the engine might fail on it."""
     readable: str
     """A text, NULL if its bytes are not UTF-8; not every engine looks at that before a text is stored."""
+    tried: str
+    """An expression, NULL where the engine would fail on it."""
     quote: str = '"'
     backslashed: bool = False
     """Whether a backslash in a literal escapes what follows."""
@@ -91,6 +93,7 @@ DUCKDB = Dialect(
     days="CAST({} - DATE '1970-01-01' AS BIGINT)",
     tame="{}",
     readable="TRY(DECODE(ENCODE({})))",
+    tried="TRY({})",
 )
 
 _SAFE = (
@@ -114,6 +117,7 @@ POSTGRES = Dialect(
     days="CAST({} - DATE '1970-01-01' AS BIGINT)",
     tame="CASE WHEN ABS({0}) < 1e-200 THEN 0 ELSE {0} END",
     readable="{}",
+    tried="{}",
 )
 
 SPARK = Dialect(
@@ -133,6 +137,7 @@ SPARK = Dialect(
     tame="{}",
     # REPLACE sees bytes, and a regular expression characters, of which \ufffd stands for all that are none
     readable="CASE WHEN REPLACE({0}, '\ufffd', '') = REGEXP_REPLACE({0}, '\ufffd', '') THEN {0} END",
+    tried="{}",
     quote="`",
     backslashed=True,
 )

@@ -200,8 +200,11 @@ def unit(kind: str, value: str, dialect: Dialect) -> str | None:
     return None
 
 
-def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
-    """The query that reads every column of the declaration into stored form, each row by itself."""
+def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool = False) -> str:
+    """The query that reads every column of the declaration into stored form, each row by itself.
+
+    With `hashed`, a hash of each row as it was given comes along, whatever is declared, as `g0` and `g1`.
+    """
     columns = []
     for i, named in enumerate(declared.columns):
         read = stored(named.column, kinds[named.name], dialect.quoted(named.name), dialect)
@@ -209,23 +212,51 @@ def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dial
             what = f"column {named.name!r} of type {kinds[named.name]}"
             raise InvalidParameter(f"{what} cannot be declared as {named.column.said()}")
         columns.append(f"{read} AS c{i}")
-    if declared.unit is None:
-        return f"SELECT {', '.join([*columns, 'CAST(NULL AS BOOLEAN) AS u'])} FROM {given}"
-    who = unit(kinds[declared.unit], dialect.quoted(declared.unit), dialect)
+    who: str | None = "CAST(NULL AS BOOLEAN)"
+    if declared.unit is not None:
+        who = unit(kinds[declared.unit], dialect.quoted(declared.unit), dialect)
     if who is None:
-        what = f"column {declared.unit!r} of type {kinds[declared.unit]}"
+        what = f"column {declared.unit!r} of type {kinds[str(declared.unit)]}"
         raise InvalidParameter(f"{what} cannot name the unit: whole numbers, texts and dates can")
-    return f"SELECT {', '.join([*columns, f'{who} AS u'])} FROM {given} WHERE {who} IS NOT NULL"
+    columns.append(f"{who} AS u")
+    if not hashed:
+        return f"SELECT {', '.join(columns)} FROM {given}"
+    names = [*(f"c{i}" for i in range(len(declared.columns))), "u"]
+    halves = [f"{_half('hash', start, dialect)} AS g{i}" for i, start in enumerate((1, 16))]
+    row = f"{dialect.hashed(_as_given(kinds, dialect))} AS hash"
+    inner = f"SELECT {', '.join([*columns, row])} FROM {given}"
+    return f"SELECT {', '.join([*names, *halves])} FROM ({inner}) AS hashed"
+
+
+def _as_given(kinds: dict[str, str], dialect: Dialect) -> str:
+    """The expression that spells out a row as it was given: the columns by their names, and of a text its beginning.
+
+    Columns of types that cannot be asked about are left out.
+    """
+    texts = [
+        dialect.tried.format(f"SUBSTR({dialect.written(dialect.quoted(name))}, 1, {SPELLED_OUT})")
+        for name, kind in sorted(kinds.items())
+        if kind in _WRITTEN_ALIKE | _DOUBLES | TIMES
+    ]
+    return " || ".join(["''", *(f"COALESCE('t' || {text}, 'n') || ';'" for text in texts)])
+
+
+def given(loaded: str) -> str:
+    """The query for what tells given rows from others, in any order: how many there are, and sums of their hashes."""
+    return f"SELECT COUNT(*), SUM(g0), SUM(g1) FROM {loaded}"
 
 
 def capped(declared: Declaration, loaded: str, key: str, dialect: Dialect) -> str:
-    """The query that keeps at most `rows_per_unit` rows of each unit; only units that have more are ordered."""
+    """The query that keeps at most `rows_per_unit` rows of each unit, and none without one; only units that have more
+    are ordered.
+    """
     most, row = declared.rows_per_unit, content(declared, dialect)
     heavy = f"(SELECT u FROM {loaded} GROUP BY u HAVING COUNT(*) > {most})"
     place = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {_keyed(key, row, dialect)}, {row})"
     names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
     return (
-        f"SELECT {names} FROM {loaded} WHERE NOT EXISTS (SELECT 1 FROM {heavy} AS heavy WHERE heavy.u = {loaded}.u) "
+        f"SELECT {names} FROM {loaded} WHERE u IS NOT NULL "
+        f"AND NOT EXISTS (SELECT 1 FROM {heavy} AS heavy WHERE heavy.u = {loaded}.u) "
         f"UNION ALL SELECT {names} FROM (SELECT {names}, {place} AS place FROM {loaded} WHERE u IN {heavy}) AS placed "
         f"WHERE place <= {most}"
     )
@@ -242,9 +273,14 @@ def spread(declared: Declaration, column: int, k: int, bound: str, key: str, *, 
 
 def fingerprint(declared: Declaration, bound: str, key: str, dialect: Dialect) -> str:
     """The query for two sums of 60 bits each of a keyed hash of every row: the same for the same rows in any order."""
-    halves = [f"SUM({dialect.hexadecimal.format(f'SUBSTR(hash, {start}, 15)')})" for start in (1, 16)]
+    halves = [f"SUM({_half('hash', start, dialect)})" for start in (1, 16)]
     hashed = f"SELECT {_keyed(key, content(declared, dialect), dialect)} AS hash FROM {bound}"
     return f"SELECT {', '.join(halves)} FROM ({hashed}) AS hashed"
+
+
+def _half(hash: str, start: int, dialect: Dialect) -> str:
+    """60 bits of a hash as an integer whose sum is wide."""
+    return dialect.hexadecimal.format(f"SUBSTR({hash}, {start}, 15)")
 
 
 def _keyed(key: str, text: str, dialect: Dialect) -> str:

@@ -116,6 +116,13 @@ class Source:
         """What a durable ledger knows this data by after a restart, rows and declaration; None: it cannot be known."""
         return digest(self.pin(), self.relation).hex()
 
+    def rows(self) -> bytes | None:
+        """A digest of the data as it was given, whatever was declared; None: it is not compared with other data.
+
+        It is not public: it confirms guesses. A ledger keeps it sealed.
+        """
+        return None
+
     @abstractmethod
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`; no data is touched."""

@@ -23,7 +23,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from hashlib import sha256
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from msgspec.structs import replace
 
@@ -67,7 +67,8 @@ class _Bound(NamedTuple):
     engine: Engine
     pin: str
     key: str
-    lasting: bool
+    rows: bytes | None
+    """A digest of the rows as they were given, which nobody may see: it confirms guesses. None without a key."""
     owner: Owner
 
 
@@ -168,9 +169,13 @@ class Table(Source):
 
     def fingerprint(self) -> str | None:
         """The pin, and which of its rows are meant; None without a key, as the pin is then a new one every time."""
-        if not self._bound.lasting:
+        if self._bound.rows is None:
             return None
         return digest(self.pin(), self._rows, self._within, tuple(sorted(self._reach.items()))).hex()
+
+    def rows(self) -> bytes | None:
+        """A digest of the rows as they were given, the same for every declaration and every part of the table."""
+        return self._bound.rows
 
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`; no data is touched."""
@@ -314,19 +319,24 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
     """Read, cut and fingerprint the data."""
     facts = digest(declared)
     order = facts if key is None else hmac.digest(key, b"order" + facts, sha256)
-    load = loading.load(declared, offer.kinds, "given", offer.dialect)
-    if declared.unit is None:
-        engine = offer.take(load, "bound")
-    else:
-        engine = offer.take(load, "loaded")
+    load = loading.load(declared, offer.kinds, "given", offer.dialect, hashed=key is not None)
+    loaded = "bound" if declared.unit is None else "loaded"
+    engine = offer.take(load, loaded)
+    given = None if key is None else _sums(engine.run(loading.given(loaded)))
+    if declared.unit is not None:
         engine.create("bound", loading.capped(declared, "loaded", order.hex(), engine.dialect))
         engine.drop("loaded")
     if key is None:
         pin = hmac.digest(secrets.token_bytes(32), facts, sha256)
     else:
         seal = hmac.digest(key, b"content" + facts, sha256)
-        found = engine.run(loading.fingerprint(declared, "bound", seal.hex(), engine.dialect))[0]
-        sums = tuple(None if half is None else int(half) for half in found)
+        sums = _sums(engine.run(loading.fingerprint(declared, "bound", seal.hex(), engine.dialect)))
         pin = hmac.digest(key, repr(sums).encode() + facts, sha256)
     owner = Owner("a table", "bind it again in this process, or bind it after the fork")
-    return _Bound(declared, engine, pin.hex(), order.hex(), key is not None, owner)
+    rows = None if given is None else digest("rows", *map(str, given))
+    return _Bound(declared, engine, pin.hex(), order.hex(), rows, owner)
+
+
+def _sums(found: list[tuple[Any, ...]]) -> tuple[int | None, ...]:
+    """The one row of sums that a query gives."""
+    return tuple(None if part is None else int(part) for part in found[0])
