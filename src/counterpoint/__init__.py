@@ -30,6 +30,7 @@ _ROOMS = {
         "BudgetExceeded",
         "CounterpointError",
         "DataChanged",
+        "DataInUse",
         "ForkedProcess",
         "Halted",
         "InvalidParameter",
@@ -155,6 +156,7 @@ if TYPE_CHECKING:
     from counterpoint.errors import BudgetExceeded as BudgetExceeded
     from counterpoint.errors import CounterpointError as CounterpointError
     from counterpoint.errors import DataChanged as DataChanged
+    from counterpoint.errors import DataInUse as DataInUse
     from counterpoint.errors import ForkedProcess as ForkedProcess
     from counterpoint.errors import Halted as Halted
     from counterpoint.errors import InvalidParameter as InvalidParameter

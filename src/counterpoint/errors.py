@@ -20,6 +20,7 @@ CounterpointError
     ├── LedgerRolledBack     the witness has seen a later state of this ledger, or another one
     ├── Unsealable           a state, seed or answer cannot be opened with the key at hand
     ├── DataChanged          the data is not what this ledger was made for
+    │   └── DataInUse            it is the data of another session, which has a budget for it
     └── UnknownSchema        the ledger was written by a newer version, or is no ledger
 
 Each says what was asked, what the limit is and what would work; none carries a value derived from data.
@@ -149,6 +150,10 @@ class Unsealable(LedgerError):
 
 class DataChanged(LedgerError):
     """The data is not what this ledger was made for, or cannot be recognised after a restart."""
+
+
+class DataInUse(DataChanged):
+    """The data is that of another session, which has a budget for it: delegate a part of that."""
 
 
 class UnknownSchema(LedgerError):

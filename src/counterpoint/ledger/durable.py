@@ -21,11 +21,12 @@ from hashlib import sha256
 from counterpoint.encoding import Plain
 from counterpoint.errors import (
     DataChanged,
+    DataInUse,
     LedgerBusy,
     LedgerError,
     Unsealable,
 )
-from counterpoint.ledger import verification
+from counterpoint.ledger import same_data, verification
 from counterpoint.ledger.committing import Committer, Job, Ticket
 from counterpoint.ledger.keeping import KeptLog
 from counterpoint.ledger.ledger import (
@@ -61,6 +62,7 @@ from counterpoint.ledger.upgrade import upgrade
 from counterpoint.ledger.witness import Witness
 from counterpoint.randomness.fresh import fresh
 from counterpoint.sources.log import Log
+from counterpoint.sources.log import in_use as in_use_log
 
 __all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
 
@@ -157,14 +159,21 @@ class DurableLedger(Ledger):
         """What has been done, in order."""
         with self._at_desk():
             entries = (read_entry(data) for _, data in self._store.entries(self.name, 0))
-            return tuple(entry.fact for entry in entries if entry.kind in INTENTS or entry.kind == "data")
+            return tuple(entry.fact for entry in entries if entry.kind in (*INTENTS, "data", "rows"))
 
     def verify(self) -> None:
         """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""
         with self._at_desk():
             verification.verify(self._store, self.name, self._witness)
 
-    def bind(self, fingerprint: str | None, log: Log | None = None) -> None:
+    def bind(
+        self,
+        fingerprint: str | None,
+        log: Log | None = None,
+        *,
+        rows: bytes | None = None,
+        second_budget: bool = False,
+    ) -> None:
         """Begin the record for this data, or make sure that it is about this data; and keep the log of a stream."""
         if fingerprint is None:
             raise DataChanged(
@@ -172,13 +181,17 @@ class DurableLedger(Ledger):
                 "bytes, which make its fingerprint"
             )
         if self._book is None:
-            self._create(fingerprint)
+            if log is not None and log.kept_for is not None:
+                raise in_use_log(log.kept_for)
+            self._create(fingerprint, rows, second_budget)
         assert self._book is not None
         if self._book.fingerprint != fingerprint:
             raise DataChanged(
                 f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. "
                 "Bind the data as it was; for new data make a session with another name, and a budget of its own"
             )
+        if rows is not None and self._book.content is None and self._steps.keys.usable:
+            self._note_rows(rows)
         if log is not None:
             log.keep(self._keeper(self._book.genesis))
             with suppress(Unsealable):  # charges are there for whoever has no key; who asks for items is told
@@ -270,27 +283,52 @@ class DurableLedger(Ledger):
             self._store.commit()
         witness.note(self.name, *unit.head, book.genesis)
 
-    def _create(self, fingerprint: str) -> None:
+    def _create(self, fingerprint: str, rows: bytes | None, second_budget: bool) -> None:
         if self._master is None:
             raise Unsealable(
                 "a durable ledger seals what is secret, and no key was given: make one with `counterpoint ledger "
                 "key FILE`, keep it apart from the database, and say COUNTERPOINT_KEY_FILE=FILE"
             )
         genesis = sha256(os.urandom(32)).digest()
-        keys = (DataKeys.fresh(self.name, 0, self._master),)
-        about = "the data that this session is about"
-        book = Book(Head(0, genesis), genesis, fingerprint, keys, self._witness is not None)
-        first = Entry(1, "data", "", (), about, fingerprint, FORM, keys_digest(keys), record=book.record)
-        book = book._replace(head=Head(1, first.hash(genesis)))
+        wrapped = (DataKeys.fresh(self.name, 0, self._master),)
+        keys = DataKeys(self.name, self._master, wrapped)
+        content = None if rows is None else same_data.sealed(rows, keys, genesis)
         with self._store.desk:
             if self._witness is not None:
                 # Before the book: a book that its witness has never seen is one whose witness was taken away.
                 self._witness.note_place(self.name, genesis)
             with self._transaction():
-                self._store.begin(None)
+                self._store.begin_alone(self.name)
+                beside = () if rows is None else same_data.with_rows(self._store, self.name, rows, self._master)
+                if beside and not second_budget:
+                    raise same_data.in_use(self.name, beside)
+                witnessed, what = self._witness is not None, same_data.about(beside, insisted=True)
+                book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witnessed, content, beside)
+                first = Entry(1, "data", "", (), what, fingerprint, FORM, keys_digest(wrapped), record=book.record)
+                book = book._replace(head=Head(1, first.hash(genesis)))
                 self._store.create(self.name, book, first.encoded())
                 self._store.commit()
         self._open_book()
+
+    def _note_rows(self, rows: bytes) -> None:
+        """Put on record what an earlier version did not compare; a session that is there is not refused."""
+        with self._store.desk:
+            with self._transaction():
+                head, book = self._store.begin_alone(self.name), self._store.book(self.name)
+                beside = same_data.with_rows(self._store, self.name, rows, self._master)
+                assert head is not None and book is not None
+                book = book._replace(content=same_data.sealed(rows, self._steps.keys, book.genesis), beside=beside)
+                unit = Unit(self._store, self.name, head)
+                unit.append("rows", "", (), same_data.about(beside, insisted=False), "", record=book.record)
+                self._store.write(unit)
+                self._store.write_book(self.name, book)
+                self._store.commit()
+            self._book = book._replace(head=unit.head)
+
+    def beside(self) -> tuple[str, ...]:
+        """The sessions that have the same rows."""
+        with self._at_desk():
+            return same_data.beside(self._store, self.name)
 
     def _head(self) -> Head:
         return self._opened_book.head
@@ -341,7 +379,7 @@ class DurableLedger(Ledger):
         """Whatever goes wrong ends this connection, as a crash would; a lock or key that was not to be had does not."""
         try:
             yield
-        except (LedgerBusy, Unsealable):
+        except (LedgerBusy, Unsealable, DataInUse):
             self._store.rollback()
             raise
         except BaseException:

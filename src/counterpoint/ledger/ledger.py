@@ -196,11 +196,23 @@ class Ledger:
     def verify(self) -> None:
         """Check that the record holds together: `LedgerTampered` if not."""
 
-    def bind(self, fingerprint: str | None, log: Log | None = None) -> None:
+    def bind(
+        self,
+        fingerprint: str | None,
+        log: Log | None = None,
+        *,
+        rows: bytes | None = None,
+        second_budget: bool = False,
+    ) -> None:
         """Note which data this record is about, or refuse other data, and keep the log of a stream from now on.
 
-        What dies with its process need not care.
+        `rows` is a digest of the data as it was given: a new record is refused if another one of the same ledger has
+        these rows, unless `second_budget` insists. What dies with its process need not care.
         """
+
+    def beside(self) -> tuple[str, ...]:
+        """Which other records are about the same data, as far as is known: what is lost there adds to this one."""
+        return ()
 
     def close(self) -> None:
         """Let go of what is held open."""

@@ -32,7 +32,7 @@ _WAIT = 30.0
 _SOONEST = 2
 """Seconds: the shortest time in which a server may be given up."""
 _MIGRATING = 0x43506F69
-"""The advisory lock under which one process at a time looks after the schema."""
+"""The advisory lock under which one process at a time looks after the schema, or makes a session."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
 """No scans: a plan that was made for a small table, and reads all of it, would be kept while the table grows."""
 _SECRET = ("counterpoint_key", "counterpoint_request", "counterpoint_row")
@@ -49,6 +49,7 @@ class PostgresStore(Tables):
     _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
     """Whoever has waited for a book sees what the one before has written."""
     _LOCKED = f"{Tables._HEAD} FOR UPDATE"
+    _ALONE = f"SELECT pg_catalog.pg_advisory_xact_lock({_MIGRATING})"
 
     def __init__(self, url: str, *, existing: bool = False, wait: float | None = None) -> None:
         try:

@@ -31,6 +31,9 @@ class Store(Protocol):
     def begin(self, name: str | None) -> Head | None:
         """Begin a transaction; with a name, lock that book, and give its head (None: there is no such book)."""
 
+    def begin_alone(self, name: str) -> Head | None:
+        """Begin a transaction on that book, as `begin` does, in which no other process makes a session."""
+
     def begin_reading(self) -> None:
         """Begin a transaction that sees one moment only, whoever else writes meanwhile; `rollback` ends it."""
 

@@ -37,6 +37,8 @@ class Tables(Store):
     _BEGIN: str
     _LOCKED: str
     """Reads the head of a book, and locks it if anybody else might write to it."""
+    _ALONE: str | None = None
+    """Waits until no other process looks after the schema or makes a session, where there may be another."""
     _HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
     _BOOK = """SELECT number, head, genesis, fingerprint, witnessed, content, beside
         FROM counterpoint_book WHERE name = ?"""
@@ -92,6 +94,14 @@ class Tables(Store):
             self._run(self._BEGIN)
             return None
         _, found = self._run_all((self._BEGIN, ()), (self._LOCKED, (name,)))
+        return _head(found[0]) if found else None
+
+    def begin_alone(self, name: str) -> Head | None:
+        """Begin a transaction on that book in which no other process makes a session."""
+        self._run(self._BEGIN)
+        if self._ALONE is not None:
+            self._run(self._ALONE)
+        found = self._run(self._LOCKED, (name,))
         return _head(found[0]) if found else None
 
     def presume(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:

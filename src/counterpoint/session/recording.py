@@ -14,14 +14,16 @@ from counterpoint.ledger.ledger import Ledger, MemoryLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Place
 from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.privacy.certificates import Certificate
 from counterpoint.session.engine import Engine
 from counterpoint.sources.source import Source
 from counterpoint.sources.stream import Stream
 
 
-def bind(engine: Engine, source: Source) -> None:
+def bind(engine: Engine, source: Source, second_budget: bool = False) -> None:
     """Say to the ledger which data it is about; the log of a stream is its to keep."""
-    engine.ledger.bind(source.fingerprint(), source.log if isinstance(source, Stream) else None)
+    log = source.log if isinstance(source, Stream) else None
+    engine.ledger.bind(source.fingerprint(), log, rows=source.rows(), second_budget=second_budget)
 
 
 def open_root(engine: Engine, composition: Concurrent, sequential: bool) -> None:
@@ -67,3 +69,18 @@ def ledger_of(given: Ledger | Place | None, name: str, existing: bool = False) -
     if given is None:
         return MemoryLedger()
     return given if isinstance(given, Ledger) else durable(given, name, existing=existing)
+
+
+def shared_data(engine: Engine) -> tuple[Certificate, ...]:
+    """What a certificate has to say about other sessions on the same data: their losses are not in this one's.
+
+    >>> shared_data(Engine(MemoryLedger()))
+    ()
+    """
+    return tuple(
+        Certificate(
+            f"session {name!r} of this ledger has the same rows and its own budget: what is lost there adds to this",
+            "a second budget, which is on record",
+        )
+        for name in engine.ledger.beside()
+    )

@@ -45,7 +45,7 @@ from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
-from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root
+from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
 from counterpoint.sources.shape import named
 from counterpoint.sources.source import Source
 
@@ -70,7 +70,9 @@ class Session:
     retires as soon as the next mechanism is launched; no measure here needs that, so it is off unless asked for.
 
     With `ledger="ledger.db"` (or a postgresql:// URL, or `Durable(...)`) the session outlives its process: made again
-    with the same data, rule and `name` it goes on where it was, and `counterpoint.open` opens it by its name alone.
+    with the same data, rule and `name` it goes on where it was, and `counterpoint.open` opens it by its name alone. A
+    budget belongs to a data set: another name for the rows of a session in that ledger is refused (`DataInUse`), unless
+    `second_budget=True` insists, which stays on record and in the certificate.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Session:
         ledger: Ledger | Place | None = None,
         name: str = "session",
         sequential: bool = False,
+        second_budget: bool = False,
     ) -> None:
         if not isinstance(source, Source):
             raise InvalidParameter(
@@ -102,7 +105,7 @@ class Session:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
         engine = Engine(ledger_of(ledger, name))
         with closed_on_error(engine, ledger):
-            bind(engine, source)
+            bind(engine, source, second_budget)
             open_root(engine, Concurrent(chosen, source.relation), sequential)
             engine.recover(source)
             self._set_up(source, engine, ())
@@ -219,7 +222,8 @@ class Session:
         launched = [handle.mechanism for handle in self.handles]
         launched += [self._engine.node(inner._path)[0] for inner in self.given]
         premises = (mechanism.claim.certificate for mechanism in launched)
-        return Certificate(root.statement, root.theorem, (*root.premises, *premises))
+        shared = () if self._path else shared_data(self._engine)
+        return Certificate(root.statement, root.theorem, (*root.premises, *premises, *shared))
 
     @property
     def history(self) -> tuple[Fact, ...]:

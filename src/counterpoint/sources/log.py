@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 
-from counterpoint.errors import DataChanged, InvalidParameter, InvalidRequest, RequestConflict
+from counterpoint.errors import DataChanged, DataInUse, InvalidParameter, InvalidRequest, RequestConflict
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
 from counterpoint.randomness.process import Owner
@@ -36,6 +36,10 @@ Arrival = tuple[str | None, Sequence[Item]]
 
 class Keeper(Protocol):
     """Keeps one log so that it outlives this process, in one order for all who append to it."""
+
+    @property
+    def name(self) -> str:
+        """Whose log this is."""
 
     @property
     def identity(self) -> bytes:
@@ -117,7 +121,7 @@ class Log:
         kept = keeper.length()
         with self._lock:
             if self._keeper is not None and self._keeper.identity != keeper.identity:
-                raise DataChanged("the log of this stream is kept for another session: give each a stream of its own")
+                raise in_use(self._keeper.name)
             if self._keeper is not None and kept < len(self.items):
                 raise DataChanged("the log on record is shorter than it was: an old copy was put back")
             if self._keeper is None and self.items:
@@ -129,6 +133,11 @@ class Log:
                 keeper.begin(list(self._arrivals()))
                 self._owners, self._sent = [], {}
             self._keeper = keeper
+
+    @property
+    def kept_for(self) -> str | None:
+        """The session whose log this is, if one keeps it."""
+        return None if self._keeper is None else self._keeper.name
 
     def _arrivals(self) -> Iterator[Arrival]:
         """What has arrived before there was a keeper, in order: what was sent by ids, and what lies between."""
@@ -195,6 +204,14 @@ class Log:
         if isinstance(owner, bool) or not isinstance(owner, str | int):
             raise InvalidRequest(f"a {self.unit!r} is named by a string or an integer")
         return owner
+
+
+def in_use(name: str) -> DataInUse:
+    """Why a stream gets no second session."""
+    return DataInUse(
+        f"the log of this stream belongs to another session, {name!r}, which has a budget for it: delegate a part of "
+        "that, as in session.delegate(PureDP(0.1)); for other items, make another stream"
+    )
 
 
 def conflict(id: str) -> RequestConflict:
