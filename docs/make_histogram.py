@@ -93,7 +93,7 @@ def deviations(bars: int, delta: Fraction, length: int) -> list[tuple[int, float
 
 
 def hits(stream: Rising, length: int, histogram: cp.MonotoneHistogram, seed: int) -> Iterator[tuple[int, int]]:
-    """S4 Alg 4 by blocks of time: (time, what is answered from then on)."""
+    """Henzinger et al. 2024, Alg 4 by blocks of time: (time, what is answered from then on)."""
     coins, totals = cp.SeededCoins(seed), histogram.totals
     third, bars = histogram.epsilon / 3, len(stream.rates)
     state = begun(totals, coins)

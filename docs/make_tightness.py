@@ -96,7 +96,7 @@ RULES: dict[str, Callable[[list[cp.Loss]], float]] = {
         losses, by="gaussian", slack=matched_slack(losses)
     ),
     "filter, by=renyi": lambda losses: smallest_budget(losses, by="renyi"),
-    "filter, by=advanced (S2 Thm 1)": lambda losses: smallest_budget(losses, by="advanced"),
+    "filter, by=advanced (Whitehouse et al. 2023, Thm 1)": lambda losses: smallest_budget(losses, by="advanced"),
     "filter, by=basic": lambda losses: smallest_budget(losses, by="basic"),
     "filter in zCDP, read at delta": zcdp_budget,
     "advanced (fixed losses)": lambda losses: cp.compose.advanced(losses).epsilon_at(DELTA),
@@ -162,7 +162,7 @@ def plot_growth() -> None:
 
 
 def odometer(kind: str, target: float) -> Callable[[Fraction], float]:
-    """One of S2's odometers, tuned for a target epsilon, as a function of V."""
+    """One of Whitehouse et al.'s odometers, tuned for a target epsilon, as a function of V."""
     constant = constant_for(kind, Fraction(str(target)), DELTA)  # type: ignore[arg-type]
 
     def value(v: Fraction) -> float:
@@ -179,30 +179,32 @@ def advanced_at(v: Fraction) -> float:
 
 
 def plot_s2_figures() -> None:
-    """S2's Figures 1 to 3: lower-order terms; odometers beside 2016's; odometers beside advanced composition."""
+    """Whitehouse et al. 2023, Figure 1, Figure 2 and Figure 3: lower-order terms; odometers beside 2016's; odometers beside advanced
+    composition.
+    """
     grid = [Fraction(n, 100) for n in range(1, 101)]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
     left.plot(grid, [float(e * e / 2) for e in grid], label="filter: e^2/2")
     left.plot(grid, [float(e) * math.tanh(float(e) / 2) for e in grid], label="advanced: e (e^e-1)/(e^e+1)")
-    left.set(xlabel="epsilon of one launch", ylabel="lower-order term", title="S2 Figure 1a")
+    left.set(xlabel="epsilon of one launch", ylabel="lower-order term", title="Whitehouse et al. 2023, Figure 1")
     draw(right, grid, {"filter": 4, "mixture": 4, "stitched": 4})
     right.plot(
         grid, [float(rogers_2016(precision(25), v, 10**4, DELTA).upper) for v in grid], label="Rogers et al. 2016"
     )
-    right.set(title="S2 Figure 1b and 3a")
-    finish(figure, (left, right), "s2-figure-1")
+    right.set(title="Whitehouse et al. 2023, Figure 1 and 3")
+    finish(figure, (left, right), "whitehouse-figure-1")
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), sharey=True)
     for panel, kind in zip(axes, ("filter", "mixture", "stitched"), strict=True):
         for target in (1, 3, 6):
             value = odometer(kind, target)
             panel.plot(grid, [value(v) for v in grid], label=f"tuned for {target}")
-        panel.set(title=f"S2 Figure 2: {kind}", xlabel="V")
-    finish(figure, axes, "s2-figure-2")
+        panel.set(title=f"Whitehouse et al. 2023, Figure 2: {kind}", xlabel="V")
+    finish(figure, axes, "whitehouse-figure-2")
     figure, panel = plt.subplots(figsize=(6, 4))
     draw(panel, grid, {"filter": 4, "mixture": 4, "stitched": 4})
     panel.plot(grid, [advanced_at(v) for v in grid], "k--", label="advanced, at each V alone (no odometer)")
-    panel.set(title="S2 Figure 3b")
-    finish(figure, (panel,), "s2-figure-3")
+    panel.set(title="Whitehouse et al. 2023, Figure 3")
+    finish(figure, (panel,), "whitehouse-figure-3")
 
 
 def draw(panel: plt.Axes, grid: list[Fraction], targets: dict[str, float]) -> None:
@@ -248,16 +250,16 @@ What to read off it:
 
 ![epsilon against the number of launches](figures/tightness.svg)
 
-## The odometers of S2
+## The time-uniform odometers
 
-Reproductions of the figures of Whitehouse, Ramdas, Rogers and Wu (2023), with the corrected formulas. The curve of
+Reproductions of the figures of Whitehouse et al. 2023, with the corrected formulas. The curve of
 2016 is drawn for comparison only.
 
-![Figure 1](figures/s2-figure-1.svg)
+![Figure 1](figures/whitehouse-figure-1.svg)
 
-![Figure 2](figures/s2-figure-2.svg)
+![Figure 2](figures/whitehouse-figure-2.svg)
 
-![Figure 3](figures/s2-figure-3.svg)
+![Figure 3](figures/whitehouse-figure-3.svg)
 """
 
 

@@ -191,7 +191,9 @@ def test_t15_a_zcdp_claim_enters_the_advanced_sum_as_twice_rho_and_only_one_shot
     with pytest.raises(NotCovered):
         start.plus(zCDP("0.005"))
     with pytest.raises(NotCovered):
-        start.plus(ApproxzCDP("0.005", "1e-6"), "one-shot")  # S2 Thm 6 needs delta = 0; it belongs to Thm 7:
+        start.plus(
+            ApproxzCDP("0.005", "1e-6"), "one-shot"
+        )  # Whitehouse et al. 2023, Thm 6 needs delta = 0; it belongs to Thm 7:
     total = ApproximateZCDPSum().plus(ApproxzCDP("0.005", "1e-6"), "one-shot").total
     assert total == ApproxzCDP("0.005", "1e-6")
 

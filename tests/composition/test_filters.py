@@ -1,4 +1,4 @@
-"""Filters: exact at the boundary, closed to nonsense, and a dry run that is the commit (T02, T03, T06, T11, T12)."""
+"""Filters: exact at the boundary, closed to nonsense, and a dry run that is the commit."""
 
 import json
 import pathlib

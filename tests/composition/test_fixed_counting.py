@@ -15,7 +15,7 @@ mpmath.mp.dps = 60
 
 
 def brute_force(epsilons, epsilon):
-    """d0 of THEORY section 2, subset by subset."""
+    """d0 of theory, Fixed parameters, subset by subset."""
     exact = [mpmath.mpf(e.numerator) / e.denominator for e in epsilons]
     target = mpmath.e ** (mpmath.mpf(epsilon.numerator) / epsilon.denominator)
     total = mpmath.mpf(0)

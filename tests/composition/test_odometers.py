@@ -1,4 +1,4 @@
-"""Odometers: the same accumulators without a budget, and S2's time-uniform ones (T05, T07, T08, T10)."""
+"""Odometers: the same accumulators without a budget, and Whitehouse et al.'s time-uniform ones."""
 
 import json
 import math
@@ -281,7 +281,9 @@ def readings_of(kind, constant, delta, epsilon, rounds):
 
 
 def test_the_loss_leaves_the_filter_odometer_to_either_side_more_often_than_delta():
-    """THEORY section 7, exactly: 0.3036 at delta = 0.2, where delta (1 + e^-U) with the present U would say 0.2000."""
+    """theory, Postprocessing, exactly: 0.3036 at delta = 0.2, where delta (1 + e^-U) with the present U would say
+    0.2000.
+    """
     readings = readings_of("filter", "0.01", "0.2", "0.02", 4000)
     last, both = readings[-1], ever_crossed(readings, 0.02, both_sides=True)
     assert round(both, 4) == 0.3036
@@ -348,7 +350,9 @@ def test_the_certificate_of_a_time_uniform_reading_says_which_side_it_bounds():
 
 
 def test_the_misprinted_mixture_odometer_is_crossed_most_of_the_time():
-    """With V + r outside the root (ERRATA S2-E3): 0.81 of the runs cross it; below 0.7 has probability < 1e-10."""
+    """With V + r outside the root (errata, Whitehouse E3): 0.81 of the runs cross it; below 0.7 has probability <
+    1e-10.
+    """
     r, count = 0.01, 4000
 
     def misprinted(v):
@@ -394,7 +398,7 @@ def test_t11_more_of_the_kind():
 )
 def test_an_odometer_round_trips_and_explains_itself(rule):
     assert decode(encode(rule), Odometer) == rule
-    assert rule.certificate(rule.start()).rests_on("S3 Lemma 2.19")
+    assert rule.certificate(rule.start()).rests_on("Haney et al. 2023, Lemma 2.19")
     with pytest.raises(NotCovered):
         rule.bound(every_step())
     with pytest.raises(NotCovered):

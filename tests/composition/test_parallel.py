@@ -1,4 +1,4 @@
-"""Parallel composition: the cost of k, and which delta counts (T16, ERRATA S4-E1)."""
+"""Parallel composition: the cost of k, and which delta counts (errata, Henzinger E1)."""
 
 from fractions import Fraction
 from functools import lru_cache
@@ -61,7 +61,7 @@ def test_t16_every_created_delta_counts_on_changing_data():
     assert rule.loss(account) == ApproxDP(0, claimed) and abs(float(claimed) - 0.8427) < 1e-4
     with pytest.raises(BudgetExceeded):
         rule.admit(account, of(ApproxDP(0, SEVENTH)))
-    assert best_attack(12, SEVENTH) == claimed, "and the attack of S4 Thm 5.2 reaches it"
+    assert best_attack(12, SEVENTH) == claimed, "and the attack of Henzinger et al. 2024, Thm 5.2 reaches it"
 
 
 def test_pure_parts_cost_k_of_them_however_many_there_are():
@@ -106,7 +106,9 @@ def test_an_asymmetric_relation_pays_twice_unless_k_is_one():
 
 
 def test_the_counterexample_of_the_erratum_is_within_the_repaired_bound_and_beyond_the_printed_one():
-    """ERRATA S4-E1: 607/5082 is reached by three copies of a machine with e^eps = 1.1, delta = 1/44 and k = 2."""
+    """errata, Henzinger E1: 607/5082 is reached by three copies of a machine with e^eps = 1.1, delta = 1/44 and k =
+    2.
+    """
     reached, pure = Fraction(607, 5082), Fraction(1, 21)
     printed = 1 - (1 - pure) * (1 - Fraction(1, 44)) ** 3
     repaired = 1 - (1 - pure) * (1 - Fraction(2, 44)) ** 3
@@ -135,7 +137,7 @@ def test_the_composition_must_be_as_sparse_and_as_consistent_as_the_rule_says():
 
 def test_parts_run_as_a_concurrent_composition():
     parts = Concurrent(Parallel(1, each=PureDP(0.5)), k_sparse(1, every_step()))
-    assert parts.claim.loss == PureDP(0.5) and parts.claim.certificate.rests_on("S4 Cor 5.5")
+    assert parts.claim.loss == PureDP(0.5) and parts.claim.certificate.rests_on("Henzinger et al. 2024, Cor 5.5")
     state, coins = parts.start(SeededCoins(1)), SeededCoins(1)
     for child in range(20):
         state, index = parts.step(state, Ask(Launch(Laplace(0.5))), coins)

@@ -67,7 +67,7 @@ def test_f_dp_slots_want_finite_communication():
 
 def test_it_is_a_rule_for_concurrent_composition_with_a_claim():
     composition = Concurrent(Slots([PureDP(0.1)] * 10), every_step())
-    assert composition.claim.certificate.rests_on("S4 Thm 4.12")
+    assert composition.claim.certificate.rests_on("Henzinger et al. 2024, Thm 4.12")
     assert composition.claim.loss.epsilon_at(0) == 1.0
 
 

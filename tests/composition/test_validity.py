@@ -1,9 +1,9 @@
 """Every filter is valid by computation: no adaptive analyst who launches randomized responses gets beyond the budget.
 
 The worst analyst is found by dynamic programming: after each answer she launches whatever the rule still admits, or
-stops. Randomized response is the worst mechanism with given parameters (S4 Thm 12.4 reduces all others to it) and its
-losses lie on a lattice, so that the state is (account, loss so far). The same program breaks rules that are not valid,
-so the test can fail.
+stops. Randomized response is the worst mechanism with given parameters (Henzinger et al. 2024, Thm 12.4 reduces all
+others to it) and its losses lie on a lattice, so that the state is (account, loss so far). The same program breaks
+rules that are not valid, so the test can fail.
 """
 
 import math
@@ -70,7 +70,7 @@ def worst(rule, menu: Menu, epsilon: Fraction) -> float:
 
 
 def exact_optimal_delta(counts: tuple[int, ...], menu: Menu, step: Fraction, epsilon: Fraction) -> float:
-    """Optimal composition of so many of each (THEORY sec. 2), in floats: enough for a rule that is wrong anyway."""
+    """Optimal composition of so many of each (theory, Fixed parameters), in floats."""
     losses, unexposed = {0: (1.0, 1.0)}, 1.0
     for (size, delta), count in zip(menu, counts, strict=True):
         truth = 1 / (1 + math.exp(-float(size * step)))

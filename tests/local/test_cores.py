@@ -141,7 +141,7 @@ def test_the_error_bound_is_met():
 def test_the_loss_is_that_of_two_users_for_an_edge_and_of_three_for_a_rewired_one():
     edge = core_protocol(5, 1)
     assert edge.claim.loss == PureDP(1) and edge.users.user.claim.loss == PureDP("1/2")
-    assert edge.claim.certificate.rests_on("Cor 8.8") and edge.claim.certificate.rests_on("Lyu, Su, Li")
+    assert edge.claim.certificate.rests_on("Cor 8.8") and edge.claim.certificate.rests_on("Lyu et al.")
     assert edge.users.user.watch.scales == (4, 4)
     assert core_protocol(5, 1, noise="wide").users.user.watch.scales == (4, 8)
     rewired = core_protocol(5, 1, noise="wide", neighbours="rewired")

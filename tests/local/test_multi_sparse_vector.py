@@ -71,7 +71,9 @@ def test_it_costs_k_sparse_vectors_however_wide_it_is():
     for width, k in product((1, 50), (1, 3)):
         claim = MultiSparseVector(AboveThreshold("0.5", 0), width, k).claim
         assert claim.loss == PureDP(f"{k}/2") and claim.relation == FewCoordinates(k)
-        assert claim.certificate.rests_on("S4 Cor 5.5") and claim.certificate.rests_on("S4 Thm 6.1")
+        assert claim.certificate.rests_on("Henzinger et al. 2024, Cor 5.5") and claim.certificate.rests_on(
+            "Henzinger et al. 2024, Thm 6.1"
+        )
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-1, 1)), min_size=1, max_size=5), st.integers(0, 9))

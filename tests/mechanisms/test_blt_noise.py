@@ -1,6 +1,6 @@
 """Counters under zCDP: the coins of one world, moved by no more than is paid for, give the answers of the other.
 
-A discrete Gaussian draw that is moved by s costs s^2/(2 sigma2) in zCDP at every order (Canonne, Kamath, Steinke, Thm
+A discrete Gaussian draw that is moved by s costs s^2/(2 sigma2) in zCDP at every order (Canonne et al., Thm
 14). So the claim, for one run and its neighbour, is a statement on integers, checked here without any probability: the
 squares of all moves sum to at most 2 rho sigma2.
 """

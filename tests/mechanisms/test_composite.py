@@ -115,7 +115,12 @@ def structured(*parts):
 def test_the_claim_is_the_sum_of_the_parts_and_a_sparse_part_counts_k_times():
     claim = Program("any").claim
     assert claim.loss == PureDP(3) and claim.relation == EACH
-    for theorem in ("S4 Thm 6.1", "Cor 6.6", "S4 Cor 5.5", "S4 Thm 4.12"):
+    for theorem in (
+        "Henzinger et al. 2024, Thm 6.1",
+        "Cor 6.6",
+        "Henzinger et al. 2024, Cor 5.5",
+        "Henzinger et al. 2024, Thm 4.12",
+    ):
         assert claim.certificate.rests_on(theorem)
 
 
@@ -157,7 +162,7 @@ def test_what_no_theorem_covers_is_not_claimed(parts):
 )
 def test_slots_are_all_paid_for_in_every_measure_that_adds(part, total):
     claim = structured(part)
-    assert claim.loss == total and claim.certificate.rests_on("S4 Thm 4.12")
+    assert claim.loss == total and claim.certificate.rests_on("Henzinger et al. 2024, Thm 4.12")
 
 
 @pytest.mark.parametrize(

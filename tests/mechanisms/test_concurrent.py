@@ -1,4 +1,4 @@
-"""Concurrent composition: pay at launch, free refusals, isolation of children, any nesting (T03, T04, T05, T21)."""
+"""Concurrent composition: pay at launch, free refusals, isolation of children, any nesting."""
 
 from fractions import Fraction
 
@@ -197,7 +197,7 @@ def test_it_can_be_launched_in_itself_to_any_depth():
     assert answers[0] == 0 and answers[1] == 0 and answers[2].error == "BudgetExceeded"
     assert isinstance(answers[3], int) and answers[4] == 1 and answers[5].error == "BudgetExceeded"
     assert inner.claim.loss == PureDP("0.5") and inner.claim.relation == every_step()
-    assert inner.claim.certificate.rests_on("S4 Thm 12.4")
+    assert inner.claim.certificate.rests_on("Henzinger et al. 2024, Thm 12.4")
 
 
 def test_an_odometer_has_no_claim_and_is_refused_inside_a_filter():

@@ -242,7 +242,9 @@ def test_its_claim_is_pure_for_one_update_and_cites_what_it_rests_on():
     assert known.loss == unknown.loss == PureDP(Fraction(1, 10))
     assert known.relation == Steps(updates=1, bound=2) and one_step(1).within(unknown.relation)
     assert not one_step(3).within(known.relation)
-    assert unknown.certificate.rests_on("S4 Cor 5.5") and not known.certificate.rests_on("S4 Cor 5.5")
+    assert unknown.certificate.rests_on("Henzinger et al. 2024, Cor 5.5") and not known.certificate.rests_on(
+        "Henzinger et al. 2024, Cor 5.5"
+    )
     assert "PureDP(0.085)" in str(unknown.certificate) and "PureDP(0.015)" in str(unknown.certificate)
 
 

@@ -187,7 +187,9 @@ CUT = Fraction(1, 10**9)
 
 
 class Exactly:
-    """The largest delta of any adaptive adversary with these pairs (THEORY 6), up to cut tails, by production code."""
+    """The largest delta of any adaptive adversary with these pairs (theory, Verification by computation), up to cut
+    tails, by production code.
+    """
 
     def __init__(self, mechanism, pairs, epsilon):
         self.mechanism, self.pairs, self.factor = mechanism, pairs, exp(epsilon)

@@ -1,4 +1,4 @@
-"""The monotone histogram: derived claim, order of updates (X1), taint (X2), two worlds, accuracy, adaptive streams."""
+"""The monotone histogram: derived claim, order of updates, taint, two worlds, accuracy, adaptive streams."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -60,7 +60,7 @@ def test_the_claim_is_epsilon_derived_whatever_the_diameter(epsilon, dimensions,
 
 def test_the_claim_rests_on_parallel_composition_and_cor_6_6():
     certificate = LOUD.claim.certificate
-    assert certificate.rests_on("S4 Cor 5.5") and certificate.rests_on("Cor 6.6")
+    assert certificate.rests_on("Henzinger et al. 2024, Cor 5.5") and certificate.rests_on("Cor 6.6")
 
 
 # ------------------------------------------------------------------------------------------------ X1: the order
@@ -81,7 +81,9 @@ def asked(run, part):
 
 
 def thresholds_of_algorithm_4(histogram, runs, *, first=True):
-    """S4 Alg 4, line by line, on the sub-answers of a run; `first=False` forgets to increment j before re-reading."""
+    """Henzinger et al. 2024, Alg 4, line by line, on the sub-answers of a run; `first=False` forgets to increment j
+    before re-reading.
+    """
     j, found = 1, []
     threshold = histogram.gamma(1, j)
     hits, base = 0, 0

@@ -48,7 +48,9 @@ def asked(mechanism, data, queries, seed=1):
 def test_the_claim_is_epsilon_4_times_that_of_guess_and_check():
     mechanism = multiplicative_weights("0.5", 10, rows=100, margin="0.1")
     assert mechanism.claim.loss == PureDP("0.5") and mechanism.mechanism.checks.epsilon == Fraction(1, 8)
-    assert mechanism.claim.certificate.rests_on("S3 Thm 2.17") and mechanism.claim.certificate.rests_on("Cor 6.6")
+    assert mechanism.claim.certificate.rests_on("Haney et al. 2023, Thm 2.17") and mechanism.claim.certificate.rests_on(
+        "Cor 6.6"
+    )
 
 
 def test_updates_are_those_of_the_theory_unless_given():

@@ -1,4 +1,4 @@
-"""Postprocessors stand before the mechanism, see nothing secret, chain, and cannot unsay an answer (X3)."""
+"""Postprocessors stand before the mechanism, see nothing secret, chain, and cannot unsay an answer."""
 
 import math
 
@@ -150,7 +150,7 @@ def test_a_postprocessor_learns_of_the_halt_and_may_go_on_by_itself():
 def test_it_costs_nothing():
     plain, processed = Laplace(1).claim, postprocess(Forward(), Laplace(1)).claim
     assert processed.loss == plain.loss and processed.relation == plain.relation
-    assert processed.certificate.rests_on("S3 Thm 2.17")
+    assert processed.certificate.rests_on("Haney et al. 2023, Thm 2.17")
 
 
 def test_a_failure_after_an_answer_was_seen_halts_and_does_not_tell_it():

@@ -1,4 +1,6 @@
-"""Postprocessing keeps a claim only where asks may be repeated, left out and redirected (S3 Thm 2.17, S4 Lemma 2.16).
+"""Postprocessing keeps a claim only where asks may be repeated, left out and redirected.
+
+See Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16.
 
 Each unsound construction is built by hand, without `postprocess`, and loses exactly twice what would be claimed; then
 `postprocess` refuses it, and so does everything that would launch it.
@@ -52,7 +54,7 @@ class Again(Mechanism, Value, frozen=True):
 
     @property
     def claim(self):
-        return claim(PureDP(1), self.relation, "S4 Lemma 2.4, for the one ask that differs")
+        return claim(PureDP(1), self.relation, "Henzinger et al. 2024, Lemma 2.4, for the one ask that differs")
 
     def accepts(self, message):
         return isinstance(message, Ask) and message.private is not None
@@ -122,7 +124,7 @@ def test_a_postprocessor_that_leaves_the_relation_would_lose_twice_the_claim_and
     inner, by_hand = mechanism.claim, Postprocessed(post, mechanism)
     assert inner.loss == PureDP(1) and loss_of(mechanism, inner.relation, messages, rounds) == 1
     assert loss_of(by_hand, inner.relation, messages, rounds) == 2
-    with pytest.raises(NotCovered, match=r"S4 Lemma 2\.16"):
+    with pytest.raises(NotCovered, match=r"Henzinger et al. 2024, Lemma 2\.16"):
         postprocess(post, mechanism)
     with pytest.raises(NotCovered):
         postprocess(Forward(), Forward(), mechanism)
@@ -246,7 +248,7 @@ def test_all_refused_mechanisms_are_in_the_catalogue():
 def test_what_tables_and_streams_launch_is_as_private_behind_a_postprocessor(mechanism):
     before, after = mechanism.claim, postprocess(Twice(), mechanism).claim
     assert (before.loss, before.relation) == (after.loss, after.relation)
-    assert after.certificate.rests_on("S4 Lemma 2.16")
+    assert after.certificate.rests_on("Henzinger et al. 2024, Lemma 2.16")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +283,7 @@ class Event(Mechanism, Value, frozen=True):
 
     @property
     def claim(self):
-        return claim(PureDP(1), one_step(), "S4 Lemma 2.4, for the one item that differs")
+        return claim(PureDP(1), one_step(), "Henzinger et al. 2024, Lemma 2.4, for the one item that differs")
 
     @property
     def asks_are_public(self):

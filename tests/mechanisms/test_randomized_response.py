@@ -1,4 +1,4 @@
-"""Randomized response in one step and in two: the same law, one label convention (X4), and the edges (T24)."""
+"""Randomized response in one step and in two: the same law, one label convention, and the edges."""
 
 from fractions import Fraction
 

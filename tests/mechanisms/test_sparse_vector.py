@@ -223,7 +223,7 @@ def test_it_refuses_what_is_no_single_integer_of_its_sensitivity_with_a_threshol
 def test_claims_are_what_was_asked_for_exactly():
     assert SparseVector(0.1, 0, hits=7).claim.loss == AboveThreshold(0.1, 0).claim.loss == PureDP("0.1")
     assert SparseVector(1, 0).claim.relation == every_step() and SparseVector(1, 0).claim.interaction == "endless"
-    assert AboveThreshold(1, 0).scales == (2, 4), "SVT(0.5) of S4 Alg 3"
+    assert AboveThreshold(1, 0).scales == (2, 4), "SVT(0.5) of Henzinger et al. 2024, Alg 3"
     assert AboveThreshold(1, 0, sensitivity=3).scales == (6, 12)
 
 

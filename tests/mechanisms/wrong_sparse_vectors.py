@@ -1,4 +1,4 @@
-"""Sparse vectors that are wrong (TRAPS T23): each claims what `SparseVector` claims, and each breaks its claim.
+"""Sparse vectors that are wrong: each claims what `SparseVector` claims, and each breaks its claim.
 
 `WRONG` has, for each of them, a transcript that shows it: pairs of values in the two worlds, and the answers heard.
 """
@@ -67,7 +67,7 @@ class Careless(SparseVector, frozen=True):
 
 
 class Positives(SparseVector, frozen=True):
-    """The sparse vector inside S0's guess-and-check: Lap(1/epsilon), Lap(c/epsilon)."""
+    """The sparse vector inside Lyu's guess-and-check: Lap(1/epsilon), Lap(c/epsilon)."""
 
     @property
     def scales(self):

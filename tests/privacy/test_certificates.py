@@ -6,17 +6,19 @@ from counterpoint.encoding import decode, encode
 from counterpoint.privacy.certificates import Certificate
 
 LEAF = Certificate("leaf", "an axiom")
-TREE = Certificate("root", "S3 Thm 1.19", (LEAF, Certificate("branch", "S4 Thm 12.4", (LEAF,))))
+TREE = Certificate(
+    "root", "Haney et al. 2023, Thm 1.19", (LEAF, Certificate("branch", "Henzinger et al. 2024, Thm 12.4", (LEAF,)))
+)
 
 
 def test_it_prints_as_a_tree():
     assert str(TREE).splitlines() == [
         "root",
-        "│ by S3 Thm 1.19",
+        "│ by Haney et al. 2023, Thm 1.19",
         "├─ leaf",
         "│    by an axiom",
         "└─ branch",
-        "   │ by S4 Thm 12.4",
+        "   │ by Henzinger et al. 2024, Thm 12.4",
         "   └─ leaf",
         "        by an axiom",
     ]
@@ -28,4 +30,4 @@ def test_it_is_json_and_reads_back():
 
 
 def test_it_knows_what_it_rests_on():
-    assert TREE.rests_on("S4 Thm 12.4") and not TREE.rests_on("S2 Thm 1")
+    assert TREE.rests_on("Henzinger et al. 2024, Thm 12.4") and not TREE.rests_on("Whitehouse et al. 2023, Thm 1")

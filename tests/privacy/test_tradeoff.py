@@ -43,7 +43,7 @@ def best_test(first, second, alpha) -> Fraction:
 
 def test_randomised_tests_are_allowed():
     curve = TradeOff.between([0.5, 0.5], [0.1, 0.9])
-    assert curve(0.25) == Fraction(55, 100)  # ERRATA S4-E20: 1 with deterministic tests
+    assert curve(0.25) == Fraction(55, 100)  # errata, Henzinger E20: 1 with deterministic tests
     assert curve.vertices == ((0, 1), (Fraction(1, 2), Fraction(1, 10)), (1, 0))
 
 

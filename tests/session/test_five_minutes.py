@@ -28,7 +28,7 @@ def test_five_minutes(session):
     assert abs(said["CA"] - 5391) < 5000 and isinstance(said["CA"], int)
     assert session.loss == cp.ApproxDP(0.35, 1e-6)
     assert session.remaining.epsilon >= cp.PureDP(0.65).epsilon
-    assert "S4 Thm 12.4" in str(session.certificate())
+    assert "Henzinger et al. 2024, Thm 12.4" in str(session.certificate())
 
 
 def test_data_that_changes():
@@ -112,7 +112,7 @@ def test_the_lines_of_the_face_run_as_they_stand(tmp_path, monkeypatch, capsys):
     for lines in FACE.values():
         exec(lines.replace("launch(...)", "launch(cp.Laplace(0.1))"), names)
     said = capsys.readouterr().out
-    assert said.startswith("CA ") and "\nNY " in said and "S4 Thm 12.4" in said
+    assert said.startswith("CA ") and "\nNY " in said and "Henzinger et al. 2024, Thm 12.4" in said
     assert names["live"].loss == cp.PureDP(0.5) and names["busiest"].ask() >= 0
     assert names["session"].loss == cp.ApproxDP(0.75, 1e-6) and names["colleague"].loss.epsilon == 0
 

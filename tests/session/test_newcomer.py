@@ -187,7 +187,7 @@ PARTS = {
         cp.NotCovered,
         lambda s: s.partition("page", k=2, within=cp.zCDP(0.1)),
         "zCDP(0.1)",
-        "S4 Thm 13.5",
+        "Henzinger et al. 2024, Thm 13.5",
         "PureDP is",
     ),
     "a text to be followed": (

@@ -1,4 +1,4 @@
-"""Sessions keep the laws: pay at launch, free refusals, isolation, one charge per request (T03, T04, T05, T21, X7)."""
+"""Sessions keep the laws: pay at launch, free refusals, isolation, one charge per request."""
 
 from fractions import Fraction
 
@@ -337,7 +337,7 @@ def test_certificates_and_displays_are_readable_and_public():
     s = session()
     s.launch(Laplace(0.4))
     text = str(s.certificate())
-    assert "S3 Thm 1.19" in text and "discrete Laplace" in text
+    assert "Haney et al. 2023, Thm 1.19" in text and "discrete Laplace" in text
     assert "PureDP(0.4)" in repr(s) and "<table>" in s._repr_html_()
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""What a naive session gets wrong, one test for each trap (T03, T04, T05, T18, T21), on equal coins where it counts."""
+"""What a naive session gets wrong, one test for each trap, on equal coins where it counts."""
 
 import asyncio
 
@@ -76,7 +76,7 @@ def test_t05_a_message_that_spells_like_a_reading_is_an_ordinary_ask():
 
 
 def test_t18_parts_of_a_table_are_first_pair_consistent_and_those_of_a_stream_are_not():
-    """So a table's parts compose in every measure, and a stream's only as S4 Thm 5.4 says."""
+    """So a table's parts compose in every measure, and a stream's only as Henzinger et al. 2024, Thm 5.4 says."""
     static, changing = session(), cp.Session(cp.Stream(fields={"page": cp.text()}), cp.ApproxDP(1, 1e-6))
     static.partition("letter", within=cp.PureDP("0.1"))
     changing.partition("page", k=2, within=cp.PureDP("0.1"))

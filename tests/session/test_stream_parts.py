@@ -1,4 +1,7 @@
-"""Partition over streams: one charge, parts on demand, interleaved with the parent, in two worlds alike (S4 sec. 5)."""
+"""Partition over streams: one charge, parts on demand, interleaved with the parent, in two worlds alike.
+
+See Henzinger et al. 2024, sec. 5.
+"""
 
 import asyncio
 import time
@@ -96,7 +99,9 @@ def test_a_partition_is_as_sparse_as_the_stream_declares(options, by, k):
 
 
 def test_approximate_parts_of_a_stream_charge_every_delta_to_delta_total():
-    """S4 Thm 5.4: a part that nobody affects costs its delta, too, so their number is bounded; a refusal is free."""
+    """Henzinger et al. 2024, Thm 5.4: a part that nobody affects costs its delta, too, so their number is bounded; a
+    refusal is free.
+    """
     session = cp.Session(visits(), within=cp.ApproxDP(1, 1e-6))
     with pytest.raises(cp.NotCovered, match="delta_total"):
         session.partition("page", k=2, within=cp.ApproxDP(0.1, 1e-8))
@@ -120,7 +125,7 @@ def test_pure_parts_need_no_delta_total_even_under_an_approximate_budget():
     session = cp.Session(visits(), within=cp.ApproxDP(1, 1e-6))
     session.partition("page", k=2, within=cp.PureDP(0.1))
     assert session.loss == cp.ApproxDP(0.2, 1e-6)
-    assert "S4 Cor 5.5" in str(session.given[0]._session._engine.node((0,))[0].claim.certificate)
+    assert "Henzinger et al. 2024, Cor 5.5" in str(session.given[0]._session._engine.node((0,))[0].claim.certificate)
 
 
 def test_however_a_key_is_spelled_it_is_one_part_with_one_budget():

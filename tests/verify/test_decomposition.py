@@ -1,4 +1,6 @@
-"""Every private system is randomized response in disguise: S0 Thm 3, S1 Thm 3, and what is true of S4 Lemma 5.6."""
+"""Every private system is randomized response in disguise: Lyu 2022, Thm 3; Vadhan and Wang 2021, Thm 3, and what is
+true of Henzinger et al. 2024, Lemma 5.6.
+"""
 
 from fractions import Fraction
 
@@ -138,7 +140,7 @@ def test_a_wrong_simulator_would_be_noticed():
 
 
 def test_random_three_message_one_bit_mechanisms_simulate_from_randomized_response():
-    """S1's experiment: (epsilon, 0)-DP mechanisms with three messages of one bit each, delta = 0."""
+    """Vadhan and Wang's experiment: (epsilon, 0)-DP mechanisms with three messages of one bit each, delta = 0."""
     rng = np.random.default_rng(5)
     for number in range(60):
         mechanism = random_mechanism(rng, least=1)
@@ -272,7 +274,7 @@ def test_the_state_of_a_simulator_is_plain_data_that_comes_back_the_same():
         assert simulator.step(again, Ask(1, 1), SeededCoins(2)) == simulator.step(state, Ask(1, 1), SeededCoins(2))
 
 
-# In two steps: S4 Lemma 5.6 and Cor 5.7, as far as they are true (ERRATA S4-E1)
+# In two steps: Henzinger et al. 2024, Lemma 5.6 and Cor 5.7, as far as they are true (errata, Henzinger E1)
 
 HEADS, TAILS = (Outcome("1/2", 0), Outcome("1/2", 1)), (Outcome(1, 1),)
 COIN = (Outcome("1/2", 0, 1), Outcome("1/2", 1, 2))

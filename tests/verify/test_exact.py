@@ -255,7 +255,9 @@ def _in_order(pair, place):
 
 
 def test_the_footnote_machine_is_private_against_oblivious_adversaries_only():
-    """S4 footnote 1: who must choose both messages in advance gets delta, who listens gets everything."""
+    """Henzinger et al. 2024, footnote 1: who must choose both messages in advance gets delta, who listens gets
+    everything.
+    """
     machine = LoudNumber("1/5")
     assert exact(machine).bounds_at_growth(1) == (1, 1)
     for number in range(1, 6):

@@ -1,4 +1,4 @@
-"""V[f] . I(b) . M: the verifier halts for good before the mechanism sees an invalid pair (T20)."""
+"""V[f] . I(b) . M: the verifier halts for good before the mechanism sees an invalid pair."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The papers' counterexamples and traps, computed: S4 Thm 5.2, ERRATA S4-E1 and S4-E13, T16, T18, T20."""
+"""The papers' counterexamples and traps, computed: Henzinger et al. 2024, Thm 5.2, errata, Henzinger E1 and
+Henzinger E13.
+"""
 
 import math
 from fractions import Fraction
@@ -30,7 +32,7 @@ SEVENTH = Fraction(1, 7)
 
 
 def doors(copies: int, first_pair: bool = False):
-    """S4 Thm 5.2: copies of M_delta of which one may be reached by a difference."""
+    """Henzinger et al. 2024, Thm 5.2: copies of M_delta of which one may be reached by a difference."""
     if first_pair:
         relation = relations.first_pair_consistent(1, Steps(asks=1))
         rule = Parallel(1, each=ApproxDP(0, SEVENTH), first_pair=True)
@@ -45,7 +47,7 @@ def doors(copies: int, first_pair: bool = False):
 
 @pytest.mark.parametrize("copies", [1, 2, 3, pytest.param(4, marks=pytest.mark.long)])
 def test_t16_open_doors_in_parallel_give_exactly_one_minus_all_closed(copies):
-    """S4 Thm 5.2, in rationals, with the composition and the rule that run: 1 - (1 - delta)^l."""
+    """Henzinger et al. 2024, Thm 5.2, in rationals, with the composition and the rule that run: 1 - (1 - delta)^l."""
     assert doors(copies).bounds_at_growth(1) == (1 - (1 - SEVENTH) ** copies,) * 2
 
 
@@ -149,7 +151,7 @@ A = Fraction(11, 10)
 
 
 def asymmetric():
-    """The machine of ERRATA S4-E1: publishes a type, then answers by P or Q of that type."""
+    """The machine of errata, Henzinger E1: publishes a type, then answers by P or Q of that type."""
     first = _both(Outcome("1/4", "A", 1), Outcome("1/4", "B", 2), Outcome("1/2", "R", 3))
     some, rest = 1 / A, 1 - 1 / A
     kind_a = (Outcome(rest, "*"), Outcome(some, 1)), (Outcome(1, 1),)
@@ -177,7 +179,7 @@ def test_two_of_three_asymmetric_machines_exceed_the_printed_bound_and_not_the_r
 
 @pytest.mark.parametrize("copies", [1, 2, 3])
 def test_renyi_in_parallel_grows_as_the_corrected_construction_says(copies):
-    """ERRATA S4-E13 at alpha = 2, with q = 9/10 and p = 1/8: log((1-p)^l + (1-(1-p)^l) M)."""
+    """errata, Henzinger E13 at alpha = 2, with q = 9/10 and p = 1/8: log((1-p)^l + (1-(1-p)^l) M)."""
     p, q = Fraction(1, 8), Fraction(9, 10)
     response = (Outcome(q, 0), Outcome(1 - q, 1)), (Outcome(1 - q, 0), Outcome(q, 1))
     one = FiniteMechanism(

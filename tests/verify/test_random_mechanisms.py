@@ -58,7 +58,9 @@ def optimal(parameters, growth):
 
 @pytest.mark.parametrize("seeds", lanes(60, 2000))
 def test_concurrent_composition_never_exceeds_the_optimal_bound(seeds):
-    """S1 Cor 4, S0 Thm 1, in rationals: at the exact (epsilon, delta) of the parts, for several epsilons of each."""
+    """Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1, in rationals: at the exact (epsilon, delta) of the parts, for
+    several epsilons of each.
+    """
     for seed in seeds:
         apart, both = together(seed)
         for growths in product(GROWTHS[:4:3], repeat=2):
@@ -95,7 +97,7 @@ def test_the_bound_that_these_are_compared_with_is_the_library_s():
 
 @pytest.mark.parametrize("seeds", lanes(40, 2000))
 def test_renyi_divergences_of_concurrent_mechanisms_add_up(seeds):
-    """S0 Thm 2, and more: the supremum is exactly additive (ERRATA S0-E7)."""
+    """Lyu 2022, Thm 2, and more: the supremum is exactly additive (errata, Lyu E7)."""
     for seed in seeds:
         apart, both = together(seed)
         for alpha, bit in product((1.5, 2.0, 8.0), (0, 1)):

@@ -1,8 +1,8 @@
 """Accumulators: losses in, total loss out, in constant time and space per launch however long the history.
 
-An accumulator is a frozen value; adding a loss gives a new one. A filter compares it with a budget, an odometer
-reports it (S3 Lemma 2.19), so each theorem stands here once. Sums are exact; what is irrational is rounded up at 50
-digits before it is added, so nothing is ever absorbed. A loss that the theorem does not cover is `NotCovered`.
+An accumulator is a frozen value; adding a loss gives a new one. A filter compares it with a budget, an odometer reports
+it (Haney et al. 2023, Lemma 2.19), so each theorem stands here once. Sums are exact; what is irrational is rounded up
+at 50 digits before it is added, so nothing is ever absorbed. A loss that the theorem does not cover is `NotCovered`.
 
 >>> from counterpoint import PureDP
 >>> spent = PureSum()
@@ -96,14 +96,17 @@ class Accumulator(Account):
 
 
 class PureSum(Accumulator, Value, frozen=True):
-    """Pure losses add (THEORY 3(e); S3 Thm 1.19, S4 Thm 12.4 with the basic filter). Covers PureDP only.
+    """Pure losses add.
+
+    See theory, Sums; Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4 with the basic filter. Covers PureDP
+    only.
 
     >>> (PureSum() + PureDP("1e-17") + PureDP(1)).epsilon > 1
     True
     """
 
     epsilon: Fraction = Fraction(0)
-    theorem = "basic composition of pure losses (S3 Thm 1.19, S4 Thm 12.4)"
+    theorem = "basic composition of pure losses (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)"
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "PureSum":
         """Add a pure loss."""
@@ -123,7 +126,10 @@ class PureSum(Accumulator, Value, frozen=True):
 
 
 class ZCDPSum(Accumulator, Value, frozen=True):
-    """rho adds (THEORY 3(d); every Renyi order at once, S3 Thm 1.21, S4 Cor 13.8). Covers zCDP, PureDP, GaussianDP.
+    """rho adds.
+
+    See theory, Sums; every Renyi order at once; Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8. Covers
+    zCDP, PureDP, GaussianDP.
 
     Not covered: ApproxDP, and RenyiDP or tCDP, which do not bound every order.
 
@@ -132,7 +138,7 @@ class ZCDPSum(Accumulator, Value, frozen=True):
     """
 
     rho: Fraction = Fraction(0)
-    theorem = "zCDP adds at every Renyi order (S3 Thm 1.21, S4 Cor 13.8)"
+    theorem = "zCDP adds at every Renyi order (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8)"
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ZCDPSum":
         """Add a loss that is zCDP."""
@@ -152,7 +158,8 @@ class ZCDPSum(Accumulator, Value, frozen=True):
 
 
 class ApproximateZCDPSum(Accumulator, Value, frozen=True):
-    """rho and delta add (THEORY 3(h); S2 Thm 7), for mechanisms that answer once. Covers all that is approximate zCDP.
+    """rho and delta add (theory, What covers what; Whitehouse et al. 2023, Thm 7), for mechanisms that answer once.
+    Covers all that is approximate zCDP.
 
     An (epsilon, delta) launch enters as epsilon^2/2 with its delta, being a postprocessing of RR(epsilon, delta).
 
@@ -162,7 +169,7 @@ class ApproximateZCDPSum(Accumulator, Value, frozen=True):
 
     rho: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
-    theorem = "approximate zCDP adds for mechanisms that answer once (S2 Thm 7)"
+    theorem = "approximate zCDP adds for mechanisms that answer once (Whitehouse et al. 2023, Thm 7)"
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ApproximateZCDPSum":
         """Add a one-shot loss."""
@@ -190,7 +197,9 @@ class ApproximateZCDPSum(Accumulator, Value, frozen=True):
 
 
 class RenyiSum(Accumulator, Value, frozen=True):
-    """Renyi losses of one order add (S3 Thm 1.21, S4 Cor 13.8). Covers all that has a Renyi loss at that order.
+    """Renyi losses of one order add.
+
+    See Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8. Covers all that has a Renyi loss at that order.
 
     Not covered: ApproxDP, Renyi losses of a lower order, tCDP up to an omega that is not above it.
 
@@ -200,7 +209,7 @@ class RenyiSum(Accumulator, Value, frozen=True):
 
     alpha: Fraction
     epsilon: Fraction = Fraction(0)
-    theorem = "Renyi losses of one order add (S3 Thm 1.21, S4 Cor 13.8)"
+    theorem = "Renyi losses of one order add (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8)"
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "RenyiSum":
         """Add a loss at this order."""
@@ -220,7 +229,9 @@ class RenyiSum(Accumulator, Value, frozen=True):
 
 
 class TCDPSum(Accumulator, Value, frozen=True):
-    """rho adds, omega is the smallest (S3 Thm 1.21, S4 Cor 13.8 at each order below omega).
+    """rho adds, omega is the smallest.
+
+    See Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8 at each order below omega.
 
     Covers tCDP, zCDP, PureDP and GaussianDP; not ApproxDP, nor RenyiDP, which speaks of one order only.
 
@@ -229,7 +240,10 @@ class TCDPSum(Accumulator, Value, frozen=True):
     """
 
     sum: tCDP
-    theorem = "tCDP adds at every Renyi order below the smallest omega (S3 Thm 1.21, S4 Cor 13.8)"
+    theorem = (
+        "tCDP adds at every Renyi order below the smallest omega (Haney et al. 2023, Thm 1.21; Henzinger et "
+        "al. 2024, Cor 13.8)"
+    )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TCDPSum":
         """Add a loss that is tCDP."""
@@ -251,7 +265,10 @@ class TCDPSum(Accumulator, Value, frozen=True):
 
 
 class GaussianSum(Accumulator, Value, frozen=True):
-    """mu^2 adds (THEORY 3(f): Smith-Thakurta 2022, Koskela et al. 2023; lifted by S3 Thm 1.20, S4 Cor 14.10).
+    """mu^2 adds.
+
+    See theory, Gaussian budgets: Smith and Thakurta 2022, Koskela et al. 2023; lifted by Haney et al. 2023, Thm 1.20;
+    Henzinger et al. 2024, Cor 14.10.
 
     The lifting needs finite communication: bounded numbers of asks and clamped answers. Covers GaussianDP only; a
     discrete Gaussian does not have that loss (it is zCDP).
@@ -261,7 +278,10 @@ class GaussianSum(Accumulator, Value, frozen=True):
     """
 
     squares: Fraction = Fraction(0)
-    theorem = "Gaussian losses add in squares (Smith-Thakurta 2022; S3 Thm 1.20, S4 Cor 14.10)"
+    theorem = (
+        "Gaussian losses add in squares (Smith and Thakurta 2022; Haney et al. 2023, Thm 1.20; Henzinger et "
+        "al. 2024, Cor 14.10)"
+    )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianSum":
         """Add a Gaussian loss."""
@@ -312,12 +332,13 @@ class Tail(Tagged, Value, frozen=True):
 class ApproximateSum(Accumulator, Value, frozen=True):
     """(epsilon, delta) launches: basic composition, or Renyi after reduction to randomized response, or the better.
 
-    THEORY 3(b), (b'), (c). Every (epsilon_m, delta_m) launch is simulated by RR(epsilon_m, delta_m) (S4 Thm 12.4,
-    S3 Thm 1.19); unless one is exposed, each is Renyi-DP at the order alpha fixed in advance, where losses add (S3 Thm
-    1.21). With sum delta_m <= delta'' and slack d, delta'' + (1-delta'') d = delta:
-    epsilon = min(sum epsilon_m, sum tau_alpha(epsilon_m) + log(1-1/alpha) - (log d + log alpha)/(alpha-1)).
-    Claims in zCDP, Renyi, tCDP or GaussianDP enter at alpha and count as infinite in the basic sum. Without a `tail`
-    it is basic composition alone, (sum epsilon_m, sum delta_m); with `basic` None, the Renyi part alone.
+    theory, The Renyi filter by reduction and The default filter. Every (epsilon_m, delta_m) launch is simulated by
+    RR(epsilon_m, delta_m) (Henzinger et al. 2024, Thm 12.4, Haney et al. 2023, Thm 1.19); unless one is exposed, each
+    is Renyi-DP at the order alpha fixed in advance, where losses add (Haney et al. 2023, Thm 1.21). With sum delta_m <=
+    delta'' and slack d, delta'' + (1-delta'') d = delta: epsilon = min(sum epsilon_m, sum tau_alpha(epsilon_m) +
+    log(1-1/alpha) - (log d + log alpha)/(alpha-1)). Claims in zCDP, Renyi, tCDP or GaussianDP enter at alpha and count
+    as infinite in the basic sum. Without a `tail` it is basic composition alone, (sum epsilon_m, sum delta_m); with
+    `basic` None, the Renyi part alone.
 
     >>> tail = Tail(delta=Fraction(1, 10**6), slack=Fraction(1, 2 * 10**6), alpha=Fraction(20))
     >>> (ApproximateSum(tail) + PureDP(0.5)).total
@@ -333,8 +354,11 @@ class ApproximateSum(Accumulator, Value, frozen=True):
     def theorem(self) -> str:
         """What the total rests on, in the form that was chosen."""
         if self.tail is None:
-            return "basic composition (S3 Thm 1.19, S4 Thm 12.4)"
-        part = "the Renyi filter of one order on randomized responses (corollary of S4 Thm 12.4, S3 Thm 1.19, 1.21)"
+            return "basic composition (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)"
+        part = (
+            "the Renyi filter of one order on randomized responses (corollary of Henzinger et al. 2024, Thm "
+            "12.4; Haney et al. 2023, Thm 1.19, 1.21)"
+        )
         return part if self.basic is None else f"basic composition or {part}, whichever is smaller"
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ApproximateSum":
@@ -383,10 +407,13 @@ class ApproximateSum(Accumulator, Value, frozen=True):
 
 
 class AdvancedSum(Accumulator, Value, frozen=True):
-    """sqrt(2 log(1/delta') V) + V/2 with V = sum epsilon_m^2 and delta' fixed in advance (S2 Thm 1, S3 Thm 3.7, 3.8).
+    """sqrt(2 log(1/delta') V) + V/2 with V = sum epsilon_m^2 and delta' fixed in advance.
 
-    THEORY 3(a). Covers PureDP and ApproxDP; by S2 Thm 6 (THEORY 3(g)) also zCDP claims of one-shot mechanisms, whose
-    rho enters V as 2 rho. ERRATA S3-E1: printed with the inequality reversed.
+    See Whitehouse et al. 2023, Thm 1; Haney et al. 2023, Thm 3.7, 3.8.
+
+    theory, The advanced filter. Covers PureDP and ApproxDP; by Whitehouse et al. 2023, Thm 6 (theory, The advanced
+    filter) also zCDP claims of one-shot mechanisms, whose rho enters V as 2 rho. errata, Haney E1: printed with the
+    inequality reversed.
 
     >>> print(round((AdvancedSum(Fraction(1, 10**5), Fraction(1, 10**6)) + PureDP(0.01)).total.epsilon_at(1e-5), 3))
     0.053
@@ -396,7 +423,10 @@ class AdvancedSum(Accumulator, Value, frozen=True):
     slack: Fraction
     variance: Fraction = Fraction(0)
     exposed: Fraction = Fraction(0)
-    theorem = "fully adaptive advanced composition (S2 Thm 1; S3 Thm 3.7 and 3.8, S4 Thm 12.4)"
+    theorem = (
+        "fully adaptive advanced composition (Whitehouse et al. 2023, Thm 1; Haney et al. 2023, Thm 3.7 and "
+        "3.8; Henzinger et al. 2024, Thm 12.4)"
+    )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "AdvancedSum":
         """Add a loss."""
@@ -404,7 +434,9 @@ class AdvancedSum(Accumulator, Value, frozen=True):
             return replace(self, variance=added_up(self.variance, 2 * loss.rho))
         epsilon, delta = epsilon_and_delta(loss)
         if epsilon is None:
-            self._not_covered(loss, "PureDP, ApproxDP, and zCDP of mechanisms that answer once (S2 Thm 6)")
+            self._not_covered(
+                loss, "PureDP, ApproxDP, and zCDP of mechanisms that answer once (Whitehouse et al. 2023, Thm 6)"
+            )
         return replace(
             self,
             variance=added_up(self.variance, epsilon * epsilon),

@@ -1,19 +1,21 @@
 """The default account for a budget in (epsilon, delta): a launch is admitted while any of three bounds holds.
 
-Basic composition, a Gaussian reserve (reserve.py) and the Renyi filter of one order (THEORY 3(b), (c)) stand side by
-side, the last two with slacks d_G and d_R that were fixed in advance. Why their union is a filter (THEORY 3(b') for
-three): what each has spent only grows, so a complete path of answers that one of them admits was admitted by that one
-at every prefix. If it is basic composition, the likelihood ratio is at most e^epsilon and the path adds nothing to the
-hockey stick. If it is the reserve, it is a path of the analyst who stops when the reserve says so, and all of these
-together add at most d_G; in the same way d_R. Exposures are a mixture as in THEORY 3(b): delta'' + (1 - delta'')(d_G +
-d_R) <= delta. Randomized responses stand for interactive mechanisms by S3 Thm 1.19 and S4 Thm 12.4.
+Basic composition, a Gaussian reserve (reserve.py) and the Renyi filter of one order (theory, The Renyi filter by
+reduction) stand side by side, the last two with slacks d_G and d_R that were fixed in advance. Why their union is a
+filter (theory, The default filter for three): what each has spent only grows, so a complete path of answers that one of
+them admits was admitted by that one at every prefix. If it is basic composition, the likelihood ratio is at most
+e^epsilon and the path adds nothing to the hockey stick. If it is the reserve, it is a path of the analyst who stops
+when the reserve says so, and all of these together add at most d_G; in the same way d_R. Exposures are a mixture as in
+theory, The Renyi filter by reduction: delta'' + (1 - delta'')(d_G + d_R) <= delta. Randomized responses stand for
+interactive mechanisms by Haney et al. 2023, Thm 1.19 and Henzinger et al. 2024, Thm 12.4.
 
 The first launch decides how the slack is divided: it is chosen before there is any answer that it could depend on. If
 more launches like it would fit into the reserve than into the Renyi filter, four fifths are the reserve's; otherwise,
 and for zCDP, Renyi or tCDP claims, which no reserve can pay for, the Renyi part has all of it.
 
-What has been lost is read as S3 Lemma 2.19 says, threshold by threshold: below the budget's epsilon no reserve is
-needed, so there the Renyi sum may be read with all of the slack; and the whole is unbounded where the filter refuses.
+What has been lost is read as Haney et al. 2023, Lemma 2.19 says, threshold by threshold: below the budget's epsilon no
+reserve is needed, so there the Renyi sum may be read with all of the slack; and the whole is unbounded where the filter
+refuses.
 
 >>> from counterpoint import ApproxDP, Filter, PureDP, zCDP
 >>> rule = Filter(ApproxDP(1, 1e-6))
@@ -125,8 +127,15 @@ class BestSum(Accumulator, Value, frozen=True):
     def theorem(self) -> str:
         """What the total rests on."""
         reserve = "a Gaussian reserve spent by randomized responses (composition/reserve.py)"
-        renyi = "" if self.terms.alpha is None else ", or the Renyi filter of one order (S3 Thm 1.21, S4 Cor 13.8)"
-        return f"basic composition, or {reserve}{renyi}, whichever admits; corollary of S4 Thm 12.4, S3 Thm 1.19"
+        renyi = (
+            ""
+            if self.terms.alpha is None
+            else ", or the Renyi filter of one order (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8)"
+        )
+        return (
+            f"basic composition, or {reserve}{renyi}, whichever admits; corollary of Henzinger et al. 2024, "
+            "Thm 12.4; Haney et al. 2023, Thm 1.19"
+        )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestSum":
         """Add a loss, to each part that has a place for it."""

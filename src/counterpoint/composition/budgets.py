@@ -1,4 +1,4 @@
-"""Whether a total keeps a budget (T06): both are losses of one measure, compared coordinate by coordinate.
+"""Whether a total keeps a budget: both are losses of one measure, compared coordinate by coordinate.
 
 >>> within(ApproxDP(0.5, 0.9), ApproxDP(1, 1e-6)), within(PureDP(1), PureDP(1))
 (False, True)
@@ -11,7 +11,7 @@ from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, OneSid
 
 
 def within(total: Loss, budget: Loss) -> bool:
-    """Whether a total keeps a budget of the same measure, coordinate by coordinate (T06; never tuple order).
+    """Whether a total keeps a budget of the same measure, coordinate by coordinate, never in tuple order.
 
     Deliberately not `implies`: that a pure loss of 1.0000001 implies (1, 1e-6) says nothing about a rule that would
     admit some paths by one of these bounds and some by the other.

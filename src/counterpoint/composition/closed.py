@@ -1,8 +1,8 @@
 """The composition theorems in closed form, kept beside the optimal one for reference and for comparison.
 
-Advanced composition in its sharp form (THEORY section 2): eps = sqrt(2 log(1/delta') sum eps_i^2) + sum eps_i
-tanh(eps_i/2) at delta = 1 - (1 - delta') prod(1 - delta_i) (Kairouz, Oh, Viswanath 2015, Thm 3.5), which is
-at most delta' + sum delta_i. S1 Thm 2, corrected (ERRATA S1-E1): (sum eps_i, sum_i e^(eps_1 + ... +
+Advanced composition in its sharp form (theory, Fixed parameters): eps = sqrt(2 log(1/delta') sum eps_i^2) + sum eps_i
+tanh(eps_i/2) at delta = 1 - (1 - delta') prod(1 - delta_i) (Kairouz et al. 2015, Thm 3.5), which is at most delta' +
+sum delta_i. Vadhan and Wang 2021, Thm 2, corrected (errata, Vadhan-Wang E1): (sum eps_i, sum_i e^(eps_1 + ... +
 eps_(i-1)) delta_i), in the best order.
 
 >>> tenth = (Fraction(1, 10), Fraction(0), 100)
@@ -95,7 +95,7 @@ class Advanced(Composed, Value, frozen=True):
 
 
 def vadhan_wang_loss(parts: Parts) -> ApproxDP:
-    """S1 Thm 2: the sum of the epsilons, and each delta as large as the epsilons before it make it.
+    """Vadhan and Wang 2021, Thm 2: the sum of the epsilons, and each delta as large as the epsilons before it make it.
 
     >>> vadhan_wang_loss(((Fraction(0), Fraction(1, 10**6), 3),))
     ApproxDP(0, 3e-6)

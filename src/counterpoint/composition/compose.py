@@ -1,9 +1,11 @@
-"""What losses fixed up front cost together, in any interleaving: `compose.optimal(losses)` and its elders.
+"""What losses fixed up front cost together: `compose.optimal`, and the older bounds it improves on.
 
-The multiset must be chosen before the first launch; parameters chosen on the way need a filter (for them the
-optimal bound is false). (eps, delta) losses compose by S1 Cor 4, S0 Thm 1 (continual: S4 Thm 4.12); zCDP and
-Renyi by S0 Thm 2 (S4 Cor 13.4); Gaussian and f-DP losses, with finite communication, by the tensor product
-(S3 sec. 3, S4 Cor 14.7).
+The costs hold for any interleaving.
+
+The multiset must be chosen before the first launch; parameters chosen on the way need a filter (for them the optimal
+bound is false). (eps, delta) losses compose by Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1 (continual: Henzinger et
+al. 2024, Thm 4.12); zCDP and Renyi by Lyu 2022, Thm 2 (Henzinger et al. 2024, Cor 13.4); Gaussian and f-DP losses, with
+finite communication, by the tensor product (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7).
 
 >>> from counterpoint import ApproxDP, GaussianDP, compose
 >>> losses = [ApproxDP(0.1, 1e-9)] * 100
@@ -112,7 +114,8 @@ def advanced(losses: Iterable[Loss]) -> Composed:
 def vadhan_wang(losses: Iterable[Loss]) -> Composed:
     """(sum eps_i, sum_i e^(eps_1 + ... + eps_(i-1)) delta_i), in the best order.
 
-    S1 Thm 2 as corrected in ERRATA S1-E1: the first theorem on concurrent composition, superseded by `optimal`.
+    Vadhan and Wang 2021, Thm 2 as corrected in errata, Vadhan-Wang E1: the first theorem on concurrent composition,
+    superseded by `optimal`.
 
     >>> from counterpoint import ApproxDP
     >>> vadhan_wang([ApproxDP(1, 1e-6)] * 2).delta_at(2)

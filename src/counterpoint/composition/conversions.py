@@ -1,7 +1,7 @@
 """How a loss enters a sum, and how large a pure loss a sum still has room for.
 
-The forms in which losses are added (THEORY 3): rho, (epsilon, delta), the Renyi loss of one order; and their inverses,
-which say what would still fit. Sums are rounded up, room is rounded down.
+The forms in which losses are added (theory, Groups): rho, (epsilon, delta), the Renyi loss of one order; and their
+inverses, which say what would still fit. Sums are rounded up, room is rounded down.
 
 >>> from counterpoint import PureDP, zCDP
 >>> as_rho(PureDP(1)), renyi_loss(zCDP(1), Fraction(8))
@@ -41,7 +41,9 @@ def epsilon_and_delta(loss: Loss) -> tuple[Fraction | None, Fraction]:
 
 
 def variance_at(epsilon: Fraction, slack: Fraction) -> Fraction:
-    """y*: the V at which sqrt(2 L V) + V/2 reaches epsilon, rounded down (ERRATA S2-E1: 2 epsilon under the root).
+    """y*: the V at which sqrt(2 L V) + V/2 reaches epsilon, rounded down.
+
+    See errata, Whitehouse E1: 2 epsilon under the root.
 
     >>> float(variance_at(Fraction(1), Fraction(1, 10**6)))
     0.03493780953824675
@@ -151,7 +153,7 @@ def renyi_of(epsilon: Fraction, alpha: Fraction) -> Fraction:
 
 
 def renyi_loss(loss: Loss, alpha: Fraction) -> Fraction:
-    """The Renyi loss of order alpha, rounded up; `NotCovered` if there is none at this order (T14).
+    """The Renyi loss of order alpha, rounded up; `NotCovered` if there is none at this order.
 
     >>> renyi_loss(zCDP(0.5), Fraction(8))
     Fraction(4, 1)

@@ -1,8 +1,8 @@
 """The optimal bound by counting: exact for hundreds of mechanisms with few different parameters.
 
 The delta at eps of independent randomized responses is P[L > eps] - e^eps P[L < -eps], with L their privacy
-loss (THEORY section 2; by symmetry the other world has P[L < -eps] of mass above eps). Equal parameters are
-counted, so L has as many values as there are counts, not subsets (Murtagh-Vadhan 2016 enumerate those). The
+loss (theory, Fixed parameters; by symmetry the other world has P[L < -eps] of mass above eps). Equal parameters are
+counted, so L has as many values as there are counts, not subsets (Murtagh and Vadhan 2016 enumerate those). The
 responses are dealt into two halves: for each value of the one, a sum over the values of the other is looked
 up, and 2^26 outcomes cost 2^13. The arithmetic is the caller's: intervals where epsilons are numbers,
 fractions where every e^eps is one.

@@ -1,7 +1,7 @@
 """The deltas of fixed (eps_i, delta_i): with what probability something is exposed, and what that leaves.
 
 RR(eps, delta) exposes its input with probability delta, so several expose something with probability D = 1 -
-prod(1 - delta_i), and a total delta is D + (1 - D) times what the unexposed ones lose (THEORY section 2). D
+prod(1 - delta_i), and a total delta is D + (1 - D) times what the unexposed ones lose (theory, Fixed parameters). D
 is a fraction where that can be written out, and enclosed between two where it can't.
 
 >>> exposure(((Fraction(1), Fraction(1, 10), 2),))

@@ -1,8 +1,11 @@
-"""Filters: launches with adaptively chosen losses, within a budget (S3 Def 2.5, 2.8; S4 Def 12.2).
+"""Filters: launches with adaptively chosen losses, within a budget.
+
+See Haney et al. 2023, Def 2.5, 2.8; Henzinger et al. 2024, Def 12.2.
 
 A filter admits a launch while the accumulator with it stays within the budget, coordinate by coordinate and exactly.
 The default theorem for a budget in (epsilon, delta) is the best of basic composition, a Gaussian reserve and the Renyi
-filter after reduction to randomized responses (THEORY 3(b'), (c); best.py); other measures add up. Refusals are free.
+filter after reduction to randomized responses (theory, The default filter and The Renyi filter by reduction; best.py);
+other measures add up. Refusals are free.
 
 >>> from counterpoint import ApproxDP, Laplace, PureDP
 >>> rule = Filter(ApproxDP(1, 1e-6))
@@ -68,12 +71,12 @@ class Remaining(Value, frozen=True):
 class Filter(Rule, Value, frozen=True):
     """Admits launches while their total stays within `budget`.
 
-    `by` chooses the theorem for an ApproxDP budget: "best" (the default: THEORY 3(b') and a Gaussian reserve),
-    "basic", "renyi" (3(b)), "advanced" (S2 Thm 1), or "gaussian" (the reserve has all slack, zCDP is refused); other
-    budgets have one each: the sum of their own measure. `slack` is the part of delta given to the tail
-    bound (half of it by default), `alpha` the Renyi order (chosen for the budget by default): both fixed in advance.
-    `halt` ends everything at the first refusal, literally as S3 Alg 3. Not covered: optimal composition (fixed
-    parameters only: `Slots`), f-DP other than Gaussian, and what each accumulator says.
+    `by` chooses the theorem for an ApproxDP budget: "best" (the default: theory, The default filter and a Gaussian
+    reserve), "basic", "renyi" (3(b)), "advanced" (Whitehouse et al. 2023, Thm 1), or "gaussian" (the reserve has all
+    slack, zCDP is refused); other budgets have one each: the sum of their own measure. `slack` is the part of delta
+    given to the tail bound (half of it by default), `alpha` the Renyi order (chosen for the budget by default): both
+    fixed in advance. `halt` ends everything at the first refusal, literally as Haney et al. 2023, Alg 3. Not covered:
+    optimal composition (fixed parameters only: `Slots`), f-DP other than Gaussian, and what each accumulator says.
 
     >>> Filter(PureDP(1)).budget, Filter(ApproxDP(1, 1e-6), by="advanced", slack=5e-7).slack
     (PureDP(1), Fraction(1, 2000000))
@@ -97,7 +100,7 @@ class Filter(Rule, Value, frozen=True):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        """Fix everything that the theorem wants fixed in advance; an invalid configuration fails here (T11)."""
+        """Fix everything that the theorem wants fixed in advance; an invalid configuration fails here."""
         if not isinstance(self.budget, Loss):
             is_class = isinstance(self.budget, type)
             given = f"the class {self.budget.__name__}" if is_class else f"a {type(self.budget).__name__}"
@@ -251,7 +254,11 @@ class Filter(Rule, Value, frozen=True):
     def certificate(self, account: Account) -> Certificate:
         """Why the loss so far is what it is, and that the budget will hold."""
         statement = f"{self.loss(account)!r} lost so far, and never more than {self.budget!r}"
-        return Certificate(statement, "S3 Def 2.5, S4 Def 12.2", (_accumulator(account).certificate,))
+        return Certificate(
+            statement,
+            "Haney et al. 2023, Def 2.5; Henzinger et al. 2024, Def 12.2",
+            (_accumulator(account).certificate,),
+        )
 
 
 def _accumulator(account: Account) -> Accumulator:

@@ -3,7 +3,7 @@
 The delta of a composition is E(1 - e^(eps - L))+ over its privacy loss L, a sum of independent parts. A
 part's losses seldom lie on the lattice. From above, each loss is split between its two neighbours so that the
 mean of e^-L is kept: a mean-preserving spread, under which the convex (1 - e^eps z)+ can only grow (connect
-the dots: Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022). From below, each outcome is renamed to its
+the dots: Doroshenko et al. 2022). From below, each outcome is renamed to its
 nearest lattice point, with its true probability in either world: a postprocessing, under which delta can only
 shrink. Both err by the square of the spacing. All masses are weighted by e^(tilt L), so that floating point
 is accurate where delta comes from, however small it is.

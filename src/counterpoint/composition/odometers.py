@@ -1,8 +1,9 @@
-"""Odometers: no budget, keep count (S3 Def 2.11 to 2.14, Thm 3.8; S4 Thm 12.4).
+"""Odometers: no budget, keep count (Haney et al. 2023, Def 2.11 to 2.14, Thm 3.8; Henzinger et al. 2024, Thm 12.4).
 
-An odometer reports the same accumulators that filters compare with a budget: G is a valid odometer just if "G <= d"
-is a valid filter for every d (S3 Lemma 2.19). Its reading means: fix a threshold before you start; the view, cut off
-before the answer that would carry the reading beyond it, is within the threshold. Reading changes nothing.
+An odometer reports the same accumulators that filters compare with a budget: G is a valid odometer just if "G <= d" is
+a valid filter for every d (Haney et al. 2023, Lemma 2.19). Its reading means: fix a threshold before you start; the
+view, cut off before the answer that would carry the reading beyond it, is within the threshold. Reading changes
+nothing.
 
 >>> from counterpoint import Gaussian, Odometer, zCDP
 >>> rule = Odometer(zCDP)
@@ -78,7 +79,9 @@ class Odometer(Rule, Value, frozen=True):
         slack: Number | None = None,
         alpha: Number | None = None,
     ) -> Self:
-        """(epsilon, delta) at a delta fixed in advance, tightest near epsilon = `tuned_for` (THEORY 3(b'), (c)).
+        """(epsilon, delta) at a delta fixed in advance, tightest near epsilon = `tuned_for`.
+
+        See theory, The default filter and The Renyi filter by reduction.
 
         >>> rule = Odometer.approximate(delta=1e-6)
         >>> rule.loss(rule.start())
@@ -92,7 +95,8 @@ class Odometer(Rule, Value, frozen=True):
 
     @classmethod
     def advanced(cls, delta: Number, slack: Number | None = None) -> Self:
-        """S3 Thm 3.8: the odometer of S2 Thm 1, at a delta and slack fixed in advance.
+        """Haney et al. 2023, Thm 3.8: the odometer of Whitehouse et al. 2023, Thm 1, at a delta and slack fixed in
+        advance.
 
         >>> rule = Odometer.advanced(delta=1e-5, slack=1e-6)
         >>> rule.loss(rule.start())
@@ -120,12 +124,15 @@ class Odometer(Rule, Value, frozen=True):
 
     @classmethod
     def filter(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
-        """S2's time-uniform filter odometer, tangent to advanced composition at the target epsilon; one-sided."""
+        """Whitehouse et al.'s time-uniform filter odometer, tangent to advanced composition at the target epsilon;
+        one-sided.
+        """
         return cls._time_uniform("filter", delta, tuned_for, slack)
 
     @classmethod
     def mixture(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
-        """S2's time-uniform mixture odometer; its readings are one-sided, `two_sided()` says what holds from both.
+        """Whitehouse et al.'s time-uniform mixture odometer; its readings are one-sided, `two_sided()` says what
+        holds from both.
 
         >>> from counterpoint import Laplace
         >>> rule = Odometer.mixture(delta=1e-6, tuned_for=1.0)
@@ -137,7 +144,9 @@ class Odometer(Rule, Value, frozen=True):
 
     @classmethod
     def stitched(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
-        """S2's time-uniform stitched odometer, one-sided; infinite until a tenth of the target has been spent."""
+        """Whitehouse et al.'s time-uniform stitched odometer, one-sided; infinite until a tenth of the target has
+        been spent.
+        """
         return cls._time_uniform("stitched", delta, tuned_for, slack)
 
     @classmethod
@@ -171,15 +180,20 @@ class Odometer(Rule, Value, frozen=True):
         """What the reading means."""
         assert isinstance(account, Accumulator)
         meaning = "for every threshold fixed in advance, the view truncated before it is exceeded is within it"
-        return Certificate(f"{account.total!r} read so far: {meaning}", "S3 Lemma 2.19", (account.certificate,))
+        return Certificate(
+            f"{account.total!r} read so far: {meaning}", "Haney et al. 2023, Lemma 2.19", (account.certificate,)
+        )
 
 
 def truncated(readings: Iterable[tuple[Loss, T]], threshold: Loss) -> tuple[T, ...]:
-    """The view up to, and without, the first answer after which the odometer exceeds the threshold (S3 Def 1.13).
+    """The view up to, and without, the first answer after which the odometer exceeds the threshold.
 
-    Each answer comes with the loss read *after* it was produced (ERRATA S3-E3: read before, the view would keep the
+    See Haney et al. 2023, Def 1.13.
+
+    Each answer comes with the loss read *after* it was produced (errata, Haney E3: read before, the view would keep the
     answer that exceeds). Equality with the threshold stays in. The threshold is a loss of the measure that is read
-    (`OneSidedDP` for S2's time-uniform odometers); a reading of another measure says nothing about it and is refused.
+    (`OneSidedDP` for Whitehouse et al.'s time-uniform odometers); a reading of another measure says nothing about it
+    and is refused.
 
     >>> truncated([(PureDP(0.5), "a"), (PureDP(1), "b"), (PureDP(1.1), "c"), (PureDP(1.1), "d")], PureDP(1))
     ('a', 'b')

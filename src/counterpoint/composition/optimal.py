@@ -1,8 +1,9 @@
 """The optimal composition of fixed (eps_i, delta_i): what the responses RR(eps_i, delta_i) lose together.
 
-S1 Cor 4 and S0 Thm 1 for interactive mechanisms, S4 Thm 4.12 for continual ones: any concurrent composition
-of them is a postprocessing of these randomized responses. Something is exposed with probability D = 1 -
-prod(1 - delta_i); otherwise the RR(eps_i, 0) remain, so delta = D + (1 - D) d0(eps) (THEORY section 2).
+Vadhan and Wang 2021, Cor 4 and Lyu 2022, Thm 1 for interactive mechanisms; Henzinger et al. 2024, Thm 4.12 for
+continual ones: any concurrent composition of them is a postprocessing of these randomized responses. Something is
+exposed with probability D = 1 - prod(1 - delta_i); otherwise the RR(eps_i, 0) remain, so delta = D + (1 - D) d0(eps)
+(theory, Fixed parameters).
 
 >>> hundred = Optimal(((Fraction(1, 10), Fraction(1, 10**9), 100),))
 >>> hundred.epsilon_at(1e-6), hundred.bounds.delta_at(4), hundred.method

@@ -1,8 +1,8 @@
 """Choosing the constants that a theorem wants fixed in advance. Any choice is valid; a good one is tight.
 
-`order_for` takes the Renyi order where the tight zCDP conversion of the budget has its optimum (THEORY 3(b)):
-(alpha-1)^2 rho + log alpha = log(1/d) and epsilon = (2 alpha - 1) rho + log(1 - 1/alpha). Floats only search here;
-the order they find is rounded to a rational and fixed.
+`order_for` takes the Renyi order where the tight zCDP conversion of the budget has its optimum (theory, The Renyi
+filter by reduction): (alpha-1)^2 rho + log alpha = log(1/d) and epsilon = (2 alpha - 1) rho + log(1 - 1/alpha). Floats
+only search here; the order they find is rounded to a rational and fixed.
 
 >>> order_for(Fraction(1), Fraction(1, 2 * 10**6))
 Fraction(233, 10)

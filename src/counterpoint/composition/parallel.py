@@ -1,11 +1,14 @@
-"""Parallel composition: any number of mechanisms, at most k of which neighbouring data reach (S4 sec. 5).
+"""Parallel composition: any number of mechanisms, at most k of which neighbouring data reach.
 
-What is promised depends on how the data may change. Pure losses: the cost of k mechanisms (S4 Cor 5.5). First-pair
-consistent data, such as the parts of a static table: the cost of k in every measure (S4 Thm 5.14, Cor 5.15, 13.7,
-14.9). Otherwise an approximate mechanism that is *not* affected still counts: an adversary may create many, wait for
-one that has failed and send it the difference (S4 Thm 5.2), so that every created delta_j is charged to
-`delta_total`: 1 - prod(1 - delta_j) <= delta_total (S4 Thm 5.4, for symmetric relations; for an asymmetric one with
-k >= 2 it is 2 delta_j, ERRATA S4-E1). Renyi losses on such data have no theorem (S4 Thm 13.5) and are refused.
+See Henzinger et al. 2024, sec. 5.
+
+What is promised depends on how the data may change. Pure losses: the cost of k mechanisms (Henzinger et al. 2024, Cor
+5.5). First-pair consistent data, such as the parts of a static table: the cost of k in every measure (Henzinger et al.
+2024, Thm 5.14, Cor 5.15, 13.7, 14.9). Otherwise an approximate mechanism that is *not* affected still counts: an
+adversary may create many, wait for one that has failed and send it the difference (Henzinger et al. 2024, Thm 5.2), so
+that every created delta_j is charged to `delta_total`: 1 - prod(1 - delta_j) <= delta_total (Henzinger et al. 2024, Thm
+5.4, for symmetric relations; for an asymmetric one with k >= 2 it is 2 delta_j, errata, Henzinger E1). Renyi losses on
+such data have no theorem (Henzinger et al. 2024, Thm 13.5) and are refused.
 
 >>> from counterpoint import ApproxDP, Parallel, PureDP
 >>> from counterpoint.privacy.relations import every_step, k_sparse
@@ -88,15 +91,18 @@ class Parallel(Rule, Value, frozen=True):
             return
         if not isinstance(self.each, ApproxDP):
             raise NotCovered(
-                f"{self.each!r} in parallel on changing data is covered by no theorem (S4 Thm 13.5 is a "
+                f"{self.each!r} in parallel on changing data is covered by no theorem (Henzinger et al. "
+                "2024, Thm 13.5 is a "
                 "counterexample for Renyi); PureDP is, ApproxDP with delta_total is, and every measure is with "
-                "first_pair=True (S4 Thm 5.14, 13.6, Cor 14.8)"
+                "first_pair=True (Henzinger et al. 2024, Thm 5.14, 13.6, Cor 14.8)"
             )
         if self.each.delta and self.delta_total is None:
             raise NotCovered(
                 f"{self.each!r} in parallel on changing data needs delta_total, to which every created mechanism's "
-                f"delta is charged (S4 Thm 5.4): {spell(100 * self.each.delta)} would do for 100 of them. PureDP needs "
-                "none, nor does data that stands still, as a table does (first_pair=True, S4 Thm 5.14)"
+                f"delta is charged (Henzinger et al. 2024, Thm 5.4): {spell(100 * self.each.delta)} would "
+                "do for 100 of them. PureDP needs "
+                "none, nor does data that stands still, as a table does (first_pair=True; Henzinger et "
+                "al. 2024, Thm 5.14)"
             )
 
     @property
@@ -126,7 +132,7 @@ class Parallel(Rule, Value, frozen=True):
             if exposed > self.delta_total:
                 raise BudgetExceeded(
                     f"one more {claim.loss!r} would bring the deltas of all created mechanisms beyond delta_total "
-                    f"{spell(self.delta_total)} (S4 Thm 5.4 charges every one of them)",
+                    f"{spell(self.delta_total)} (Henzinger et al. 2024, Thm 5.4 charges every one of them)",
                     requested=claim.loss,
                     remaining=self.delta_total - account.exposed,
                 )
@@ -156,16 +162,21 @@ class Parallel(Rule, Value, frozen=True):
         if self.first_pair and not relation.first_pair:
             raise RelationMismatch("first_pair=True needs a first-pair consistent relation")
         if self.symmetric and self.counts_every_delta and not relation.symmetric:
-            raise RelationMismatch("the relation is not symmetric: say symmetric=False (ERRATA S4-E1: 2 delta each)")
+            raise RelationMismatch(
+                "the relation is not symmetric: say symmetric=False (errata, Henzinger E1: 2 delta each)"
+            )
 
     @property
     def theorem(self) -> str:
         """What the bound rests on."""
         if self.first_pair:
-            return "first-pair consistent k-sparse parallel composition (S4 Thm 5.14, Cor 5.15, Thm 13.6, Cor 14.8)"
+            return (
+                "first-pair consistent k-sparse parallel composition (Henzinger et al. 2024, Thm 5.14, Cor "
+                "5.15, Thm 13.6, Cor 14.8)"
+            )
         if not self.counts_every_delta:
-            return "k-sparse parallel composition of pure losses (S4 Cor 5.5)"
-        return "k-sparse parallel composition, every created delta charged (S4 Thm 5.4, tight form)"
+            return "k-sparse parallel composition of pure losses (Henzinger et al. 2024, Cor 5.5)"
+        return "k-sparse parallel composition, every created delta charged (Henzinger et al. 2024, Thm 5.4, tight form)"
 
     def loss(self, account: Account) -> Loss:
         """The bound from the start: which k are affected is nobody's to know."""

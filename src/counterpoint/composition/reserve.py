@@ -5,18 +5,19 @@ launch takes a part: RR(epsilon) leaves v' = (2v - e + sqrt((2v - e)^2 - 8 v e))
 followed by G(sqrt v') is never more revealing than G(sqrt v).
 
 Proof. A hockey stick is E[(W - e^x)+], with W the likelihood ratio under the second world. W has mean 1 for both, so it
-is enough that the first is smaller in convex order. Let f1 be the density of log W for G(sqrt v) and f2 that of RR
-and G(sqrt v'). Both times e^(z/2) are even functions, and log f2 - log f1 = A + log cosh(epsilon z/v') - k z^2/2 with
-k = 1/v' - 1/v and A = log(v/v')/2 + (v - v')/8 - e/(2 v') - log cosh(epsilon/2). Its slope, divided by z, falls on z >
-0, so it falls there or first rises and then falls. If A >= 0 it is thus positive around 0 and negative outside: f1 - f2
-has the signs + - +, and with equal masses and means that is the convex order (Karlin, Novikoff 1963). And A >= 0: with
-u = (v - v')/v' and x = e/v', the v' above has u = x/(1 - x/2) >= x, so that log(1 + u)/2 >= u/(2 + u) = x/2, and
-(v - v')/8 >= e/8 >= log cosh(epsilon/2). v' exists where 2v >= (3 + 2 sqrt 2) e; for smaller v a last launch still
-fits if PureDP(epsilon) is GaussianDP(sqrt v) by itself.
+is enough that the first is smaller in convex order. Let f1 be the density of log W for G(sqrt v) and f2 that of RR and
+G(sqrt v'). Both times e^(z/2) are even functions, and log f2 - log f1 = A + log cosh(epsilon z/v') - k z^2/2 with k =
+1/v' - 1/v and A = log(v/v')/2 + (v - v')/8 - e/(2 v') - log cosh(epsilon/2). Its slope, divided by z, falls on z > 0,
+so it falls there or first rises and then falls. If A >= 0 it is thus positive around 0 and negative outside: f1 - f2
+has the signs + - +, and with equal masses and means that is the convex order (Karlin and Novikoff 1963). And A >= 0:
+with u = (v - v')/v' and x = e/v', the v' above has u = x/(1 - x/2) >= x, so that log(1 + u)/2 >= u/(2 + u) = x/2, and
+(v - v')/8 >= e/8 >= log cosh(epsilon/2). v' exists where 2v >= (3 + 2 sqrt 2) e; for smaller v a last launch still fits
+if PureDP(epsilon) is GaussianDP(sqrt v) by itself.
 
 By induction the view is within G(sqrt v) for every adaptive choice of launches, whatever is left at the end, and
-interactive mechanisms reduce to randomized responses by S3 Thm 1.19 and S4 Thm 12.4. This is our own corollary. It is
-no odometer: the cost of a launch depends on how much is left. Variances are whole multiples of 2^-320, rounded down.
+interactive mechanisms reduce to randomized responses by Haney et al. 2023, Thm 1.19 and Henzinger et al. 2024, Thm
+12.4. This is our own corollary. It is no odometer: the cost of a launch depends on how much is left. Variances are
+whole multiples of 2^-320, rounded down.
 
 >>> start = reserve_for(Fraction(1), Fraction(1, 2 * 10**6))
 >>> round(start * GRAIN, 4), round(left_after(start, Fraction(1, 100)) * GRAIN, 4), left_after(start, Fraction(1))
@@ -65,7 +66,7 @@ def left_after(left: int, epsilon: Fraction) -> int | None:
 
 
 def left_after_gaussian(left: int, mu: Fraction) -> int | None:
-    """What a Gaussian launch leaves: variances add (THEORY 3(f)).
+    """What a Gaussian launch leaves: variances add (theory, Gaussian budgets).
 
     >>> left_after_gaussian(UNIT, Fraction(1, 2)) == UNIT * 3 // 4, left_after_gaussian(UNIT, Fraction(2))
     (True, None)

@@ -1,4 +1,6 @@
-"""A rule decides whether a launch may happen, and what has been lost (S3 Def 2.5 to 2.14, S4 Def 4.11, 12.2).
+"""A rule decides whether a launch may happen, and what has been lost.
+
+See Haney et al. 2023, Def 2.5 to 2.14; Henzinger et al. 2024, Def 4.11, 12.2.
 
 An account is a frozen value, so the dry run and the commit are the same pure function: `admit` gives the account
 after the launch or raises, and nothing else happens. `loss` reads an account and changes nothing.
@@ -32,7 +34,9 @@ class Rule(Tagged):
 
     @property
     def halts(self) -> bool:
-        """Whether the first refusal ends everything, as S3 Alg 3 literally says; normally a refusal is free."""
+        """Whether the first refusal ends everything, as Haney et al. 2023, Alg 3 literally says; normally a refusal
+        is free.
+        """
         return False
 
     @abstractmethod
@@ -53,7 +57,7 @@ class Rule(Tagged):
 
     @abstractmethod
     def loss(self, account: Account) -> Loss:
-        """What has been lost so far; reading it changes nothing (S3 sec. 1.3)."""
+        """What has been lost so far; reading it changes nothing (Haney et al. 2023, sec. 1.3)."""
 
     def used(self, account: Account, parts: int) -> int | None:
         """How many of so many equal parts of the budget are spent, rounded up (more than all: it does not hold).

@@ -1,8 +1,9 @@
 """Slots: the losses are fixed up front, launches take them in any order, and the total is optimal from the start.
 
-S1 Cor 4, S0 Thm 1 (interactive), S4 Thm 4.12 (continual): the concurrent composition of mechanisms whose multiset of
-(epsilon_i, delta_i) is fixed in advance costs what randomized responses with those parameters cost together. That
-bound is false for adaptively chosen parameters; a slot that is never taken is paid for all the same.
+Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1 (interactive), Henzinger et al. 2024, Thm 4.12 (continual): the concurrent
+composition of mechanisms whose multiset of (epsilon_i, delta_i) is fixed in advance costs what randomized responses
+with those parameters cost together. That bound is false for adaptively chosen parameters; a slot that is never taken is
+paid for all the same.
 
 >>> from counterpoint import ApproxDP, Laplace, Slots
 >>> rule = Slots([ApproxDP(0.1, 1e-8)] * 30)
@@ -63,7 +64,7 @@ class Slots(Rule, Value, frozen=True):
         def __init__(self, slots: Iterable[Loss]) -> None: ...
 
     def __post_init__(self) -> None:
-        """Count equal losses together; losses that no theorem composes are refused here (T11)."""
+        """Count equal losses together; losses that no theorem composes are refused here."""
         force_setattr(self, "slots", _grouped(self.slots))
         if not all(isinstance(loss, TradeOff) for loss, _ in self.slots):  # these compose, and that takes its time
             optimal([loss for loss, _ in self.slots])
@@ -107,7 +108,10 @@ class Slots(Rule, Value, frozen=True):
 
     def promise(self, relation: Relation) -> Certificate:
         """The slots compose optimally, in any interleaving."""
-        return Certificate(f"{self!r} composed", "optimal composition (S1 Cor 4, S0 Thm 1, S4 Thm 4.12)")
+        return Certificate(
+            f"{self!r} composed",
+            "optimal composition (Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1; Henzinger et al. 2024, Thm 4.12)",
+        )
 
     def certificate(self, account: Account) -> Certificate:
         """What has been promised from the start."""
@@ -115,7 +119,7 @@ class Slots(Rule, Value, frozen=True):
         left = sum(count for _, count in account.groups)
         return Certificate(
             f"{self!r} composed, {left} of them not taken yet",
-            "optimal composition (S1 Cor 4, S0 Thm 1, S4 Thm 4.12)",
+            "optimal composition (Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1; Henzinger et al. 2024, Thm 4.12)",
         )
 
 

@@ -1,11 +1,13 @@
-"""Odometers that hold at all times at once: with probability 1 - delta the privacy loss never exceeds them (S2 Thm 2).
+"""Odometers that hold at all times at once: with probability 1 - delta the privacy loss never exceeds them.
+
+See Whitehouse et al. 2023, Thm 2.
 
 They speak of sequences of one-shot mechanisms that are (epsilon_m, delta_m)-*probabilistically* DP (pure DP is; DP is
-not enough, T08), never of interactive or concurrent ones: no theorem gives that (ERRATA S3-E8). With
+not enough), never of interactive or concurrent ones: no theorem gives that (errata, Haney E8). With
 V = sum epsilon_m^2 and L = log(1/delta'):
 
 - filter: sqrt(y L/2) + V sqrt(L/(2 y)) + V/2, tight near V = y;
-- mixture: sqrt(2 (V + r) log(sqrt((V + r)/r)/delta')) + V/2 (ERRATA S2-E3: V + r belongs under the root);
+- mixture: sqrt(2 (V + r) log(sqrt((V + r)/r)/delta')) + V/2 (errata, Whitehouse E3: V + r belongs under the root);
 - stitched: 1.7 sqrt(V (log log(2 V/v0) + 0.72 log(5.2/delta'))) + V/2 once V >= v0, infinite before.
 
 The promise is one-sided, P[L > U ever] <= delta in either world, so a reading is `OneSidedDP`. From both sides it is
@@ -42,7 +44,9 @@ Kind = Literal["filter", "mixture", "stitched"]
 
 
 class TimeUniform(Accumulator, Value, frozen=True):
-    """One of S2's three odometers, with its tuning constant (y, r or v0) and delta' = `slack` fixed in advance."""
+    """One of Whitehouse et al.'s three odometers, with its tuning constant (y, r or v0) and delta' = `slack` fixed
+    in advance.
+    """
 
     kind: Kind
     constant: Fraction
@@ -50,10 +54,10 @@ class TimeUniform(Accumulator, Value, frozen=True):
     slack: Fraction
     variance: Fraction = Fraction(0)
     exposed: Fraction = Fraction(0)
-    theorem = "time-uniform odometer for one-shot probabilistically private mechanisms (S2 Thm 2)"
+    theorem = "time-uniform odometer for one-shot probabilistically private mechanisms (Whitehouse et al. 2023, Thm 2)"
 
     def __post_init__(self) -> None:
-        """An invalid configuration fails here (T11)."""
+        """An invalid configuration fails here."""
         if self.constant <= 0 or not 0 < self.slack <= self.delta or self.slack >= 1 or self.delta > 1:
             raise InvalidParameter("an odometer needs a constant above 0 and 0 < slack <= delta <= 1, slack below 1")
 
@@ -111,7 +115,7 @@ class TimeUniform(Accumulator, Value, frozen=True):
 
 
 def filter_bound(p: Precision, v: Fraction, y: Fraction, slack: Fraction) -> Interval:
-    """The filter odometer: a line in V, tangent to advanced composition at V = y (S2 Thm 2.1).
+    """The filter odometer: a line in V, tangent to advanced composition at V = y (Whitehouse et al. 2023, Thm 2).
 
     >>> print(round(filter_bound(precision(20), Fraction(1), Fraction(1, 10), Fraction(1, 10**6)).upper, 6))
     9.642420
@@ -121,7 +125,7 @@ def filter_bound(p: Precision, v: Fraction, y: Fraction, slack: Fraction) -> Int
 
 
 def mixture_bound(p: Precision, v: Fraction, r: Fraction, slack: Fraction) -> Interval:
-    """The mixture odometer (S2 Thm 2.2, corrected).
+    """The mixture odometer (Whitehouse et al. 2023, Thm 2, corrected).
 
     >>> print(round(mixture_bound(precision(20), Fraction(10), Fraction(1), Fraction(1, 10**9)).upper, 6))
     26.961072
@@ -131,7 +135,7 @@ def mixture_bound(p: Precision, v: Fraction, r: Fraction, slack: Fraction) -> In
 
 
 def stitched_bound(p: Precision, v: Fraction, v0: Fraction, slack: Fraction) -> Interval:
-    """The stitched odometer, for V >= v0 (S2 Thm 2.3).
+    """The stitched odometer, for V >= v0 (Whitehouse et al. 2023, Thm 2).
 
     >>> print(round(stitched_bound(precision(20), Fraction(100), Fraction(1, 100), Fraction(1, 10**9)).upper, 6))
     122.923209
@@ -176,7 +180,9 @@ def constant_for(kind: Kind, epsilon: Fraction, slack: Fraction) -> Fraction:
 
 
 def rogers_2016(p: Precision, v: Fraction, rows: int, slack: Fraction) -> Interval:
-    """The odometer of Rogers et al. 2016 as S2 Lemma 4 should read (ERRATA S2-E5). For comparison; not a guarantee.
+    """The odometer of Rogers et al. 2016 as Whitehouse et al. 2023, Lemma 4 should read.
+
+    See errata, Whitehouse E5. For comparison; not a guarantee.
 
     >>> print(round(rogers_2016(precision(20), Fraction(2), 10**4, Fraction(1, 10**6)).upper, 1))
     28.4

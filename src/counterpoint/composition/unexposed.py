@@ -1,6 +1,6 @@
 """The optimal composition of randomized responses that expose nothing: RR(eps_1, 0), RR(eps_2, 0), ...
 
-Its delta at eps is d0 of THEORY section 2. It is counted where there are few values to count, and convolved
+Its delta at eps is d0 of theory, Fixed parameters. It is counted where there are few values to count, and convolved
 on a lattice otherwise; where a lattice's d0 would be below 1e-300, the best Renyi order bounds epsilon.
 Parameters that floating point cannot hold (an epsilon above 10^15, or all of them below 10^-290) compose by
 their sum.

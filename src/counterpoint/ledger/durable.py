@@ -1,8 +1,9 @@
 """A ledger that outlives its process: the protocol of `Ledger` over a database, sealed, chained and witnessed.
 
-Commit, then release (DESIGN, law 6). An intent is one transaction: looked up, checked, charged, its seed sealed and the
-chain extended. Settling is a second one: state and answer together, the seed gone. Then the witness, then the answer.
-Nothing is refunded, pruned or drawn again: what failed in between is finished from its seed, on the pinned data.
+Commit, then release (an answer leaves only after its charge is on disk). An intent is one transaction: looked up,
+checked, charged, its seed sealed and the chain extended. Settling is a second one: state and answer together, the seed
+gone. Then the witness, then the answer. Nothing is refunded, pruned or drawn again: what failed in between is finished
+from its seed, on the pinned data.
 
 >>> import counterpoint as cp, tempfile, os.path
 >>> home = tempfile.mkdtemp()

@@ -1,8 +1,11 @@
-"""Private core decomposition: each vertex' core number, from vertices who tell only noisy comparisons (S4 sec. 9).
+"""Private core decomposition: each vertex' core number, from vertices who tell only noisy comparisons.
+
+See Henzinger et al. 2024, sec. 9.
 
 The core number of a vertex is the largest k such that it belongs to a subgraph in which all have at least k neighbours.
 The protocol is edge-local: PureDP(epsilon) for the server's whole view between graphs that differ in one edge. That
-edge is known to two users, each a sparse vector of epsilon/2, and k = 2 of them compose (S4 Cor 8.8).
+edge is known to two users, each a sparse vector of epsilon/2, and k = 2 of them compose (Henzinger et al. 2024, Cor
+8.8).
 
 How far it is off. Let alpha bound the error of every comparison. A vertex v of core number k is never taken away while
 d <= k - alpha: the first of its k-core to go had k neighbours left. And when nobody leaves at d, all who are left have

@@ -3,8 +3,8 @@
 `histogram_of_users`: each is asked once about all categories. `heavy_hitters`: the values are too many to be listed, so
 the server grows prefixes: it divides the users at random into as many groups as there are levels, asks each group once,
 about the extensions of the prefixes that were frequent a level before, and keeps those that look frequent again. What
-it asks depends on what it heard, and yet it is PureDP(epsilon) for each user's value, since each user answers once (S4
-Cor 8.8 with k = 1, and the property `AtMost(1)`).
+it asks depends on what it heard, and yet it is PureDP(epsilon) for each user's value, since each user answers once
+(Henzinger et al. 2024, Cor 8.8 with k = 1, and the property `AtMost(1)`).
 
 >>> from counterpoint import SeededCoins
 >>> words = [5] * 6000 + [9] * 3000 + list(range(16)) * 50

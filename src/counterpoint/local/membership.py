@@ -78,7 +78,10 @@ class Membership(Mechanism, Value, frozen=True):
     @property
     def claim(self) -> Claim:
         """PureDP(epsilon) for any two values, if it is asked once."""
-        by = "one value more or less changes at most two bits, each randomized response of epsilon/2 (S4 Lemma 2.4)"
+        by = (
+            "one value more or less changes at most two bits, each randomized response of epsilon/2 "
+            "(Henzinger et al. 2024, Lemma 2.4)"
+        )
         return claim(PureDP(self.epsilon), Asked(every_step(), AtMost(1)), by)
 
     @property

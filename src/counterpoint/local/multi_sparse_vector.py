@@ -1,9 +1,11 @@
-"""Multi-dimensional sparse vector: one sparse vector for each coordinate, asked in turn (S4 sec. 9).
+"""Multi-dimensional sparse vector: one sparse vector for each coordinate, asked in turn.
+
+See Henzinger et al. 2024, sec. 9.
 
 An ask brings a value for every coordinate, and the answer says of each whether it reached its threshold; a coordinate
-that has had its hits is silent (None) from then on. It was analysed from scratch where it came up; here it is what S4
-says it is, a parallel composition of sparse vectors in a round-robin pattern. If neighbouring data move at most k
-coordinates, each value by at most 1, it costs k sparse vectors, however many coordinates there are (S4 Cor 5.5, 6.6).
+that has had its hits is silent (None) from then on. It is a parallel composition of sparse vectors in a round-robin
+pattern. If neighbouring data move at most k coordinates, each value by at most 1, it costs k sparse vectors, however
+many coordinates there are (Henzinger et al. 2024, Cor 5.5, 6.6).
 
 >>> from counterpoint import Ask, SeededCoins, SparseVector
 >>> many, coins = MultiSparseVector(SparseVector(8, threshold=10), width=3, k=2), SeededCoins(1)

@@ -1,4 +1,4 @@
-"""The user of the core decomposition protocol: one vertex, which knows its neighbours (S4 sec. 9).
+"""The user of the core decomposition protocol: one vertex, which knows its neighbours (Henzinger et al. 2024, sec. 9).
 
 Asked (A, d), it says with the noise of a sparse vector whether it has fewer than d neighbours in A; having said so once
 it halts. In `watch`'s terms: -|N n A| reaches 1 - d. Between neighbouring graphs one neighbour is added or removed, so
@@ -38,7 +38,9 @@ __all__ = ["AboveThreshold", "Fewer", "Neighbourhood", "OneSwap", "SparseVector"
 
 
 class Fewer(Tagged, Value, frozen=True):
-    """The query (A, d) of S4 sec. 9: have you fewer than `than` neighbours among `among`? Each is named once."""
+    """The query (A, d) of Henzinger et al. 2024, sec. 9: have you fewer than `than` neighbours among `among`? Each
+    is named once.
+    """
 
     among: tuple[int, ...]
     than: int
@@ -115,7 +117,7 @@ class Neighbourhood(Mechanism, Value, frozen=True):
     def claim(self) -> Claim:
         """That of the sparse vector."""
         watched = self.watch.claim
-        by = "S4 sec. 9: -|N n A| moves by at most 1 between neighbours, for every A"
+        by = "Henzinger et al. 2024, sec. 9: -|N n A| moves by at most 1 between neighbours, for every A"
         return claim(watched.loss, self.relation, by, watched.certificate)
 
     def accepts(self, message: object) -> bool:

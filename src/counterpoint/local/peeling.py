@@ -1,4 +1,6 @@
-"""Peeling: the server of the core decomposition protocol, and its users as arrays (S4 sec. 9, ERRATA S4-E16).
+"""Peeling: the server of the core decomposition protocol, and its users as arrays.
+
+See Henzinger et al. 2024, sec. 9, errata, Henzinger E16.
 
 The server keeps a value d and the active vertices A, and asks all of A: have you fewer than d neighbours in A? Those
 who say yes get the core number d - 1 and leave; when nobody does, d grows by `step`. (As printed, d never grows and

@@ -1,8 +1,10 @@
-"""Properties of the queries that a server may ask of one user: the prop of S4 Def 8.5, enforced rather than assumed.
+"""Properties of the queries that a server may ask of one user: the prop of Henzinger et al. 2024, Def 8.5, enforced
+rather than assumed.
 
 A property is an automaton over queries. A user's mechanism may claim its loss for such sequences alone: its relation is
-then `Asked(inner, property)`, the f of S4 Def 8.5. `Guarded` is that mechanism behind a guard who refuses every other
-query, so that the loss holds whatever is asked: the verifier V[f] is part of the user, and no server can go around it.
+then `Asked(inner, property)`, the f of Henzinger et al. 2024, Def 8.5. `Guarded` is that mechanism behind a guard who
+refuses every other query, so that the loss holds whatever is asked: the verifier V[f] is part of the user, and no
+server can go around it.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> from counterpoint.local.membership import Among, Membership
@@ -111,7 +113,8 @@ class AtMost(Property, Value, frozen=True):
 
 
 class Asked(Relation, Value, frozen=True):
-    """Neighbours in `inner` whose queries keep a property: f of S4 Def 8.5, which every prefix must satisfy.
+    """Neighbours in `inner` whose queries keep a property: f of Henzinger et al. 2024, Def 8.5, which every prefix
+    must satisfy.
 
     >>> from counterpoint.privacy.relations import every_step
     >>> relation = Asked(every_step(), AtMost(1))
@@ -187,8 +190,8 @@ class Guarded(Mechanism, Value, frozen=True):
     Its claim names the relation R of the data alone, without the property. The guard repeats nothing and redirects
     nothing, but it leaves out what it refuses, so R must be `hereditary`: then the mechanism receives a sequence that
     is valid in R and keeps the property, whatever comes from outside. A postprocessor before the guard may repeat and
-    redirect: its claim stands if R is `closed`, too (S3 Thm 2.17, S4 Lemma 2.16). R = Steps() is, and the guard refuses
-    the second query of a postprocessor that asks twice.
+    redirect: its claim stands if R is `closed`, too (Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16). R
+    = Steps() is, and the guard refuses the second query of a postprocessor that asks twice.
     """
 
     mechanism: Mechanism
@@ -211,7 +214,8 @@ class Guarded(Mechanism, Value, frozen=True):
         if not _of_data(relation).hereditary:
             raise NotCovered(
                 f"{type(self.mechanism).__name__} is private for neighbours in {_of_data(relation)!r}, and without the "
-                "queries that a guard refuses they need not be such neighbours (S4 Def 8.5); a relation that is kept "
+                "queries that a guard refuses they need not be such neighbours (Henzinger et al. 2024, "
+                "Def 8.5); a relation that is kept "
                 "when messages are left out declares itself hereditary, as Steps does"
             )
 
@@ -222,7 +226,8 @@ class Guarded(Mechanism, Value, frozen=True):
         relation = _of_data(inner.relation)
         certificate = Certificate(
             f"{inner.loss!r} for neighbours in {relation!r}, whatever is asked",
-            f"S4 Def 3.5, 8.5: a query that does not keep {self.allowed!r} is refused before it reaches the user",
+            f"Henzinger et al. 2024, Def 3.5, 8.5: a query that does not keep {self.allowed!r} is refused "
+            "before it reaches the user",
             (inner.certificate,),
         )
         return Claim(inner.loss, relation, certificate, inner.interaction)

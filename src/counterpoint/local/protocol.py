@@ -1,9 +1,11 @@
-"""A local protocol: a server that nobody trusts, and users who answer it with mechanisms of their own (S4 sec. 8).
+"""A local protocol: a server that nobody trusts, and users who answer it with mechanisms of their own.
+
+See Henzinger et al. 2024, sec. 8.
 
 The server sees answers and nothing else. The loss is that of its whole view (its coins and all messages), whatever the
-server does: it is the parallel composition of the users, of whom neighbouring data reach at most k (S4 Thm 8.7, Cor
-8.8). The engine keeps the view, enforces the property `allowed` on the queries to each user, and lets users come, go
-and change their data (S4 Remark 8.10).
+server does: it is the parallel composition of the users, of whom neighbouring data reach at most k (Henzinger et al.
+2024, Thm 8.7, Cor 8.8). The engine keeps the view, enforces the property `allowed` on the queries to each user, and
+lets users come, go and change their data (Henzinger et al. 2024, Remark 8.10).
 
 >>> from counterpoint import SeededCoins
 >>> from counterpoint.local.membership import Among, Membership
@@ -54,7 +56,9 @@ class Done:
 
 
 class Server:
-    """The party that asks: any program over the answers it gets, with coins of its own (S4 Remark 8.3).
+    """The party that asks: any program over the answers it gets, with coins of its own.
+
+    See Henzinger et al. 2024, Remark 8.3.
 
     `turn` gets what it remembers and the answers to its last round (None at first), and says the next round, or `Done`.
     """
@@ -70,7 +74,7 @@ class Server:
 
 @dataclass(frozen=True)
 class ServerView:
-    """What the server saw: its own coins, and each round with its answers (S4 Def 8.1)."""
+    """What the server saw: its own coins, and each round with its answers (Henzinger et al. 2024, Def 8.1)."""
 
     coins: Tape = field(repr=False)
     rounds: tuple[tuple[Query, Answers], ...]
@@ -91,7 +95,8 @@ class Protocol:
     """A server and its users; `neighbours` says how data of neighbours differ, `allowed` what a user may be asked.
 
     `users` is a list of mechanisms, or a `Crowd`. One user's loss must cover those of all. `delta_total` is for
-    approximate losses on data that change (S4 Thm 5.4). What no theorem covers is refused here, not at the end.
+    approximate losses on data that change (Henzinger et al. 2024, Thm 5.4). What no theorem covers is refused here, not
+    at the end.
     """
 
     def __init__(
@@ -127,7 +132,7 @@ class Protocol:
 
     @property
     def mechanism(self) -> Concurrent:
-        """The users as one mechanism that any server may talk to: what is to be verified (S4 ExtConComp)."""
+        """The users as one mechanism that any server may talk to: what is to be verified."""
         return Concurrent(self.rule, self.neighbours)
 
     def admit(self, mechanism: Mechanism) -> Guarded:
@@ -137,7 +142,9 @@ class Protocol:
         return guarded
 
     def launched(self) -> Account:
-        """The account of the users who begin; where every user's delta counts (S4 Thm 5.4), of each of them."""
+        """The account of the users who begin; where every user's delta counts (Henzinger et al. 2024, Thm 5.4), of
+        each of them.
+        """
         account: Account = self.rule.start()
         if not self.rule.counts_every_delta:
             return account
@@ -154,12 +161,18 @@ class Protocol:
         promise = self.rule.promise(self.neighbours)
         users = tuple(self.admit(mechanism).claim.certificate for mechanism in self.users.mechanisms)
         together = Certificate(promise.statement, promise.theorem, users)
-        theorem = "S4 Thm 8.7, Cor 8.8" if self.neighbours.first_pair else "S4 Thm 8.7 with Remark 8.10"
+        theorem = (
+            "Henzinger et al. 2024, Thm 8.7, Cor 8.8"
+            if self.neighbours.first_pair
+            else "Henzinger et al. 2024, Thm 8.7 with Remark 8.10"
+        )
         statement = f"{loss!r} for the server's view, for neighbours in {self.neighbours!r}"
         return Claim(loss, self.neighbours, Certificate(statement, theorem, (together,)))
 
     def collusion(self, targets: int) -> Claim:
-        """What is left if everybody but `targets` users tells the server all they know (S4 Remark 8.11).
+        """What is left if everybody but `targets` users tells the server all they know.
+
+        See Henzinger et al. 2024, Remark 8.11.
 
         It is the concurrent composition of the targets, for data that may differ in all of them at once.
 
@@ -172,7 +185,10 @@ class Protocol:
         loss = composed([self.rule.each] * several)
         users = tuple(self.admit(mechanism).claim.certificate for mechanism in self.users.mechanisms)
         statement = f"{loss!r} for {several} users' data, if all others and the server collude"
-        theorem = "S4 Remark 8.11: concurrent composition of the targets (S4 Thm 4.12)"
+        theorem = (
+            "Henzinger et al. 2024, Remark 8.11: concurrent composition of the targets (Henzinger et al. "
+            "2024, Thm 4.12)"
+        )
         return Claim(loss, data, Certificate(statement, theorem, users))
 
     def open(
@@ -263,7 +279,8 @@ class Running:
         if self.protocol.neighbours.first_pair:
             raise RelationMismatch(
                 "these neighbours are first-pair consistent: they differ in the data that users begin with. Where "
-                "later data may differ too, say neighbours=k_sparse(k, Steps(total=1)) (S4 Remark 8.10)"
+                "later data may differ too, say neighbours=k_sparse(k, Steps(total=1)) (Henzinger et al. "
+                "2024, Remark 8.10)"
             )
         self._users.update(user, data, self._coins, sensitivity)
 

@@ -116,7 +116,10 @@ class Users:
 
 
 class Individuals(Users):
-    """One object for each user: any mechanisms, users who come and go, data that change (S4 Remark 8.10)."""
+    """One object for each user: any mechanisms, users who come and go, data that change.
+
+    See Henzinger et al. 2024, Remark 8.10.
+    """
 
     def __init__(self, users: Iterable[Mechanism], sensitivity: int = 1) -> None:
         self.users = tuple(users)

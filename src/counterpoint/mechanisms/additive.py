@@ -113,8 +113,8 @@ class Laplace(Additive, Value, frozen=True):
 class Gaussian(Additive, Value, frozen=True):
     """Discrete Gaussian noise of variance parameter asks * squared / (2 rho) on each of `asks` answers; zCDP(rho).
 
-    Proof: Canonne, Kamath, Steinke 2020, Thm 14: moving the centre by v costs |v|^2/(2 sigma2) in zCDP; adaptive
-    answers add up. It is not GaussianDP (THEORY 3(f)): at sigma = 1 its total variation exceeds that of G_1.
+    Proof: Canonne et al. 2020, Thm 14: moving the centre by v costs |v|^2/(2 sigma2) in zCDP; adaptive answers add up.
+    It is not GaussianDP (theory, Gaussian budgets): at sigma = 1 its total variation exceeds that of G_1.
 
     >>> Gaussian(rho=0.5, asks=4).claim.loss
     zCDP(0.5)

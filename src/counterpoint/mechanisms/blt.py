@@ -1,11 +1,11 @@
 """Buffered linear Toeplitz matrices: a factor of the prefix sums that is applied and inverted in a few numbers.
 
 The prefix-sum matrix A is written as B C (the matrix mechanism). Noise A C^-1 z has the privacy of z added to C x: one
-input reaches the outputs from its own time on by c_0 = 1, c_k = sum of w_j l_j^(k-1) (Dvijotham, McMahan, Pillutla,
-Steinke, Thakurta 2024, "Efficient and Near-Optimal Noise Generation for Streaming Differential Privacy"), and as all
-l_j are below 1, |c|_2 is finite for ever. Decays l_j = 1 - rate_j and weights w_j are rationals, so the squared norm is
-one, too. The error is that of b, the coefficients of A C^-1, all positive: with g_j the zeros of 1 + sum w_i/(rate_i -
-g), b_k = end + sum f_j (1 - g_j)^k, where end = 1/(1 + sum w_i/rate_i) and f_j = 1/(g_j sum w_i/(rate_i - g_j)^2).
+input reaches the outputs from its own time on by c_0 = 1, c_k = sum of w_j l_j^(k-1) (Dvijotham et al. 2024), and as
+all l_j are below 1, |c|_2 is finite for ever. Decays l_j = 1 - rate_j and weights w_j are rationals, so the squared
+norm is one, too. The error is that of b, the coefficients of A C^-1, all positive: with g_j the zeros of 1 + sum
+w_i/(rate_i - g), b_k = end + sum f_j (1 - g_j)^k, where end = 1/(1 + sum w_i/rate_i) and f_j = 1/(g_j sum w_i/(rate_i -
+g_j)^2).
 
 >>> blt = for_horizon(2**20)
 >>> round(float(blt.squared), 3), len(blt.buffers)

@@ -1,4 +1,6 @@
-"""The noise of counters under zCDP: discrete Gaussian draws through a BLT matrix, in integers (`blt.py`, THEORY 5).
+"""The noise of counters under zCDP: discrete Gaussian draws through a BLT matrix, in integers.
+
+See `blt.py`, theory, Counters.
 
 Step t draws z_t and makes e_t = z_t - R_t, where R_t = sum of w_j a_j and the buffers go a_j <- l_j a_j + e_t, every
 product rounded to an integer; the noise is e_1 + ... + e_t. All of that stands on a grid of 2^-bits. A step is an ask
@@ -10,7 +12,7 @@ in all. By induction the buffers differ by at most 2^bits sum |d_i| l_j^(t-i-1) 
 is rounded to one of its two neighbours (two errors, each below 1), hence the centres by 2^bits sum |d_i| c_(t-i) + r
 with r = 2 sum (1 + w_j/(1-l_j)). This holds whatever the inputs were made of, as the bound is the same for every past:
 each step is a Gaussian mechanism with a shift s_t that is known beforehand, and the losses s_t^2/(2 sigma2) add up
-(Canonne, Kamath, Steinke 2020, Thm 14; zCDP, adaptive). By the triangle inequality |s|_2 <= 2^bits |d| |c|_2 + r sqrt(N
+(Canonne et al. 2020, Thm 14; zCDP, adaptive). By the triangle inequality |s|_2 <= 2^bits |d| |c|_2 + r sqrt(N
 k) over N steps and the k coordinates that differ. Rounding is paid for, and N = 2^40 steps are the last.
 
 >>> noise = blt_noise(Fraction(1, 2), horizon=2**20)
@@ -102,7 +104,7 @@ class BltNoise(NamedTuple):
     def bound(self, probability: Fraction, t: int) -> int:
         """What no coordinate exceeds in absolute value after t steps, all at once, with this probability.
 
-        Discrete Gaussian noise is sub-Gaussian with its sigma2 (Canonne, Kamath, Steinke 2020), so P[|X| >= x] <= 2
+        Discrete Gaussian noise is sub-Gaussian with its sigma2 (Canonne et al. 2020), so P[|X| >= x] <= 2
         e^(-x^2/(2v)) for the sum of variance v, and once for each coordinate.
         """
         if t == 0:

@@ -7,7 +7,7 @@ a hit moves it in the proof of `sparse_vector`: 2D, or D if all values move the 
 - zCDP: e1 tanh(e1/2) + c b (1 - e^-b), so about e1^2/2 + c b^2: it grows with the number of hits, not with its square.
   The noise is least where these two are 1 : 2 sqrt(2c), or 1 : sqrt(2c).
 
-Proof of the second (ours; Zhu, Wang 2020 bound it in another way). Fix an order a > 1, write s = a - 1, and let both
+Proof of the second (ours; Zhu and Wang 2020 bound it in another way). Fix an order a > 1, write s = a - 1, and let both
 worlds be seen with their threshold, as in the pure proof: world 0 at tau and world 1 at tau + D. That can only make
 them easier to tell apart. The thresholds' laws are e1-DP to each other, which contributes e1 tanh(e1/2)
 (`divergences`). Given tau, a round is a miss, which is not likelier in world 0 than in world 1, or a hit (with its gap,

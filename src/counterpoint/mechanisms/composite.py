@@ -1,11 +1,14 @@
-"""Composites: mechanisms made of mechanisms, with a guarantee that is derived (S4 sec. 6, Thm 6.1, Cor 6.6).
+"""Composites: mechanisms made of mechanisms, with a guarantee that is derived.
 
-A composite is a program. It launches sub-mechanisms in declared parts, sends them private values and public
-parameters and reads their answers. Raw inputs reach it as `Secret`s, so that running it checks what S4 Def 6.5 asks:
-whom it talks to (destination) and what it answers (response) cannot depend on them. What is left is that neighbouring
-inputs give neighbouring sub-inputs, part by part, as declared (f -> f'): `verify.two_worlds` checks that on examples.
-Its loss is composed from its parts (`structure.py`). It tosses no coins of its own: randomness is a sub-mechanism of
-loss 0 (`Dice`). Its state, own memory and sub-states alike, is plain data; what it has replaced is not in it.
+See Henzinger et al. 2024, sec. 6, Thm 6.1, Cor 6.6.
+
+A composite is a program. It launches sub-mechanisms in declared parts, sends them private values and public parameters
+and reads their answers. Raw inputs reach it as `Secret`s, so that running it checks what Henzinger et al. 2024, Def 6.5
+asks: whom it talks to (destination) and what it answers (response) cannot depend on them. What is left is that
+neighbouring inputs give neighbouring sub-inputs, part by part, as declared (f -> f'): `verify.two_worlds` checks that
+on examples. Its loss is composed from its parts (`structure.py`). It tosses no coins of its own: randomness is a
+sub-mechanism of loss 0 (`Dice`). Its state, own memory and sub-states alike, is plain data; what it has replaced is not
+in it.
 
 >>> from counterpoint import Ask, Laplace, PureDP, SeededCoins
 >>> from counterpoint.privacy.relations import every_step
@@ -107,12 +110,13 @@ class Composite(Mechanism):
         loss = composed([part.cost for part in parts])
         together = Certificate(
             f"the parts together are {loss!r}, in any interleaving",
-            "concurrent composition, losses fixed in advance (S4 Thm 4.12, Cor 13.4)",
+            "concurrent composition, losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4)",
             tuple(part.certificate for part in parts),
         )
         certificate = Certificate(
             f"{loss!r} for neighbours in {self.relation!r}",
-            "S4 Thm 6.1, Cor 6.6: destination and response by tainted values, f -> f' as the parts declare",
+            "Henzinger et al. 2024, Thm 6.1, Cor 6.6: destination and response by tainted values, f -> "
+            "f' as the parts declare",
             (together,),
         )
         return Claim(loss, self.relation, certificate)

@@ -1,10 +1,12 @@
-"""Concurrent composition as a pure mechanism (S3 Alg 1 and 3, S4 Def 4.1 ExtConComp).
+"""Concurrent composition as a pure mechanism.
 
-Messages are launches and messages addressed to children, in any interleaving. A launch is admitted by the rule on
-the strength of its claim and paid for at once; what a child is asked afterwards costs nothing more. Each child has
-its own state and independent coins; a child's halt concerns that child. A malformed, misaddressed or refused message
-is answered with `Refused`, changes nothing and draws nothing (the convention of S3 Alg 1, not S4's halt). It is a
-mechanism like any other, so it can be launched in itself.
+See Haney et al. 2023, Alg 1 and 3; Henzinger et al. 2024, Def 4.1 ExtConComp.
+
+Messages are launches and messages addressed to children, in any interleaving. A launch is admitted by the rule on the
+strength of its claim and paid for at once; what a child is asked afterwards costs nothing more. Each child has its own
+state and independent coins; a child's halt concerns that child. A malformed, misaddressed or refused message is
+answered with `Refused`, changes nothing and draws nothing (the convention of Haney et al. 2023, Alg 1, not Henzinger et
+al.'s halt). It is a mechanism like any other, so it can be launched in itself.
 
 >>> from counterpoint import Ask, Concurrent, Filter, Laplace, PureDP, SeededCoins
 >>> both, coins = Concurrent(Filter(PureDP(1)), every_step()), SeededCoins(3)
@@ -41,7 +43,7 @@ Prepared: TypeAlias = Callable[[Coins], tuple[State, Answer]]
 
 
 class Launch(Tagged, Value, frozen=True):
-    """The public part of an ask that launches a mechanism (S4 Def 4.1: a creation query)."""
+    """The public part of an ask that launches a mechanism (Henzinger et al. 2024, Def 4.1: a creation query)."""
 
     mechanism: Mechanism
 
@@ -99,13 +101,13 @@ class Concurrent(Mechanism, Value, frozen=True):
         loss = self.rule.bound(self.relation)
         certificate = Certificate(
             f"{loss!r} for neighbours in {self.relation!r}, in any interleaving",
-            "concurrent composition (S3 Thm 1.19, S4 Thm 12.4)",
+            "concurrent composition (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)",
             (self.rule.promise(self.relation),),
         )
         return Claim(loss, self.relation, certificate)
 
     def loss(self, state: State) -> Loss:
-        """What has been lost so far; a pure read (S3 sec. 1.3)."""
+        """What has been lost so far; a pure read (Haney et al. 2023, sec. 1.3)."""
         assert isinstance(state, ConcurrentState)
         return self.rule.loss(state.account)
 

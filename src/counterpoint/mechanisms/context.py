@@ -1,8 +1,9 @@
 """What a composite's program holds in its hand during one step: launch sub-mechanisms, ask them, send them updates.
 
-Every launch is checked against the part it goes to: its claim must imply the part's loss (S4 Obs 8.9) and speak of at
-least the part's neighbours, and there must be room. Whatever must be public (names, places, parameters, public parts,
-sensitivities) is encoded in the open on its way, so that a `Secret` among it raises `SecretLeak` right there.
+Every launch is checked against the part it goes to: its claim must imply the part's loss (Henzinger et al. 2024, Obs
+8.9) and speak of at least the part's neighbours, and there must be room. Whatever must be public (names, places,
+parameters, public parts, sensitivities) is encoded in the open on its way, so that a `Secret` among it raises
+`SecretLeak` right there.
 
 >>> from counterpoint import Laplace, PureDP, SeededCoins
 >>> from counterpoint.privacy.relations import every_step

@@ -78,7 +78,8 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
 
     Without a horizon, a step is in one epoch: in its tree, which has 17/20 of epsilon, and in its total, which has 3/20
     and which all later answers use in place of the tree. Lowering the total's noise by d as well changes the odds by
-    e^(|d| epsilon/(per_unit bound)) in all; the epochs of other items are untouched (S4 Cor 5.5 with k = 1).
+    e^(|d| epsilon/(per_unit bound)) in all; the epochs of other items are untouched (Henzinger et al. 2024, Cor 5.5
+    with k = 1).
 
     Under zCDP the proof is that of `blt_noise`. The horizon is only what the noise is tuned for (2^20 if none is
     given): counting goes on, and stays private, until the 2^40th answer after a new item.
@@ -272,11 +273,14 @@ def counting_claim(epsilon: Fraction | None, rho: Fraction | None, horizon: int 
         assert rho is not None
         gaussian = Certificate(
             "a step is a Gaussian mechanism around a centre that moves by at most c_(t-i) and what rounding adds",
-            "discrete Gaussian noise (Canonne, Kamath, Steinke 2020, Thm 14)",
+            "discrete Gaussian noise (Canonne et al. 2020, Thm 14)",
         )
-        by = "the matrix mechanism with a lower triangular C: losses of steps add up, to |c|^2/(2 sigma2) (THEORY 5)"
+        by = (
+            "the matrix mechanism with a lower triangular C: losses of steps add up, to |c|^2/(2 sigma2) "
+            "(theory, Counters)"
+        )
         return claim(zCDP(rho), relation, by, gaussian)
-    tree = "one node above a step on each level of the tree, noise of scale height * reach / epsilon (THEORY 5)"
+    tree = "one node above a step on each level of the tree, noise of scale height * reach / epsilon (theory, Counters)"
     if horizon is not None:
         return claim(PureDP(epsilon), relation, tree)
     share = SHARE * epsilon
@@ -285,7 +289,7 @@ def counting_claim(epsilon: Fraction | None, rho: Fraction | None, horizon: int 
         Certificate(f"an epoch's total is {PureDP(share)!r}", "discrete Laplace noise of scale reach / epsilon"),
     )
     epoch = Certificate(f"an epoch is {PureDP(epsilon)!r}", "basic composition", parts)
-    by = "parallel composition, k = 1: a step is in one epoch (S4 Cor 5.5)"
+    by = "parallel composition, k = 1: a step is in one epoch (Henzinger et al. 2024, Cor 5.5)"
     return claim(PureDP(epsilon), relation, by, epoch)
 
 

@@ -1,4 +1,4 @@
-"""Dice: the randomness of a composite, as a sub-mechanism that costs nothing (S4 sec. 6.3, "Note").
+"""Dice: the randomness of a composite, as a sub-mechanism that costs nothing (Henzinger et al. 2024, sec. 6.3, "Note").
 
 The program of a composite is deterministic, because what it does between two sub-answers must be the same in two
 neighbouring worlds. Where it wants a random number, it asks dice: their law depends on no data, so they are 0-DP, and

@@ -1,9 +1,10 @@
 """Two machines from the papers that show what goes wrong; for verification and teaching, not for use.
 
-`OpenDoor` is M_delta of S4 Thm 5.2: each first ask opens it with probability delta, and once open it repeats its
-next input. One copy is (0, delta)-DP; of l copies, an adversary who waits for an open one learns a bit with
-probability 1-(1-delta)^l, which is why naive parallel composition is refused. `LoudNumber` is the machine of S4's
-first footnote: (0, delta)-DP against an oblivious adversary, without any privacy against an adaptive one.
+`OpenDoor` is M_delta of Henzinger et al. 2024, Thm 5.2: each first ask opens it with probability delta, and once open
+it repeats its next input. One copy is (0, delta)-DP; of l copies, an adversary who waits for an open one learns a bit
+with probability 1-(1-delta)^l, which is why naive parallel composition is refused. `LoudNumber` is the machine of
+Henzinger et al.'s first footnote: (0, delta)-DP against an oblivious adversary, without any privacy against an adaptive
+one.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> door, coins = OpenDoor(delta=1), SeededCoins(1)
@@ -39,7 +40,7 @@ class Door(State, Value, frozen=True):
 
 
 class OpenDoor(Mechanism, Value, frozen=True):
-    """M_delta of S4 Thm 5.2: two asks about a bit, of which at most one may differ; (0, delta)-DP.
+    """M_delta of Henzinger et al. 2024, Thm 5.2: two asks about a bit, of which at most one may differ; (0, delta)-DP.
 
     >>> OpenDoor(0.125).claim.loss
     ApproxDP(0, 0.125)
@@ -58,7 +59,7 @@ class OpenDoor(Mechanism, Value, frozen=True):
     @property
     def claim(self) -> Claim:
         """(0, delta) if at most one of the two asks differs."""
-        by = "S4 Thm 5.2, step 2: with probability 1-delta no answer depends on the input"
+        by = "Henzinger et al. 2024, Thm 5.2, step 2: with probability 1-delta no answer depends on the input"
         return claim(ApproxDP(0, self.delta), Steps(asks=1), by, interaction="finite")
 
     def accepts(self, message: object) -> bool:
@@ -92,7 +93,8 @@ class Announced(State, Value, frozen=True):
 
 
 class LoudNumber(Mechanism, Value, frozen=True):
-    """S4 footnote 1: announces one of 1..ceil(1/delta) and tells the bit to whoever then repeats that number.
+    """Henzinger et al. 2024, footnote 1: announces one of 1..ceil(1/delta) and tells the bit to whoever then repeats
+    that number.
 
     An adversary who must choose both asks in advance guesses it with probability delta; one who listens repeats
     it. Its claim is therefore ApproxDP(0, 1): no privacy, against the adversaries that this library defends from.
@@ -121,7 +123,7 @@ class LoudNumber(Mechanism, Value, frozen=True):
     @property
     def claim(self) -> Claim:
         """Nothing, against adaptive adversaries."""
-        return claim(ApproxDP(0, 1), FirstMessage(), "nothing is promised (S4 footnote 1)")
+        return claim(ApproxDP(0, 1), FirstMessage(), "nothing is promised (Henzinger et al. 2024, footnote 1)")
 
     def accepts(self, message: object) -> bool:
         """An ask with the bit, then an ask with the number as its public part."""

@@ -1,4 +1,4 @@
-"""Guess and check: the analyst guesses, and pays only for guesses that are wrong (S0 Algorithm 1, Thm 5).
+"""Guess and check: the analyst guesses, and pays only for guesses that are wrong (Lyu 2022, Alg 1, Thm 5).
 
 A sparse vector watches how far each value is from its guess; where that reaches the margin, a Laplace mechanism answers
 with the value itself. What the analyst asks next depends on those answers, so the two run interleaved: their privacy
@@ -34,7 +34,7 @@ from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Relation, every_step
 
 PASS, WRONG = "PASS", "WRONG"
-"""The verdicts, in S0's words; an answer is (PASS, None) or (WRONG, the noisy value)."""
+"""The verdicts, in Lyu's words; an answer is (PASS, None) or (WRONG, the noisy value)."""
 
 
 class Guess(Tagged, Value, frozen=True):
@@ -76,22 +76,22 @@ class GuessAndCheck(Composite, Value, frozen=True):
     """Says of each guess whether it is within the margin, with noise, and of `wrong` many that are not, the value.
 
     PureDP(4 epsilon): a sparse vector of 3 epsilon on |value - guess|, which moves no further than the value does, and
-    `wrong` Laplace answers of epsilon in all, of scale wrong/epsilon. After the last of them it halts. S0 has the noise
-    Lap(1/epsilon) and Lap(wrong/epsilon) in its sparse vector, which is 3 epsilon = e1 + e2 split 1 : 2; here the
+    `wrong` Laplace answers of epsilon in all, of scale wrong/epsilon. After the last of them it halts. Lyu 2022 has the
+    noise Lap(1/epsilon) and Lap(wrong/epsilon) in its sparse vector, which is 3 epsilon = e1 + e2 split 1 : 2; here the
     split is the one that makes a comparison's noise least, at the same 3 epsilon.
 
     The guess is the public part of an ask: an integer or a `Guess`. The margin is in the units of the requests; without
     units (`Ask` by `Ask`) that is the grid of the values.
 
     >>> print(GuessAndCheck(epsilon=0.5, margin=10, wrong=3).claim.certificate)
-    PureDP(2) for neighbours in Steps()
-    │ by S4 Thm 6.1, Cor 6.6: destination and response by tainted values, f -> f' as the parts declare
-    └─ the parts together are PureDP(2), in any interleaving
-       │ by concurrent composition, losses fixed in advance (S4 Thm 4.12, Cor 13.4)
-       ├─ part 'check', launched once, is PureDP(1.5) for neighbours in Steps()
-       │    by its claim implies the part's loss on a family that contains the part's (S4 Obs 8.9), checked at launch
-       └─ part 'answer', launched once, is PureDP(0.5) for neighbours in Steps()
-            by its claim implies the part's loss on a family that contains the part's (S4 Obs 8.9), checked at launch
+    PureDP(2) for neighbours in Steps() │ by Henzinger et al. 2024, Thm 6.1, Cor 6.6: destination and response by
+    tainted values, f -> f' as the parts declare └─ the parts together are PureDP(2), in any interleaving
+       │ by concurrent composition, losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4) ├─ part 'check',
+       launched once, is PureDP(1.5) for neighbours in Steps() │    by its claim implies the part's loss on a family
+       that contains the part's (Henzinger et al. 2024, Obs 8.9), checked at launch └─ part 'answer', launched once, is
+       PureDP(0.5) for neighbours in Steps()
+            by its claim implies the part's loss on a family that contains the part's (Henzinger et al. 2024, Obs 8.9),
+            checked at launch
     """
 
     epsilon: Fraction

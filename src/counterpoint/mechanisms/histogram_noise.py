@@ -1,8 +1,8 @@
 """The noises of a monotone histogram: what they stay within, but for a chance beta, and which totals have the least.
 
-l(i) = ln(4 pi^2 i^2 / (6 beta)) (THEORY 5, after S4 sec. 7): noises numbered 1, 2, 3, ... that each stay within
-scale * l(i) all do but for beta/4, as the sum of 1/i^2 is pi^2/6. There are four kinds of them: on thresholds, on
-comparisons, in checks and in totals.
+l(i) = ln(4 pi^2 i^2 / (6 beta)) (theory, Counters, after Henzinger et al. 2024, sec. 7): noises numbered 1, 2, 3, ...
+that each stay within scale * l(i) all do but for beta/4, as the sum of 1/i^2 is pi^2/6. There are four kinds of them:
+on thresholds, on comparisons, in checks and in totals.
 
 >>> once = float(log_odds(Fraction(1, 20), 1))
 >>> round(once, 3), round(float(log_odds(Fraction(1, 20), 10)) - once, 3)  # + 2 ln 10

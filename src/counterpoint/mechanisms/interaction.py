@@ -1,4 +1,6 @@
-"""The conversation of an analyst with a mechanism, and what the analyst sees of it (S3 Def 1.5, 1.6; S4 Def 2.10).
+"""The conversation of an analyst with a mechanism, and what the analyst sees of it.
+
+See Haney et al. 2023, Def 1.5, 1.6; Henzinger et al. 2024, Def 2.10.
 
 The analyst is a randomized state machine too and speaks first; messages alternate until one of them halts. The view
 is the analyst's own coins and the messages, sent and received: everything an adversary could decide by. A message
@@ -83,7 +85,7 @@ def interact(
     analyst_coins: Coins | None = None,
     rounds: int = 1000,
 ) -> View:
-    """Let them talk for at most so many rounds; the analyst's view of it (S3 Def 1.5, 1.6).
+    """Let them talk for at most so many rounds; the analyst's view of it (Haney et al. 2023, Def 1.5, 1.6).
 
     The mechanism tosses `coins`; the analyst tosses its own, which are part of the view.
     """

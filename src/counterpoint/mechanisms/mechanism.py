@@ -1,4 +1,5 @@
-"""A mechanism: a randomized state machine (S3 Def 1.4, S4 Def 2.6 and 3.1), as a frozen struct of public parameters.
+"""A mechanism: a randomized state machine (Haney et al. 2023, Def 1.4; Henzinger et al. 2024, Def 2.6 and 3.1), as a
+frozen struct of public parameters.
 
 `start` makes a state, `step` takes a state and a message and makes the next state and an answer. Both are
 deterministic given their coins and have no other effect, so the same code runs in production, is stored between
@@ -48,7 +49,9 @@ __all__ = [
 ]
 
 Answer: TypeAlias = Any
-"""What a mechanism says: discrete plain data (S4 Def 4.6: countable answer sets), of its own kind."""
+"""What a mechanism says: discrete plain data (Henzinger et al. 2024, Def 4.6: countable answer sets), of its own
+kind.
+"""
 
 
 class State(Tagged):

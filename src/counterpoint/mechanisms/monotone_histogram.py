@@ -1,4 +1,6 @@
-"""A monotone function of a histogram that grows for ever, such as its largest bar (S4 Algorithm 4, adaptive inputs).
+"""A monotone function of a histogram that grows for ever, such as its largest bar.
+
+The mechanism is that of Henzinger et al. 2023; Henzinger et al. 2024, Alg 4, prove it for adaptive inputs.
 
 The histogram itself is counted only now and then: a sparse vector watches the function of (last noisy histogram +
 exact sums since), and when that has grown by about gamma, the totals are updated and read, and a new sparse vector
@@ -15,9 +17,10 @@ True
 >>> busiest.claim.loss
 PureDP(2)
 
-The printed text is followed as corrected in ERRATA S4-E14: a new sparse vector starts from the current noisy histogram,
-the output is the function of it, and the interval's number goes up before gamma is read again. Thresholds are kept as
-Thresh = base + gamma(t, j): then a hit that is confirmed makes Thresh the new base, and nothing else moves the base.
+The printed text is followed as corrected in errata, Henzinger E14: a new sparse vector starts from the current noisy
+histogram, the output is the function of it, and the interval's number goes up before gamma is read again. Thresholds
+are kept as Thresh = base + gamma(t, j): then a hit that is confirmed makes Thresh the new base, and nothing else moves
+the base.
 """
 
 from fractions import Fraction
@@ -63,10 +66,11 @@ class MonotoneHistogram(Composite, Value, frozen=True):
 
     An update brings a vector of 0 and 1 (others are brought there), of which a neighbour changes one in at most
     `diameter` coordinates: all of them unless declared otherwise, 2 for a stream of one-hot vectors. Each of three
-    parts has a third of epsilon: the sparse vectors, and the Laplace checks, of which the changed step reaches one
-    (k = 1, S4 Cor 5.5; the function moves by at most 1 from there to the end of the interval, and then the sums start
-    again); and the totals, a `VectorCounter` (S4's d-counter), which it reaches in one item. With a delta, which is all
-    theirs (S4 sec. 7.2), the totals may have Gaussian noise, by the L2 norm: they get it where that is less.
+    parts has a third of epsilon: the sparse vectors, and the Laplace checks, of which the changed step reaches one (k =
+    1; Henzinger et al. 2024, Cor 5.5; the function moves by at most 1 from there to the end of the interval, and then
+    the sums start again); and the totals, a `VectorCounter` (Henzinger et al.'s d-counter), which it reaches in one
+    item. With a delta, which is all theirs (Henzinger et al. 2024, sec. 7.2), the totals may have Gaussian noise, by
+    the L2 norm: they get it where that is less.
 
     Where `per_unit` steps of one unit differ, two of them may fall into one interval, whose function then moves by 2:
     that is no neighbour of any part. But all the steps together are a chain of neighbours that differ in one each, so
@@ -200,7 +204,10 @@ class MonotoneHistogram(Composite, Value, frozen=True):
             return one
         loss = ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
         assert one.loss.group(self._places).implies(loss)
-        by = f"group privacy: {self._places} steps that differ are a chain of neighbours that differ in one (THEORY 3)"
+        by = (
+            f"group privacy: {self._places} steps that differ are a chain of neighbours that differ in one "
+            "(theory, Groups)"
+        )
         return claim(loss, Steps(updates=self._places, bound=self._shape[1]), by, one.certificate)
 
     @property

@@ -1,4 +1,6 @@
-"""Monotone queries: functions of a histogram that follow it upward, one step at a time (S4 Def 7.2, 7.3).
+"""Monotone queries: functions of a histogram that follow it upward, one step at a time.
+
+See Henzinger et al. 2024, Def 7.2, 7.3.
 
 What a `MonotoneHistogram` needs of its function f: it never falls when bars grow, and it moves by at most 1 between
 histograms that are at most 1 apart in every bar. Both together are one condition on single steps, for all integer

@@ -1,8 +1,9 @@
 """Private multiplicative weights: many linear queries, of which only those cost that surprise a public hypothesis.
 
-Hardt and Rothblum 2010, as a postprocessor on guess and check (S0 sec. 1): the guess is what a public distribution over
-the universe answers. If it passes, it is the answer; if it is wrong, the noisy value is, and the distribution is tilted
-toward it. Nothing here sees data but through the checks, so all of it is free (S3 Thm 2.17).
+Hardt and Rothblum 2010, as a postprocessor on guess and check (Lyu 2022, sec. 1): the guess is what a public
+distribution over the universe answers. If it passes, it is the answer; if it is wrong, the noisy value is, and the
+distribution is tilted toward it. Nothing here sees data but through the checks, so all of it is free (Haney et al.
+2023, Thm 2.17).
 
 >>> from counterpoint import Ask, SeededCoins
 >>> weights = MultiplicativeWeights(epsilon=1, universe=4, rows=10_000, margin=0.1, updates=5)

@@ -1,8 +1,9 @@
 """Noisy max: which coordinate of a vector is the largest, paid for once however many there are.
 
-`NoisyMax(epsilon)` is permute-and-flip (McKenna, Sheldon 2020), which at equal epsilon is never less accurate than the
-exponential mechanism; `NoisyMax(rho=...)` is the exponential mechanism, whose bounded range makes it four times cheaper
-in zCDP than its epsilon says. The answer is a public index, or the name of the coordinate where the request has names.
+`NoisyMax(epsilon)` is permute-and-flip (McKenna and Sheldon 2020), which at equal epsilon is never less accurate than
+the exponential mechanism; `NoisyMax(rho=...)` is the exponential mechanism, whose bounded range makes it four times
+cheaper in zCDP than its epsilon says. The answer is a public index, or the name of the coordinate where the request has
+names.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> mechanism, coins = NoisyMax(epsilon=1), SeededCoins(7)
@@ -19,11 +20,11 @@ if its G is at least some m. In a neighbouring world its rivals are at most D hi
 wins if its G is at least m + 2D, which is so with probability at least e^(-2D/s) = e^-e times that of G >= m. If all
 scores move the same way (`monotone=True`), m moves by D at most, and s = D/e is enough.
 
-Exponential mechanism (McSherry, Talwar 2007): i with probability proportional to e^(score_i/s), same s. The log of the
-odds of i in two worlds is (score_i - score'_i)/s plus a constant: between D/s and -D/s, and if all move the same way in
-0 to D/s or the negative of that. So over all i it lies in an interval of length e (bounded range; Dong, Durfee, Rogers
-2020), which must hold 0: PureDP(e). And it is zCDP(e^2/8) (Cesar, Rogers 2021, Lemma 3.4): for P, Q with log P/Q in
-an interval of length e, K(a) = log E_Q (P/Q)^a is 0 at a = 0 and a = 1, and K'' is a variance of numbers in that
+Exponential mechanism (McSherry and Talwar 2007): i with probability proportional to e^(score_i/s), same s. The log of
+the odds of i in two worlds is (score_i - score'_i)/s plus a constant: between D/s and -D/s, and if all move the same
+way in 0 to D/s or the negative of that. So over all i it lies in an interval of length e (bounded range; Dong et al.
+2020), which must hold 0: PureDP(e). And it is zCDP(e^2/8) (Cesar and Rogers 2021, Lemma 3.4): for P, Q with log
+P/Q in an interval of length e, K(a) = log E_Q (P/Q)^a is 0 at a = 0 and a = 1, and K'' is a variance of numbers in that
 interval, at most e^2/4; so K(a) <= a(a-1)/2 * e^2/4, which is (a-1) times the Renyi divergence.
 """
 
@@ -118,10 +119,12 @@ class NoisyMax(Mechanism, Value, frozen=True):
         relation = OneWay() if self.monotone else every_step()
         interaction: Interaction = "one-shot" if self.asks == 1 else "endless"
         if self.rho is not None:
-            by = f"exponential mechanism, bounded range (Cesar, Rogers 2021), rho/{self.asks} an ask, losses add"
+            by = f"exponential mechanism, bounded range (Cesar and Rogers 2021), rho/{self.asks} an ask, losses add"
             return claim(zCDP(self.rho), relation, by, interaction=interaction)
         assert self.epsilon is not None
-        way = "permute-and-flip (McKenna, Sheldon 2020)" if self.by == "permute-and-flip" else "exponential mechanism"
+        way = (
+            "permute-and-flip (McKenna and Sheldon 2020)" if self.by == "permute-and-flip" else "exponential mechanism"
+        )
         by = f"{way} on integer scores, epsilon/{self.asks} an ask, adaptive answers multiply"
         return claim(PureDP(self.epsilon), relation, by, interaction=interaction)
 

@@ -1,4 +1,4 @@
-"""Partition selection: which keys there are, told privately (Desfontaines, Voss, Gipson, Mandayam 2022, Thm 1).
+"""Partition selection: which keys there are, told privately (Desfontaines et al. 2022, Thm 1).
 
 Which cities occur in a table is itself private: a city with one inhabitant gives her away. `PartitionSelection` takes
 the number of units of each key, which is a `Tally`, and releases each key with the largest chance that

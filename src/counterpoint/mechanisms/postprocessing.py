@@ -1,10 +1,12 @@
-"""Postprocessing: a party between the analyst and a mechanism, free of charge (S3 Thm 2.17, S4 Lemma 2.16).
+"""Postprocessing: a party between the analyst and a mechanism, free of charge.
 
-A `Postprocessor` sees every request before the mechanism does (ERRATA S3-E2: as printed, S3 Alg 7 lets the first
-query pass by it), may ask the mechanism as often as it likes or never, and answers. It never sees a state or a
-private value: `ask(public)` sends the public part it chooses along with the private part that came with the request.
-Its own state is plain data without floats, so that a replay is exact. Postprocessors chain (S4 Def 2.17, Alg 2 with
-the directions of ERRATA S4-E7): P1 . P2 . M.
+See Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16.
+
+A `Postprocessor` sees every request before the mechanism does (errata, Haney E2: as printed; Haney et al. 2023, Alg 7
+lets the first query pass by it), may ask the mechanism as often as it likes or never, and answers. It never sees a
+state or a private value: `ask(public)` sends the public part it chooses along with the private part that came with the
+request. Its own state is plain data without floats, so that a replay is exact. Postprocessors chain (Henzinger et al.
+2024, Def 2.17, Alg 2 with the directions of errata, Henzinger E7): P1 . P2 . M.
 
 Free of charge it is where the theorems apply: what the mechanism receives must be neighbours of the kind that its claim
 names, and between the analyst and the mechanism asks are repeated, left out and redirected. So the relation must be
@@ -128,7 +130,10 @@ class _Relay(Asker):
 
 
 class Postprocessed(Mechanism, Value, frozen=True):
-    """P . M: the mechanism with a postprocessor before it (S3 Def 2.15, Alg 7; S4 Def 2.15, Alg 1)."""
+    """P . M: the mechanism with a postprocessor before it.
+
+    See Haney et al. 2023, Def 2.15, Alg 7; Henzinger et al. 2024, Def 2.15, Alg 1.
+    """
 
     postprocessor: Postprocessor
     mechanism: Mechanism
@@ -137,7 +142,11 @@ class Postprocessed(Mechanism, Value, frozen=True):
     def claim(self) -> Claim:
         """What the mechanism promises, for the same neighbours; `NotCovered` where their relation is not closed."""
         inner = _kept(self.mechanism)
-        certificate = Certificate(f"{inner.loss!r}, postprocessed", "S3 Thm 2.17, S4 Lemma 2.16", (inner.certificate,))
+        certificate = Certificate(
+            f"{inner.loss!r}, postprocessed",
+            "Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16",
+            (inner.certificate,),
+        )
         return Claim(inner.loss.postprocessed(), inner.relation, certificate)
 
     @property
@@ -219,7 +228,10 @@ class Link(Asker):
 
 
 class Chain(Postprocessor, Value, frozen=True):
-    """P1 . P2 as one postprocessor: what P1 sends on reaches P2 from its left (S4 Alg 2, ERRATA S4-E7)."""
+    """P1 . P2 as one postprocessor: what P1 sends on reaches P2 from its left.
+
+    See Henzinger et al. 2024, Alg 2, errata, Henzinger E7.
+    """
 
     first: Postprocessor
     second: Postprocessor
@@ -241,7 +253,9 @@ class Chain(Postprocessor, Value, frozen=True):
 
 
 def postprocess(*parties: Postprocessor | Mechanism) -> Postprocessed:
-    """P1 . P2 . ... . M: the mechanism, given last, behind one or more postprocessors (S3 Alg 7, S4 Alg 1 and 2).
+    """P1 . P2 . ... . M: the mechanism, given last, behind one or more postprocessors.
+
+    See Haney et al. 2023, Alg 7; Henzinger et al. 2024, Alg 1 and 2.
 
     `NotCovered` if the claim of M would not outlive them: see above.
 
@@ -270,8 +284,10 @@ def _kept(mechanism: Mechanism) -> Claim:
         return claim
     raise NotCovered(
         f"{type(mechanism).__name__} is private for neighbours in {relation!r}; a postprocessor may repeat asks, leave "
-        "them out or redirect them, and what then reaches the mechanism need not be such neighbours (S3 Thm 2.17 and "
-        f"S4 Lemma 2.16 need a closed relation). {relation.instead[0].upper()}{relation.instead[1:]}"
+        "them out or redirect them, and what then reaches the mechanism need not be such neighbours "
+        "(Haney et al. 2023, Thm 2.17 and "
+        "Henzinger et al. 2024, Lemma 2.16 need a closed relation). "
+        f"{relation.instead[0].upper()}{relation.instead[1:]}"
     )
 
 

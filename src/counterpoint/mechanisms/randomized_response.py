@@ -1,8 +1,9 @@
-"""Randomized response, in one step and in two: the universal (epsilon, delta) mechanism (S4 Def 2.3, Def 2.9).
+"""Randomized response, in one step and in two: the universal (epsilon, delta) mechanism (Henzinger et al. 2024, Def
+2.3, Def 2.9).
 
 With probability delta the bit is *exposed* (it and the fact are told); otherwise a noisy bit is told, true with
-probability e^epsilon/(1+e^epsilon). The papers disagree on which of top and bottom means exposed (ERRATA S4-E3); here
-both mechanisms say `exposed` in words: an answer is (exposed, bit), or first `exposed` and then the bit.
+probability e^epsilon/(1+e^epsilon). The papers disagree on which of top and bottom means exposed (errata, Henzinger
+E3); here both mechanisms say `exposed` in words: an answer is (exposed, bit), or first `exposed` and then the bit.
 
 >>> from counterpoint import Ask, RandomizedResponse, SeededCoins
 >>> response, coins = RandomizedResponse(epsilon=0, delta=1), SeededCoins(1)
@@ -47,7 +48,7 @@ class Response(Value, frozen=True):
     def error(self, probability: Number) -> int:
         """How far the bit that is told is off at most, with this probability: 0 where it is true so often, else 1.
 
-        It is wrong with probability (1 - delta)/(1 + e^epsilon), exactly (S4 Def 2.3).
+        It is wrong with probability (1 - delta)/(1 + e^epsilon), exactly (Henzinger et al. 2024, Def 2.3).
 
         >>> RandomizedResponse(2).error(0.88), RandomizedResponse(2).error(0.89)  # 1/(1 + e^2) is 0.119
         (0, 1)
@@ -70,7 +71,7 @@ class RandomizedResponse(Mechanism, Response, frozen=True):
     @property
     def claim(self) -> Claim:
         """(epsilon, delta) for any two bits."""
-        return claim(self.loss, every_step(), "S4 Lemma 2.4", interaction="one-shot")
+        return claim(self.loss, every_step(), "Henzinger et al. 2024, Lemma 2.4", interaction="one-shot")
 
     def accepts(self, message: object) -> bool:
         """An ask with a single private integer."""
@@ -99,7 +100,9 @@ class Decided(State, Value, frozen=True):
 
 
 class InteractiveRandomizedResponse(Mechanism, Response, frozen=True):
-    """Tells first whether the bit is exposed and, when asked again, the bit (S4 Def 2.9); then it halts.
+    """Tells first whether the bit is exposed and, when asked again, the bit; then it halts.
+
+    See Henzinger et al. 2024, Def 2.9.
 
     The first ask carries the bit, the second nothing: only the first message may differ between neighbours.
 
@@ -114,7 +117,10 @@ class InteractiveRandomizedResponse(Mechanism, Response, frozen=True):
     @property
     def claim(self) -> Claim:
         """(epsilon, delta) for any two bits in the first message."""
-        by = "S4 Def 2.9: the two answers together are randomized response, S4 Lemma 2.4"
+        by = (
+            "Henzinger et al. 2024, Def 2.9: the two answers together are randomized response; Henzinger et "
+            "al. 2024, Lemma 2.4"
+        )
         return claim(self.loss, FirstMessage(), by, interaction="finite")
 
     def accepts(self, message: object) -> bool:

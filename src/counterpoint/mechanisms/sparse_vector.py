@@ -1,4 +1,4 @@
-"""Sparse vector: which of endlessly many values reach a threshold, paid for only by the few that do (Lyu, Su, Li 2017).
+"""Sparse vector: which of endlessly many values reach a threshold, paid for only by the few that do (Lyu et al. 2017).
 
 One noise tau on the threshold is drawn at the start and never again; each ask compares its value, with fresh noise nu,
 with the noisy threshold, and says True for a hit. After `hits` hits it halts; misses are free, however many.
@@ -19,7 +19,7 @@ every transcript's probability changes by at most e^(e1 + e2). All moves are int
 noise, with >= as with >; and a transcript fixes the asks that led to it, so it covers adaptive ones.
 
 The same moves leave v + nu - tau as it was at every hit, so that by how much a hit exceeds the noisy threshold may be
-told as well, free of charge (Ding, Wang, Zhang, Kifer 2019, sec. 6): `release="gap"`. The value itself may not be told
+told as well, free of charge (Ding et al. 2019, sec. 6): `release="gap"`. The value itself may not be told
 with the noise it was compared with; it takes fresh noise, and its own charge: `release="value"`.
 """
 
@@ -135,7 +135,7 @@ class SparseVector(Comparing, Value, frozen=True):
             by = f"sparse vector, at most {self.hits} hits, its Renyi divergences hit by hit (comparison_noise){fresh}"
             return claim(zCDP(self.rho + more), relation, by)
         assert self.epsilon is not None
-        by = f"sparse vector, at most {self.hits} hits (Lyu, Su, Li 2017, Alg 7), integer noise, e1 + e2 = epsilon"
+        by = f"sparse vector, at most {self.hits} hits (Lyu et al. 2017, Alg 7), integer noise, e1 + e2 = epsilon"
         return claim(PureDP(self.epsilon + more), relation, by + fresh)
 
     @property
@@ -194,10 +194,11 @@ class SparseVector(Comparing, Value, frozen=True):
 
 
 class AboveThreshold(Comparing, Value, frozen=True):
-    """SVT of S4 Algorithm 3: one hit, the noise split evenly; PureDP(epsilon), in total.
+    """SVT of Henzinger et al. 2024, Alg 3: one hit, the noise split evenly; PureDP(epsilon), in total.
 
-    S4's SVT(e) has noise Lap(1/e) and Lap(2/e) and costs 2e, which is attained (S4 Lemma 7.4, ERRATA S4-E15). Here
-    epsilon is what it costs: SVT(e) is `AboveThreshold(2 * e)`, and S4's SVT(epsilon/6) is `AboveThreshold(epsilon/3)`.
+    Henzinger et al.'s SVT(e) has noise Lap(1/e) and Lap(2/e) and costs 2e, which is attained (Henzinger et al. 2024,
+    Lemma 7.4, errata, Henzinger E15). Here epsilon is what it costs: SVT(e) is `AboveThreshold(2 * e)`, and Henzinger
+    et al.'s SVT(epsilon/6) is `AboveThreshold(epsilon/3)`.
 
     >>> AboveThreshold(epsilon=1, threshold=10).scales, AboveThreshold(epsilon=1, threshold=10).claim.loss
     ((Fraction(2, 1), Fraction(4, 1)), PureDP(1))
@@ -233,7 +234,11 @@ class AboveThreshold(Comparing, Value, frozen=True):
     @property
     def claim(self) -> Claim:
         """PureDP(epsilon), whatever the asks."""
-        return claim(PureDP(self.epsilon), every_step(), "S4 Lemma 7.4: SVT(epsilon/2) of S4 Alg 3, integer noise")
+        return claim(
+            PureDP(self.epsilon),
+            every_step(),
+            "Henzinger et al. 2024, Lemma 7.4: SVT(epsilon/2) of Henzinger et al. 2024, Alg 3, integer noise",
+        )
 
     @property
     def scales(self) -> tuple[Fraction, Fraction]:

@@ -1,9 +1,9 @@
 """The declared structure of a composite: named parts, what is launched in each, and what they cost together.
 
-A part states the loss of what is launched in it and for which neighbours (S4 Def 4.1: a creation query). What the
-parts cost together is concurrent composition with parameters fixed in advance (S4 Thm 4.12, Cor 13.4), and inside a
-part either the same, slot by slot, or k-sparse parallel composition (S4 Cor 5.5): all of it computed by
-`composition/`, none of it argued by whoever writes a composite.
+A part states the loss of what is launched in it and for which neighbours (Henzinger et al. 2024, Def 4.1: a creation
+query). What the parts cost together is concurrent composition with parameters fixed in advance (Henzinger et al. 2024,
+Thm 4.12, Cor 13.4), and inside a part either the same, slot by slot, or k-sparse parallel composition (Henzinger et al.
+2024, Cor 5.5): all of it computed by `composition/`, none of it argued by whoever writes a composite.
 
 >>> from counterpoint.privacy.relations import every_step
 >>> parts = Part("watch", PureDP(1), every_step()), Part("check", PureDP(0.5), every_step(), sparse=2)
@@ -34,7 +34,7 @@ class Part(Tagged, Value, frozen=True):
 
     It has one slot, or so many as `slots` says, and each slot takes one launch, once: all of them are paid for. With
     `sparse=k` any number of mechanisms are launched in it, of which neighbouring inputs reach at most k: that costs k
-    of them (S4 Cor 5.5), for losses that a `Parallel` covers on changing data.
+    of them (Henzinger et al. 2024, Cor 5.5), for losses that a `Parallel` covers on changing data.
 
     >>> from counterpoint.privacy.relations import every_step
     >>> Part("check", PureDP(0.5), every_step(), sparse=2).cost, Part("three", PureDP(0.5), every_step(), slots=3).cost
@@ -78,13 +78,18 @@ class Part(Tagged, Value, frozen=True):
     def certificate(self) -> Certificate:
         """Why it costs that, given what is checked at each launch."""
         where = f"{self.loss!r} for neighbours in {self.relation!r}"
-        each = "its claim implies the part's loss on a family that contains the part's (S4 Obs 8.9), checked at launch"
+        each = (
+            "its claim implies the part's loss on a family that contains the part's (Henzinger et al. 2024, "
+            "Obs 8.9), checked at launch"
+        )
         if self.sparse is None and self.slots == 1:
             return Certificate(f"part {self.name!r}, launched once, is {where}", each)
         launched = Certificate(f"whatever is launched in part {self.name!r} is {where}", each)
         if self.sparse is None:
             statement = f"part {self.name!r} is {self.cost!r}: {self.slots} launches, each in a slot of its own"
-            return Certificate(statement, "losses fixed in advance (S4 Thm 4.12, Cor 13.4)", (launched,))
+            return Certificate(
+                statement, "losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4)", (launched,)
+            )
         rule = Parallel(self.sparse, each=self.loss)
         statement = f"part {self.name!r} is {self.cost!r}: at most {self.sparse} of its launches are reached"
         return Certificate(statement, rule.theorem, (launched,))
@@ -101,7 +106,10 @@ def composed(losses: list[Loss]) -> Loss:
     if len(pure) == len(losses):
         return PureDP(sum(pure, Fraction(0)))
     if any(isinstance(loss, GaussianDP | TradeOff) for loss in losses):
-        raise NotCovered("f-DP losses compose if communication is finite (S4 Cor 14.7), which a part does not declare")
+        raise NotCovered(
+            "f-DP losses compose if communication is finite (Henzinger et al. 2024, Cor 14.7), which a "
+            "part does not declare"
+        )
     if all(epsilon_and_delta(loss)[0] is not None for loss in losses):
         return basic(losses).loss
     return optimal(losses).loss

@@ -1,7 +1,7 @@
 """How large noise gets: what a draw stays within, but for a chance that is given, and rounded against it.
 
 Every `error(probability)` of a mechanism with noise rests on these two tails: that of discrete Laplace noise, which is
-exact, and that of discrete Gaussian noise, which is sub-Gaussian with its variance parameter (Canonne, Kamath, Steinke
+exact, and that of discrete Gaussian noise, which is sub-Gaussian with its variance parameter (Canonne et al.
 2020, "The Discrete Gaussian for Differential Privacy", section 2.3).
 
 >>> laplace_beyond(Fraction(1), Fraction(1, 100)), gaussian_within(Fraction(1), Fraction(1, 100))

@@ -1,7 +1,7 @@
 """The noise of counters under pure privacy: that of the nodes which a time's digits name on a tree (`trees.py`).
 
 With a horizon there is one tree; without one, a tree for each of ever longer epochs, of which only the noisy total is
-kept (the idea of Chan, Shi, Song 2011). A node's noise is drawn at the first ask that needs it and kept while a later
+kept (the idea of Chan et al. 2011). A node's noise is drawn at the first ask that needs it and kept while a later
 one could, so what is drawn depends on the times of the asks alone. `Counter` has the proof.
 
 >>> noise = TreeNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)

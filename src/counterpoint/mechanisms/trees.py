@@ -4,8 +4,7 @@ A time t is written with h digits of an odd base k, each from -(k-1)/2 to (k-1)/
 from 0 to t: a digit d of level j adds the next d nodes of k^j steps each, or takes the last |d| away again, which may
 reach into the future. Every step lies in one node of each level, and the nodes named by t, with their signs, cover
 each step before t once and every other step not at all, net. That halves the largest digit of the plain k-ary tree
-(Andersson, Pagh, Steiner, Torkamani, "Count on Your Elders", 2024; the trees are those of Dwork, Naor, Pitassi,
-Rothblum 2010 and Chan, Shi, Song 2011).
+(Andersson et al. 2024; the trees are those of Dwork et al. 2010 and Chan et al. 2011).
 
 >>> tree = Tree(arity=5, height=2)
 >>> tree.reach, tree.digits(9)  # 9 = 2*5 - 1

@@ -1,10 +1,11 @@
 """Approximate differential privacy, and its stricter relative, probabilistic differential privacy.
 
-(eps, delta)-DP is what the mechanism RR(eps, delta) has, which exposes the truth with probability delta and
-answers by randomized response otherwise; every other such mechanism is a postprocessing of it (Kairouz, Oh,
-Viswanath 2015; S4 Lemma 4.7). Probabilistic DP (S2 sec. 2) asks that the privacy loss itself exceeds eps, to either
-side, with probability at most delta: S2's time-uniform odometers need it of every launch, and it implies (eps,
-delta)-DP (S2 Lemma 1). What those odometers promise in return is one-sided (one_sided.py).
+(eps, delta)-DP is what the mechanism RR(eps, delta) has, which exposes the truth with probability delta and answers by
+randomized response otherwise; every other such mechanism is a postprocessing of it (Kairouz et al. 2015;
+Henzinger et al. 2024, Lemma 4.7). Probabilistic DP (Whitehouse et al. 2023, sec. 2) asks that the privacy loss itself
+exceeds eps, to either side, with probability at most delta: Whitehouse et al.'s time-uniform odometers need it of every
+launch, and it implies (eps, delta)-DP (Whitehouse et al. 2023, Lemma 1). What those odometers promise in return is
+one-sided (one_sided.py).
 
 >>> from counterpoint import ApproxDP
 >>> ApproxDP(1, 1e-6).delta_at(2), ApproxDP(1, 1e-6).epsilon_at(1e-7)
@@ -80,7 +81,7 @@ class ApproxDP(Loss, Value, frozen=True):
         return pure.PureDP(self.epsilon)
 
     def as_probabilistic(self, epsilon: Number) -> "ProbabilisticDP":
-        """(eps', delta (1+e^-eps')/(1-e^(eps-eps')))-pDP for an eps' above eps (ERRATA S2-E4); tight.
+        """(eps', delta (1+e^-eps')/(1-e^(eps-eps')))-pDP for an eps' above eps (errata, Whitehouse E4); tight.
 
         >>> float(ApproxDP(1, 1e-3).as_probabilistic(2).delta)
         0.0017960739725672106
@@ -115,7 +116,7 @@ class ApproxDP(Loss, Value, frozen=True):
 class Probabilistic(Loss):
     """What probabilistic DP and its one-sided form share: as (epsilon, delta)-DP they promise the same.
 
-    RR(epsilon, delta) has both, so nothing better holds for either (S2 Lemma 1 and its converse).
+    RR(epsilon, delta) has both, so nothing better holds for either (Whitehouse et al. 2023, Lemma 1 and its converse).
     """
 
     __slots__ = ()

@@ -4,9 +4,9 @@ Each node states something, names the theorem that it follows from (paper and nu
 Rules and composites put new nodes on top of the ones they were given.
 
 >>> laplace = Certificate("each answer is PureDP(0.1)", "discrete Laplace, scale = sensitivity/epsilon")
->>> print(Certificate("ten answers are PureDP(1)", "S4 Cor 3.8 and basic composition", (laplace,)))
+>>> print(Certificate("ten answers are PureDP(1)", "Henzinger et al. 2024, Cor 3.8 and basic composition", (laplace,)))
 ten answers are PureDP(1)
-│ by S4 Cor 3.8 and basic composition
+│ by Henzinger et al. 2024, Cor 3.8 and basic composition
 └─ each answer is PureDP(0.1)
      by discrete Laplace, scale = sensitivity/epsilon
 """
@@ -50,7 +50,7 @@ class Certificate(Tagged, Value, frozen=True):
     def rests_on(self, theorem: str) -> bool:
         """Whether any step of the derivation names this theorem.
 
-        >>> Certificate("a", "S3 Thm 1.21").rests_on("S3 Thm 1.21")
+        >>> Certificate("a", "Haney et al. 2023, Thm 1.21").rests_on("Haney et al. 2023, Thm 1.21")
         True
         """
         return theorem in self.theorem or any(premise.rests_on(theorem) for premise in self.premises)

@@ -1,4 +1,6 @@
-"""A claim: what a mechanism promises; a loss with respect to a relation, and why (S4 Def 4.1, creation query).
+"""A claim: what a mechanism promises; a loss with respect to a relation, and why.
+
+See Henzinger et al. 2024, Def 4.1, creation query.
 
 >>> from counterpoint import Laplace
 >>> print(Laplace(epsilon=0.5, asks=2).claim.loss)
@@ -17,8 +19,8 @@ from counterpoint.privacy.relations import Relation
 Interaction: TypeAlias = Literal["one-shot", "finite", "endless"]
 """How long a mechanism talks: one answer and nothing kept; finitely many messages and answers; or without such a bound.
 
-The theorems about sequences of non-interactive mechanisms (S2) need one-shot mechanisms; those about f-DP (S3 Thm
-1.20, S4 sec. 14) need finite communication.
+The theorems about sequences of non-interactive mechanisms (Whitehouse et al. 2023) need one-shot mechanisms; those
+about f-DP (Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, sec. 14) need finite communication.
 """
 
 
@@ -39,7 +41,9 @@ class Claim(Tagged, Value, frozen=True):
 
 
 def require_finite(claimed: Claim, slot: Loss) -> None:
-    """Refuse a mechanism without finite communication where an f-DP theorem is to be used (S4 Cor 14.7 to 14.9).
+    """Refuse a mechanism without finite communication where an f-DP theorem is to be used.
+
+    See Henzinger et al. 2024, Cor 14.7 to 14.9.
 
     >>> from counterpoint import Laplace, PureDP
     >>> require_finite(Laplace(1, asks=2).claim, PureDP(1))

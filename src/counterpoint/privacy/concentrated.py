@@ -1,7 +1,7 @@
 """Concentrated differential privacy: Rényi divergences that grow at most linearly with the order.
 
-zCDP bounds D_alpha by alpha rho at every order (Bun, Steinke 2016), tCDP only at the orders below omega
-(Bun, Dwork, Rothblum, Steinke 2018). The conversion to (epsilon, delta) takes the best order, for zCDP the
+zCDP bounds D_alpha by alpha rho at every order (Bun and Steinke 2016), tCDP only at the orders below omega
+(Bun et al. 2018). The conversion to (epsilon, delta) takes the best order, for zCDP the
 alpha with (alpha-1)^2 rho + log alpha = log(1/delta).
 
 >>> from counterpoint import zCDP
@@ -45,7 +45,7 @@ class zCDP(DivergenceBound, Value, frozen=True):
         return f"zCDP({spell(self.rho)})"
 
     def standard_epsilon_at(self, delta: Number) -> float:
-        """The older conversion, for reference: rho + 2 sqrt(rho log(1/delta)) (Bun, Steinke 2016, Prop 1.3).
+        """The older conversion, for reference: rho + 2 sqrt(rho log(1/delta)) (Bun and Steinke 2016, Prop 1.3).
 
         >>> zCDP(0.05).standard_epsilon_at(1e-6), zCDP(0.05).epsilon_at(1e-6)
         (1.71225813626911, 1.471594750532416)
@@ -57,7 +57,7 @@ class zCDP(DivergenceBound, Value, frozen=True):
         return float_up(bounds.upper)
 
     def group(self, size: int) -> "zCDP":
-        """A unit of m places: m^2 rho (Bun, Steinke 2016, Prop 1.9)."""
+        """A unit of m places: m^2 rho (Bun and Steinke 2016, Prop 1.9)."""
         return zCDP(whole(size, 0, "size") ** 2 * self.rho)
 
     def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":

@@ -1,7 +1,7 @@
 """Trade-off curves as plain geometry: convex chains of rational points, from (0, f(0)) down to (1, 0).
 
-f(alpha) is the least type II error of a test with type I error alpha (S4 Def 14.2, with randomised tests:
-ERRATA S4-E20). By Neyman and Pearson such a curve is a pair of finite distributions in disguise: each
+f(alpha) is the least type II error of a test with type I error alpha (Henzinger et al. 2024, Def 14.2, with randomised
+tests: errata, Henzinger E20). By Neyman and Pearson such a curve is a pair of finite distributions in disguise: each
 segment is an outcome, with its width as probability under P and its drop as probability under Q.
 
 >>> curve = of_atoms([(Fraction(1, 2), Fraction(1, 10)), (Fraction(1, 2), Fraction(9, 10))])
@@ -88,7 +88,7 @@ def product(one: Points, other: Points) -> Points:
 def through(first: Points, second: Points) -> Points:
     """second(1 - first(alpha)): what is left of two steps, from P over R to Q, each with its own curve.
 
-    A test with error alpha under P has power at most 1 - first(alpha) under R (Dong, Roth, Su 2022, Thm
+    A test with error alpha under P has power at most 1 - first(alpha) under R (Dong et al. 2022, Thm
     2.14).
     """
     chain = [(_ZERO, value_at(second, 1 - first[0][1]))]

@@ -1,9 +1,9 @@
 """Rényi divergences: what they are for pure DP, what they mean as (epsilon, delta), which order says most.
 
-Each theorem is one function on certified intervals, shared by the losses and by the filters: tau_alpha of a
-pure loss (THEORY 3(b)), the conversion at one order (Canonne, Kamath, Steinke 2020; Asoodeh et al. 2020),
-the tight concentrated loss of a pure one. The best orders are approximate on purpose: every order proves a
-valid bound, and near the best one the bound is flat.
+Each theorem is one function on certified intervals, shared by the losses and by the filters: tau_alpha of a pure loss
+(theory, The Renyi filter by reduction), the conversion at one order (Canonne et al. 2020; Asoodeh et al. 2020), the
+tight concentrated loss of a pure one. The best orders are approximate on purpose: every order proves a valid bound, and
+near the best one the bound is flat.
 
 >>> from counterpoint.numbers import certify
 >>> print(certify(lambda p: renyi_of_pure(Fraction(1, 100), Fraction(16), p), digits=6))

@@ -1,7 +1,7 @@
 """Gaussian differential privacy: telling neighbours apart is no easier than N(0, 1) from N(mu, 1).
 
-Dong, Roth, Su 2022. Its (epsilon, delta) curve is exact: delta = Q(a) - e^eps Q(b) with a = eps/mu - mu/2, b
-= eps/mu + mu/2 and Q the normal tail (Balle, Wang 2018). e^eps Q(b) is the density at a times Mills' ratio
+Dong et al. 2022. Its (epsilon, delta) curve is exact: delta = Q(a) - e^eps Q(b) with a = eps/mu - mu/2, b
+= eps/mu + mu/2 and Q the normal tail (Balle and Wang 2018). e^eps Q(b) is the density at a times Mills' ratio
 at b, so nothing overflows. What has no closed form (epsilon, the mu for a budget) is found by Newton's steps
 and enclosed by certified evaluations.
 
@@ -72,7 +72,7 @@ class GaussianDP(Loss, Value, frozen=True):
         return certified_delta(lambda p: gaussian_delta(self.mu, epsilon, p))
 
     def group(self, size: int) -> "GaussianDP":
-        """A unit of m places: m mu (Dong, Roth, Su 2022, Thm 2.14).
+        """A unit of m places: m mu (Dong et al. 2022, Thm 2.14).
 
         >>> GaussianDP(0.5).group(3)
         GaussianDP(1.5)

@@ -2,7 +2,7 @@
 
 Every loss answers `epsilon_at(delta)` and `delta_at(epsilon)`, the two coordinates in which measures meet,
 each as an upper bound (tight where a tight form is known); `implies` is the partial order, within a measure
-and across measures where a conversion is valid (S3 Def 1.15: both coordinates, never tuple order).
+and across measures where a conversion is valid (Haney et al. 2023, Def 1.15: both coordinates, never tuple order).
 Conversions (`as_zcdp`, ...) round toward more loss, or raise `NotCovered`. The meanings of these classes
 never change: a new meaning is a new class.
 
@@ -52,7 +52,7 @@ class Loss(Tagged):
 
     @abstractmethod
     def group(self, size: int) -> "Loss":
-        """The loss for a unit that changes `size` places at once (THEORY section 3); none at all for 0 places."""
+        """The loss for a unit that changes `size` places at once (theory, Groups); none at all for 0 places."""
 
     def epsilon_bounds(self, delta: Number) -> Interval | None:
         """The smallest certified epsilon at this delta, enclosed; None where there is no finite one."""
@@ -107,7 +107,7 @@ class Loss(Tagged):
         return ApproxDP(epsilon, allowed)
 
     def as_probabilistic(self, epsilon: Number) -> "ProbabilisticDP":
-        """Probabilistic DP at the epsilon given, by the best (e, delta) below it; lossy (ERRATA S2-E4)."""
+        """Probabilistic DP at the epsilon given, by the best (e, delta) below it; lossy (errata, Whitehouse E4)."""
         from counterpoint.privacy.approx import probabilistic  # noqa: PLC0415 - the base meets its heirs at use
 
         return probabilistic(self, at_least(epsilon, 0, "epsilon"))

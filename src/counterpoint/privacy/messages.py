@@ -1,4 +1,4 @@
-"""Messages: what a mechanism receives (S4 Def 3.2 to 3.5, Fig 4).
+"""Messages: what a mechanism receives (Henzinger et al. 2024, Def 3.2 to 3.5, Fig 4).
 
 An `Ask` wants an answer: its public part is the same for all neighbouring data, its private part is a secret whose
 possible change is bounded by a public integer, the sensitivity, on the same integer grid. An `Update` brings data

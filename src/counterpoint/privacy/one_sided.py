@@ -1,4 +1,4 @@
-"""One-sided probabilistic DP: what S2's time-uniform odometers promise (S2 Thm 2).
+"""One-sided probabilistic DP: what Whitehouse et al.'s time-uniform odometers promise (Whitehouse et al. 2023, Thm 2).
 
 L is the logarithm of how much likelier the view is in the true world than in its neighbour. The promise is
 P[L > epsilon] <= delta, whichever of the two worlds is the true one. It implies (epsilon, delta)-DP as it is, because
@@ -10,7 +10,7 @@ e^-epsilon delta and, for an epsilon that is fixed in advance,
 
 The bound U of a time-uniform odometer changes with time, and an early crossing is one of -U as it was then. At all
 times at once, therefore, P[|L| > U ever] <= delta (1 + e^-u), with u = `least` the smallest value that U can have had
-after a launch; with the present U that would be false (THEORY section 7, and a test).
+after a launch; with the present U that would be false (theory, Postprocessing, and a test).
 
 >>> from counterpoint import OneSidedDP
 >>> reading = OneSidedDP(3, 0.2, least=0.1)

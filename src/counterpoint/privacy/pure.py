@@ -1,7 +1,7 @@
 """Pure differential privacy: no outcome is more than e^epsilon times likelier than under a neighbour.
 
-Randomized response with truth probability e^eps/(1+e^eps) is the worst of all eps-DP mechanisms (Kairouz, Oh,
-Viswanath 2015; S0 Thm 3 for interactive ones): every other is a postprocessing of it. So whatever it has in
+Randomized response with truth probability e^eps/(1+e^eps) is the worst of all eps-DP mechanisms (Kairouz et al. 2015;
+Lyu 2022, Thm 3 for interactive ones): every other is a postprocessing of it. So whatever it has in
 another measure is the tight conversion to that measure.
 
 >>> from counterpoint import PureDP
@@ -87,7 +87,9 @@ class PureDP(Loss, Value, frozen=True):
         return approx.ProbabilisticDP(target, 0)
 
     def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
-        """tau_alpha(epsilon), the divergence of randomized response (THEORY 3(b)); tight, rounded up.
+        """tau_alpha(epsilon), the divergence of randomized response; tight, rounded up.
+
+        See theory, The Renyi filter by reduction.
 
         >>> float(PureDP(0.01).as_renyi(16).epsilon)
         0.000796813728723477
@@ -97,7 +99,7 @@ class PureDP(Loss, Value, frozen=True):
         return renyi.RenyiDP(order, min(self.epsilon, rounded_up(tau.upper)))  # it never exceeds epsilon
 
     def as_zcdp(self, *, tight: bool = False) -> "concentrated.zCDP":
-        """epsilon^2/2 (Bun, Steinke 2016, Prop 1.4): exact, and lossy for a large epsilon.
+        """epsilon^2/2 (Bun and Steinke 2016, Prop 1.4): exact, and lossy for a large epsilon.
 
         With `tight=True`, epsilon tanh(epsilon/2), rounded up: the smallest rho there is.
 

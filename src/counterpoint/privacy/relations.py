@@ -1,16 +1,17 @@
-"""Relations: which pairs of message sequences are neighbours; the verification functions f of S4 Def 3.3.
+"""Relations: which pairs of message sequences are neighbours; the verification functions f of Henzinger et al. 2024,
+Def 3.3.
 
-A relation is an automaton over pairs of messages. `begin()` is its progress before the first pair, `check` the
-progress after one more pair, or None: from then on nothing is valid any more (the verifier of S4 Def 3.5 evaluates f
-on every prefix and halts for good). Every relation here is reflexive (ERRATA S4-E11: "differ in one step" means at
-most one). `within` says whether one family is contained in another (S4 Obs 8.9); how far a single ask may move is
-checked ask by ask, by the mechanism that accepts it. `symmetric` says whether swapping the two worlds keeps every
-sequence valid, which S4 Thm 5.4 needs (ERRATA S4-E1).
+A relation is an automaton over pairs of messages. `begin()` is its progress before the first pair, `check` the progress
+after one more pair, or None: from then on nothing is valid any more (the verifier of Henzinger et al. 2024, Def 3.5
+evaluates f on every prefix and halts for good). Every relation here is reflexive (errata, Henzinger E11: "differ in one
+step" means at most one). `within` says whether one family is contained in another (Henzinger et al. 2024, Obs 8.9); how
+far a single ask may move is checked ask by ask, by the mechanism that accepts it. `symmetric` says whether swapping the
+two worlds keeps every sequence valid, which Henzinger et al. 2024, Thm 5.4 needs (errata, Henzinger E1).
 
 A claim speaks of the sequences that reach its mechanism. Two declarations say when it may be passed on to a party that
 stands before the mechanism and does not hand on what it receives one to one. `closed`: a postprocessor may repeat asks,
-leave them out and change their public parts (S3 Thm 2.17, S4 Lemma 2.16). `hereditary`: a guard or a composition may
-leave messages out. Both are False unless a relation says otherwise.
+leave them out and change their public parts (Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16).
+`hereditary`: a guard or a composition may leave messages out. Both are False unless a relation says otherwise.
 
 >>> from counterpoint.privacy.messages import Update
 >>> event_level = one_step()
@@ -55,9 +56,10 @@ class Relation(Tagged):
 
         In the place of each ask a postprocessor sends any finite list of asks, perhaps an empty one, each with the
         private part and the sensitivities of that ask and a public part of the postprocessor's choice; updates pass
-        once, in place. S3 Thm 2.17 and S4 Lemma 2.16 say that the view behind a postprocessor is a function of its
-        coins and of a view of the mechanism: that is a view of this relation's game if and only if such sequences are
-        valid. So a relation that counts asks or looks at public parts (whom an ask is for, what it asks) is not closed.
+        once, in place. Haney et al. 2023, Thm 2.17 and Henzinger et al. 2024, Lemma 2.16 say that the view behind a
+        postprocessor is a function of its coins and of a view of the mechanism: that is a view of this relation's game
+        if and only if such sequences are valid. So a relation that counts asks or looks at public parts (whom an ask is
+        for, what it asks) is not closed.
         """
         return False
 
@@ -65,8 +67,9 @@ class Relation(Tagged):
     def hereditary(self) -> bool:
         """Whether leaving out messages, asks or updates, keeps every valid sequence valid.
 
-        What stands before a mechanism and refuses messages needs that: a guard (S4 Def 8.5), or a composition, whose
-        child does not see what it does not accept, what came before its launch and what is for other children.
+        What stands before a mechanism and refuses messages needs that: a guard (Henzinger et al. 2024, Def 8.5), or a
+        composition, whose child does not see what it does not accept, what came before its launch and what is for other
+        children.
         """
         return False
 
@@ -193,7 +196,7 @@ class Steps(Relation, Value, frozen=True):
 
 
 def identical() -> Steps:
-    """Nothing may differ (S4: what an unaffected mechanism receives).
+    """Nothing may differ (what an unaffected mechanism receives).
 
     >>> identical().valid([(Ask(private=1), Ask(private=1))]), identical().valid([(Ask(private=1), Ask(private=2))])
     (True, False)
@@ -202,7 +205,9 @@ def identical() -> Steps:
 
 
 def one_step(bound: int = 1) -> Steps:
-    """At most one message differs, an update by at most `bound`: event level (S4 sec. 3.2, Def 7.2, at most one).
+    """At most one message differs, an update by at most `bound`: event level.
+
+    See Henzinger et al. 2024, sec. 3.2, Def 7.2, at most one.
 
     >>> one_step().within(up_to_steps(3)), up_to_steps(3).within(one_step())
     (True, False)
@@ -230,7 +235,7 @@ def every_step(bound: int | None = None) -> Steps:
 
 
 class FirstMessage(Relation, Value, frozen=True):
-    """Only the first message may differ: an interactive mechanism on a fixed dataset (S4 sec. 3.1).
+    """Only the first message may differ: an interactive mechanism on a fixed dataset (Henzinger et al. 2024, sec. 3.1).
 
     >>> FirstMessage().valid([(Ask(private=0), Ask(private=1)), (Ask("q"), Ask("q"))])
     True
@@ -322,9 +327,9 @@ def _way(left: Secret | None, right: Secret | None) -> int:
 class Sparse(Relation, Value, frozen=True):
     """At most `k` children of a composition receive anything that differs, each a sequence valid in `inner`.
 
-    With `first_pair`, a child is affected or not by its first pair (first-pair consistent, S4 Def 5.12, 5.13): one
-    whose first pair is identical must get identical pairs for ever. That is enforced here, on the messages, not
-    inspected in somebody's code. What is not addressed to a child must not differ.
+    With `first_pair`, a child is affected or not by its first pair (first-pair consistent; Henzinger et al. 2024, Def
+    5.12, 5.13): one whose first pair is identical must get identical pairs for ever. That is enforced here, on the
+    messages, not inspected in somebody's code. What is not addressed to a child must not differ.
     """
 
     k: int
@@ -406,7 +411,7 @@ class Sparse(Relation, Value, frozen=True):
 
 
 def k_sparse(k: int, inner: Relation) -> Sparse:
-    """At most k children receive anything different (S4 Def 5.1).
+    """At most k children receive anything different (Henzinger et al. 2024, Def 5.1).
 
     >>> pair = Ask(To("CA"), 0), Ask(To("CA"), 1)
     >>> k_sparse(1, every_step()).valid([pair, pair]), k_sparse(1, every_step()).per_child == every_step()
@@ -416,7 +421,9 @@ def k_sparse(k: int, inner: Relation) -> Sparse:
 
 
 def first_pair_consistent(k: int, inner: Relation) -> Sparse:
-    """k-sparse, and a child's first pair decides for good whether it is affected (S4 Def 5.12, 5.13).
+    """k-sparse, and a child's first pair decides for good whether it is affected.
+
+    See Henzinger et al. 2024, Def 5.12, 5.13.
 
     >>> same, other = (Ask(To(0), 1), Ask(To(0), 1)), (Ask(To(0), 1), Ask(To(0), 2))
     >>> first_pair_consistent(1, every_step()).valid([same, other]), k_sparse(1, every_step()).valid([same, other])

@@ -1,7 +1,7 @@
 """Rényi differential privacy of one order: the divergence D_alpha between neighbours is at most epsilon.
 
 D_alpha grows with alpha, so the bound holds at every order below alpha too, and says nothing above it
-(Mironov 2017). S3 Thm 1.21 and S4 Cor 13.8 compose losses of one fixed order.
+(Mironov 2017). Haney et al. 2023, Thm 1.21 and Henzinger et al. 2024, Cor 13.8 compose losses of one fixed order.
 
 >>> from counterpoint import RenyiDP
 >>> RenyiDP(alpha=2, epsilon=0.1).epsilon_at(1e-6)

@@ -1,4 +1,6 @@
-"""A secret: an integer, a vector of integers or a tally that depends on raw data (S4 sec. 6.3, a tainted variable).
+"""A secret: an integer, a vector of integers or a tally that depends on raw data.
+
+See Henzinger et al. 2024, sec. 6.3, a tainted variable.
 
 Arithmetic on secrets gives secrets. Whatever would decide something by a secret or show it raises `SecretLeak` at
 the very line that tries: truth value, comparison, formatting, hashing, iteration, indexing, conversion, copying,
@@ -6,10 +8,10 @@ pickling. Its shape (a number, so many numbers, a tally) is public, so no operat
 mechanisms open a secret (`reveal`), to add noise; a tally, whose very keys are secret, is opened by those alone that
 select keys (`counted`).
 
-This keeps a program from showing a secret by accident, and checks what S4 Def 6.5 asks while it runs. It is no wall
-around a program that wants to see: in Python a function given to `map` can write what it sees into a global or take a
-time that depends on it, and anybody can import `reveal`. Who may write programs that run beside the data is for the
-custodian to decide; analysts send requests, never code.
+This keeps a program from showing a secret by accident, and checks what Henzinger et al. 2024, Def 6.5 asks while it
+runs. It is no wall around a program that wants to see: in Python a function given to `map` can write what it sees into
+a global or take a time that depends on it, and anybody can import `reveal`. Who may write programs that run beside the
+data is for the custodian to decide; analysts send requests, never code.
 
 >>> salary = Secret(1200)
 >>> salary * 2 + 5

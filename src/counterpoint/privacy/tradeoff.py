@@ -1,7 +1,7 @@
 """f-differential privacy: a curve below which no test of "which neighbour was it?" can push its two errors.
 
-`TradeOff` holds a convex, piecewise linear curve with rational vertices (S4 Def 14.2 and 14.3; with
-randomised tests: ERRATA S4-E20). The promise is about ordered pairs, T(M(x), M(x')) >= f, so a curve that is
+`TradeOff` holds a convex, piecewise linear curve with rational vertices (Henzinger et al. 2024, Def 14.2 and 14.3; with
+randomised tests: errata, Henzinger E20). The promise is about ordered pairs, T(M(x), M(x')) >= f, so a curve that is
 not its own mirror image is read both ways whenever (epsilon, delta) is asked for. What is irrational is
 rounded below.
 
@@ -130,7 +130,7 @@ class TradeOff(Loss, Value, frozen=True):
         return precision(DIGITS).between(precision(DIGITS)(exposed).lower, bounds.upper)
 
     def group(self, size: int) -> "TradeOff":
-        """A unit of m places: 1 - (1-f) o ... o (1-f) (Dong, Roth, Su 2022, Thm 2.14); exact.
+        """A unit of m places: 1 - (1-f) o ... o (1-f) (Dong et al. 2022, Thm 2.14); exact.
 
         >>> TradeOff([(0, 1), (0.25, 0.25), (1, 0)]).group(2)
         TradeOff([(0, 1), (1/12, 0.25), (0.25, 1/12), (1, 0)])

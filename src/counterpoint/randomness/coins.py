@@ -1,4 +1,4 @@
-"""Coins: where randomness comes from (the r of S3 Def 1.4), given to a mechanism as an argument.
+"""Coins: where randomness comes from (the r of Haney et al. 2023, Def 1.4), given to a mechanism as an argument.
 
 The same mechanism code runs on `SecureCoins` in production, on `EnumeratedCoins` in proofs, on a tape when two
 worlds are compared, and on `SeededCoins` in tests. All laws are exact and discrete; parameters are rationals, and a

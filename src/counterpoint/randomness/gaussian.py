@@ -1,6 +1,6 @@
 """Exact discrete Gaussian noise in integers: P[z] proportional to e^(-z^2/(2 sigma2)).
 
-Rejection from the discrete Laplace law (Canonne, Kamath, Steinke 2020, Alg. 3): a candidate y of scale
+Rejection from the discrete Laplace law (Canonne et al. 2020, Alg. 3): a candidate y of scale
 t = floor(sigma) + 1 is kept with probability e^-g, where g = (|y| - sigma2/t)^2/(2 sigma2). Candidates come
 in batches, so neither the number of batches nor their work depends on the values kept.
 

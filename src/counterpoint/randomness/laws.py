@@ -1,7 +1,7 @@
 """The exact laws behind the coins, as finite lists of outcomes with certified probabilities.
 
 Discrete Laplace: P[z] = (1-q)/(1+q) q^|z| with q = e^(-1/scale). Discrete Gaussian: P[z] proportional to
-e^(-z^2/(2 sigma2)) (Canonne, Kamath, Steinke 2020). Both are cut symmetrically where the tail that is left out holds
+e^(-z^2/(2 sigma2)) (Canonne et al. 2020). Both are cut symmetrically where the tail that is left out holds
 at most a given mass. Probabilities are rationals rounded to about 60 digits, with the sum of what they are off.
 
 >>> options = laplace_options(Fraction(1), Fraction(1, 100))

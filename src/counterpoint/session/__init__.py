@@ -1,1 +1,1 @@
-"""The engine around concurrent composition: what a person holds (S3 sec. 5)."""
+"""The engine around concurrent composition: what a person holds (Haney et al. 2023, sec. 5)."""

@@ -4,7 +4,7 @@ A session's row keeps an account and how many children were launched, not the ch
 same however many there are. Each launch and each ask has a seed of its own; coins are derived from that seed, the path,
 the version and the body of the request, so a step can be finished or replayed and never draws twice.
 
-The way of a question (DESIGN): the mechanism accepts it, by public facts; the intent is recorded; the source
+The way of a question: the mechanism accepts it, by public facts; the intent is recorded; the source
 evaluates it; the mechanism steps; state and answer are settled together; the answer is released. What cannot be done
 now (a crash, data out of reach) leaves the intent open, and the next request finishes it first, from its seed. A
 mechanism whose code fails would fail again: that is settled too, and halts it (`stepping.py`).

@@ -1,8 +1,10 @@
-"""The parts of a session's data: sessions of their own, made on demand, all of them for the price of k (S4 sec. 5).
+"""The parts of a session's data: sessions of their own, made on demand, all of them for the price of k.
+
+See Henzinger et al. 2024, sec. 5.
 
 A part is named by a value of the column or field that the data is cut by, and never read off the data. On a table the
-parts are first-pair consistent and every measure is covered (S4 Cor 5.15); on a stream pure losses are (Cor 5.5), and
-approximate ones with a total for all deltas (Thm 5.4).
+parts are first-pair consistent and every measure is covered (Henzinger et al. 2024, Cor 5.15); on a stream pure losses
+are (Cor 5.5), and approximate ones with a total for all deltas (Thm 5.4).
 
 >>> import counterpoint as cp
 >>> visits = cp.Stream(fields={"page": cp.text()}, neighbours="add-or-remove")

@@ -1,4 +1,6 @@
-"""Sessions: launch, ask, interleave, delegate, partition; what a person holds (S3 Alg 1, 3, 6; S4 ExtConComp).
+"""Sessions: launch, ask, interleave, delegate, partition; what a person holds.
+
+See Haney et al. 2023, Alg 1, Alg 3, Alg 6.
 
 A session pays at launch and never at ask; a refusal is free; what was launched goes on answering when the budget is
 gone; reading the loss changes nothing; a child's halt concerns that child. Threads may launch and ask at once: checking
@@ -185,10 +187,10 @@ class Session:
     ) -> "Partition":
         """Sub-sessions for the parts of the data, each with the budget `within`; charges k times that, once.
 
-        A unit must reach at most k parts, which the source knows and enforces. On a table every measure is covered (S4
-        Cor 5.15); on a stream pure losses (Cor 5.5) and, with `delta_total`, approximate ones (Thm 5.4): there every
-        part that is ever looked at charges its delta, and `delta_total` is what they may come to. The same `id` finds
-        the same partition again, and nothing more is charged.
+        A unit must reach at most k parts, which the source knows and enforces. On a table every measure is covered; on
+        a stream pure losses and, with `delta_total`, approximate ones (Henzinger et al. 2024, Cor 5.15, Cor 5.5 and Thm
+        5.4): there every part that is ever looked at charges its delta, and `delta_total` is what they may come to. The
+        same `id` finds the same partition again, and nothing more is charged.
 
         >>> import counterpoint as cp
         >>> visits = cp.Stream(fields={"page": cp.text()})

@@ -1,4 +1,6 @@
-"""A source: a table or a stream that turns a public request into private integers under a relation (S4 sec. 3, 6).
+"""A source: a table or a stream that turns a public request into private integers under a relation.
+
+See Henzinger et al. 2024, sec. 3, 6.
 
 A request is prepared by public facts alone: its shape, its sensitivity in the L1, squared L2 and maximum norms, whether
 it moves one way (see `Ask`), what its coordinates are called, and the grid on which its integers stand (one step of the

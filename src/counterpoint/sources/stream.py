@@ -1,4 +1,6 @@
-"""A stream: data that keeps arriving (S4 sec. 3.2, Fig 4). How many items have arrived is public, what they say is not.
+"""A stream: data that keeps arriving.
+
+See Henzinger et al. 2024, sec. 3.2. How many items have arrived is public, what they say is not.
 
 An append-only log of numbers, of vectors, or of records with named fields. Continual mechanisms read it as updates,
 each from its own place on; one-shot mechanisms ask for `total()`; records can be cut into parts. Two streams are

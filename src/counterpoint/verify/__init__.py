@@ -2,8 +2,8 @@
 
 `exact` enumerates the very code that runs; `session_game` is the worst case of a rule over all adaptive launches;
 `decompose` makes a mechanism out of one randomized response; `audit` plays many games with instances of any size;
-`FiniteMechanism` is for trying theorems out; `Game` is the definition of privacy itself (S4 Def 3.7). Whether a claim
-holds is a `Verdict`: holds, refuted or undecided.
+`FiniteMechanism` is for trying theorems out; `Game` is the definition of privacy itself (Henzinger et al. 2024, Def
+3.7). Whether a claim holds is a `Verdict`: holds, refuted or undecided.
 
 >>> import counterpoint as cp
 >>> mechanism = cp.Laplace(epsilon=1, asks=3)

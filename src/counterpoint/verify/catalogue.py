@@ -2,7 +2,8 @@
 
 `CATALOGUE` is a test, the table of `counterpoint verify`, and the page "How we know" of the guide. Two things are not
 enumerated as they are shipped: counters under zCDP, whose grid is too fine, run the same code on a coarse one
-(`coarse.py`); and S2's time-uniform odometers, whose promise is about every moment at once, have tests of their own.
+(`coarse.py`); and Whitehouse et al.'s time-uniform odometers, whose promise is about every moment at once, have tests
+of their own.
 
 >>> from counterpoint.verify.instances import measure
 >>> measured = measure(named("randomized response"))

@@ -1,4 +1,4 @@
-"""What a count of hits says of a probability: the bounds of Clopper and Pearson (1934), certain in their direction.
+"""What a count of hits says of a probability: the bounds of Clopper and Pearson 1934, certain in their direction.
 
 With k hits in n trials, `at_least` is a p at which k hits or more have a probability of at most `risk`: whatever the
 true probability is, it is below this bound with a probability of at most `risk`. The binomial tail is its first term,

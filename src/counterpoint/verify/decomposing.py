@@ -1,6 +1,6 @@
 """`decompose`: from a mechanism to its decomposition, or to the reason why there is none.
 
-There is one exactly where no adversary exceeds delta at epsilon (S0 Thm 3), so whoever is refused is shown her.
+There is one exactly where no adversary exceeds delta at epsilon (Lyu 2022, Thm 3), so whoever is refused is shown her.
 
 >>> from counterpoint.mechanisms.examples import OpenDoor
 >>> decompose(OpenDoor("1/7"), epsilon=0, delta="1/7", rounds=2)
@@ -56,9 +56,9 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     exactly there. `DeltaTooSmall`, with the adversary who shows it, where delta is less than the mechanism needs.
 
     `in_two_steps`: the simulator asks an interactive randomized response, and for its noisy bit only once a pair of
-    messages differs (S4 Cor 5.7). S4 Lemma 5.6 promises that at the same delta, which is false (ERRATA S4-E1). It is
-    true at the lazy delta, which is at most twice as large, and the same where every valid sequence of pairs may
-    also be sent with its sides swapped; below it, this is refused.
+    messages differs (Henzinger et al. 2024, Cor 5.7). Henzinger et al. 2024, Lemma 5.6 promises that at the same delta,
+    which is false (errata, Henzinger E1). It is true at the lazy delta, which is at most twice as large, and the same
+    where every valid sequence of pairs may also be sent with its sides swapped; below it, this is refused.
 
     >>> from counterpoint.mechanisms.examples import OpenDoor
     >>> try:
@@ -74,7 +74,8 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     worlds = grow(mechanism, pairs, many, checked, rational=rational, limit=limit, complete=True)
     if worlds.is_cut:
         raise NotCovered(
-            "the decomposition is a theorem about finitely many answers (S0 Thm 3), and noise without end was cut "
+            "the decomposition is a theorem about finitely many answers (Lyu 2022, Thm 3), and noise "
+            "without end was cut "
             "here: decompose the mechanism with its answers clamped"
         )
     if not worlds.rational and ratio > _LARGEST_IN_FLOATS:
@@ -119,6 +120,7 @@ def _require_lazy(made: Decomposition) -> None:
         raise DeltaTooSmall(
             f"delta = {spell(made.delta)} is enough in one step, but in two steps it takes the lazy delta, "
             f"{spell(Fraction(needed))}: until a pair differs both worlds must be exposed alike, and this game is not "
-            "symmetric. Give that delta, or messages and a relation that allow every pair to be swapped (ERRATA S4-E1)",
+            "symmetric. Give that delta, or messages and a relation that allow every pair to be swapped "
+            "(errata, Henzinger E1)",
             Fraction(needed),
         )

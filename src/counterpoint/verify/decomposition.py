@@ -1,12 +1,14 @@
-"""Every private system is randomized response in disguise: the decomposition of S0 Thm 3 (S1 Thm 3 when delta = 0).
+"""Every private system is randomized response in disguise: the decomposition of Lyu 2022, Thm 3.
+
+See Vadhan and Wang 2021, Thm 3 when delta = 0.
 
 If no adversary tells M^0 from M^1 beyond (epsilon, delta), there are systems E^0, E^1, N^0, N^1 with
 
     M^b = delta E^b + (1 - delta) (g/(1+g) N^b + 1/(1+g) N^(1-b)),   g = e^epsilon,
 
-on every history. What is constructed is the residual D^b = mu^b - delta E^b, answer by answer (ERRATA S0-E4):
+on every history. What is constructed is the residual D^b = mu^b - delta E^b, answer by answer (errata, Lyu E4):
 0 <= D^b <= mu^b - Lower^b, D^b <= g D^(1-b), and what a history has goes to its answers, all of it. Then
-N^b = (g D^b - D^(1-b)) / ((1-delta)(g-1)) (S1 Lemma 3). In rationals all of this is exact.
+N^b = (g D^b - D^(1-b)) / ((1-delta)(g-1)) (Vadhan and Wang 2021, Lemma 3). In rationals all of this is exact.
 
 >>> from counterpoint.mechanisms.examples import OpenDoor
 >>> from counterpoint.verify.decomposing import decompose
@@ -200,7 +202,10 @@ class Decomposition:
         )
 
     def _until_tight(self, place: Place, masses: list[Both], least: list[Any]) -> list[Both]:
-        """Lyu's step: E starts from Lower and is raised, one answer after another, until it is tight (ERRATA S0-E4)."""
+        """Lyu's step: E starts from Lower and is raised, one answer after another, until it is tight.
+
+        See errata, Lyu E4.
+        """
         growth = self._number(self.growth)
         gaps = [sum(m[b] - low[b] for m, low in zip(masses, least, strict=True)) - place.residual[b] for b in (0, 1)]
         residuals = []

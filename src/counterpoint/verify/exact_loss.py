@@ -1,9 +1,10 @@
 """`exact`: what a mechanism really loses, over all adaptive adversaries, computed from the very code that runs.
 
-The tree of all transcripts is grown from the mechanism's own `start` and `step` (THEORY section 6); the recursion of S0
-eq. 19 then gives delta at any epsilon, and the adversary who reaches it. What is returned are certified bounds: exact
-rationals where the laws are rational; else floats whose rounding is counted. Noise that had to be enumerated is cut
-where its tail is tiny: what is cut is left out of the lower bound and counted in full in the upper one.
+The tree of all transcripts is grown from the mechanism's own `start` and `step` (theory, Verification by computation);
+the recursion of Lyu 2022, eq. 19 then gives delta at any epsilon, and the adversary who reaches it. What is returned
+are certified bounds: exact rationals where the laws are rational; else floats whose rounding is counted. Noise that had
+to be enumerated is cut where its tail is tiny: what is cut is left out of the lower bound and counted in full in the
+upper one.
 
 >>> from counterpoint import Ask, RandomizedResponse
 >>> loss = exact(RandomizedResponse(1, "0.1"), rounds=1)

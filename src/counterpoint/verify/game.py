@@ -1,9 +1,9 @@
-"""The game that defines privacy: V[f] . I(b) . M (S4 Def 3.2, 3.5, 3.7).
+"""The game that defines privacy: V[f] . I(b) . M (Henzinger et al. 2024, Def 3.2, 3.5, 3.7).
 
 The adversary sends pairs of messages. The verifier V[f] checks every prefix of the pairs against the relation f and
 halts for good at the first invalid one, before the mechanism sees it (so does a message that the mechanism does not
-accept, S4 Remark 3.6); the identifier I(b) passes on the left or the right message of each pair. A mechanism is
-(epsilon, delta)-DP for f if no adversary can tell b = 0 from b = 1.
+accept; Henzinger et al. 2024, Remark 3.6); the identifier I(b) passes on the left or the right message of each pair. A
+mechanism is (epsilon, delta)-DP for f if no adversary can tell b = 0 from b = 1.
 
 >>> from counterpoint import Ask, RandomizedResponse, SeededCoins
 >>> game, coins = Game(RandomizedResponse(800), bit=1), SeededCoins(1)
@@ -62,7 +62,9 @@ class Game(Tagged, Value, frozen=True):
 
 
 def verified(mechanism: Mechanism, relation: Relation, progress: Progress, pair: Pair) -> Progress:
-    """V[f] on one more pair: the progress after it, or None where it halts (S4 Def 3.5, Remark 3.6).
+    """V[f] on one more pair: the progress after it, or None where it halts.
+
+    See Henzinger et al. 2024, Def 3.5, Remark 3.6.
 
     >>> from counterpoint import Ask, Laplace
     >>> laplace = Laplace(1)

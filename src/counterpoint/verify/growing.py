@@ -1,4 +1,6 @@
-"""Growing the tree of a pair of worlds, level by level, from a mechanism's own `start` and `step` (THEORY section 6).
+"""Growing the tree of a pair of worlds, level by level, from a mechanism's own `start` and `step`.
+
+See theory, Verification by computation.
 
 Nodes whose beliefs have the same supports and the same progress are the rows of one block; a message acts on all of
 them at once, by one matrix for each answer. Rows of the next level that are equal up to a common factor are one node.

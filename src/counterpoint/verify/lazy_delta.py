@@ -1,8 +1,11 @@
-"""The lazy delta: what must be exposed if, until two messages differ, only the exposure may be used (ERRATA S4-E1).
+"""The lazy delta: what must be exposed if, until two messages differ, only the exposure may be used.
+
+See errata, Henzinger E1.
 
 On histories of identical pairs, J(h) is the larger of Lower^0 and Lower^1 of a move that leaves them, or the sum over
 the answers of J after a move that stays, whichever move needs most. At the root it lies between delta and 2 delta, and
-it is what takes the place of delta in S4 Lemma 5.6 and, for k > 1 and games that are not symmetric, in S4 Thm 5.4.
+it is what takes the place of delta in Henzinger et al. 2024, Lemma 5.6 and, for k > 1 and games that are not symmetric,
+in Henzinger et al. 2024, Thm 5.4.
 
 >>> from fractions import Fraction
 >>> from counterpoint.mechanisms.examples import OpenDoor

@@ -1,9 +1,11 @@
-"""The best adversary, found backwards: what each node is worth to her who plays on as well as possible (S0 eq. 19).
+"""The best adversary, found backwards: what each node is worth to her who plays on as well as possible.
+
+See Lyu 2022, eq. 19.
 
 A node is worth what it is worth to stop there, or by its best move the sum over the answers of what the next nodes are
 worth, whichever is more. `Lower^b` has max(mu^b - e^eps mu^(1-b), 0) at its ends; its value at the root is the exact
-delta over all adaptive adversaries (S0 Claim 1); Renyi has mu0^alpha mu1^(1-alpha). Both grow in proportion with the
-masses, so one value serves all transcripts that share a node.
+delta over all adaptive adversaries (Lyu 2022, Claim 1); Renyi has mu0^alpha mu1^(1-alpha). Both grow in proportion with
+the masses, so one value serves all transcripts that share a node.
 
 >>> from counterpoint import Ask, RandomizedResponse
 >>> from counterpoint.verify.growing import grow

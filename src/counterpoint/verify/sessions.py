@@ -1,9 +1,12 @@
-"""The worst that adaptive launches can do to a rule: a session as a game, against every analyst (THEORY section 6).
+"""The worst that adaptive launches can do to a rule: a session as a game, against every analyst.
+
+See theory, Verification by computation.
 
 In the game a move launches something from a menu, if the rule admits it, and asks it at once. Where mechanisms answer
 once, nothing is lost by that: an analyst who launches first and asks later knows no more at either time. Randomized
-responses are the worst mechanisms with given parameters (S4 Thm 12.4 reduces all others to them), so a menu of them
-finds the worst case of a filter over all analysts who may choose parameters, order and end by what they have seen.
+responses are the worst mechanisms with given parameters (Henzinger et al. 2024, Thm 12.4 reduces all others to them),
+so a menu of them finds the worst case of a filter over all analysts who may choose parameters, order and end by what
+they have seen.
 
 >>> from counterpoint import ApproxDP, Filter, PureDP
 >>> from counterpoint.verify.exact_loss import exact
@@ -108,7 +111,7 @@ def _inner(message: Ask) -> Ask:
 class Stopped(Rule, Value, frozen=True):
     """An odometer with a threshold fixed in advance: all is over before the answer that its reading would not bear.
 
-    That is what an odometer's reading promises about (S3 Lemma 2.19), so it can be put to the test.
+    That is what an odometer's reading promises about (Haney et al. 2023, Lemma 2.19), so it can be put to the test.
     """
 
     odometer: Odometer
@@ -140,7 +143,7 @@ class Stopped(Rule, Value, frozen=True):
 
     def promise(self, relation: Relation) -> Certificate:
         """That of every odometer."""
-        return Certificate(f"{self.threshold!r} for the view that is stopped there", "S3 Lemma 2.19")
+        return Certificate(f"{self.threshold!r} for the view that is stopped there", "Haney et al. 2023, Lemma 2.19")
 
     def certificate(self, account: Account) -> Certificate:
         """What the reading means."""

@@ -1,9 +1,9 @@
-"""The simulator T of S0 Thm 3: it gets one randomized response to the bit b, and then answers as M(b) does.
+"""The simulator T of Lyu 2022, Thm 3: it gets one randomized response to the bit b, and then answers as M(b) does.
 
 Its messages are the numbers of M's pairs of messages, with the bit b as their private part, at which only the
 randomized response looks: exposed, it goes on as E^b; else as N of the noisy bit. So whatever an adversary learns from
-M, in however many rounds, she learns from a single randomized response. In two steps (S4 Cor 5.7) T first asks only
-whether the bit is exposed, and for the noisy bit once a pair of messages differs.
+M, in however many rounds, she learns from a single randomized response. In two steps (Henzinger et al. 2024, Cor 5.7) T
+first asks only whether the bit is exposed, and for the noisy bit once a pair of messages differs.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> from counterpoint.mechanisms.examples import OpenDoor
@@ -49,7 +49,7 @@ class Simulating(State, Value, frozen=True):
 
 
 class Simulator(Mechanism):
-    """T: all it learns of b is one randomized response, by S0 Thm 3 enough to answer exactly as M(b)."""
+    """T: all it learns of b is one randomized response, by Lyu 2022, Thm 3 enough to answer exactly as M(b)."""
 
     def __init__(self, decomposition: Decomposition) -> None:
         self.decomposition = decomposition
@@ -63,7 +63,12 @@ class Simulator(Mechanism):
         made = self.decomposition
         epsilon = Fraction(precision(30)(made.growth).log().upper) if made.growth > 1 else Fraction(0)
         loss = ApproxDP(epsilon, made.delta) if made.delta else PureDP(epsilon)
-        return claim(loss, every_step(), "S4 Lemma 2.4: it postprocesses one randomized response", interaction="finite")
+        return claim(
+            loss,
+            every_step(),
+            "Henzinger et al. 2024, Lemma 2.4: it postprocesses one randomized response",
+            interaction="finite",
+        )
 
     @property
     def messages(self) -> tuple[Pair, ...]:

@@ -1,7 +1,9 @@
-"""Suitable sequences: the first k messages create mechanisms, and no later one does (S4 Def 4.5, 4.9).
+"""Suitable sequences: the first k messages create mechanisms, and no later one does.
+
+See Henzinger et al. 2024, Def 4.5, 4.9.
 
 That is how a fixed number of mechanisms is composed: everything else that a relation says stays as it is. As printed,
-Def 4.9 lets a further creation pass, uncounted (ERRATA S4-E2); here it does not.
+Def 4.9 lets a further creation pass, uncounted (errata, Henzinger E2); here it does not.
 
 >>> from counterpoint import Ask, Launch, RandomizedResponse, To
 >>> from counterpoint.privacy.relations import every_step

@@ -1,4 +1,4 @@
-"""Coins whose Laplace draws stay symbolic until something depends on them (THEORY section 6).
+"""Coins whose Laplace draws stay symbolic until something depends on them (theory, Verification by computation).
 
 A mechanism that adds noise to a value only to compare it needs no enumeration of the noise: each comparison splits into
 two branches, with the exact masses of the two tails, and nothing is cut. A draw of which more than comparisons is made

@@ -1,4 +1,6 @@
-"""Two worlds on one tape: do neighbouring inputs of a composite give neighbouring sub-inputs (S4 Def 6.5, f -> f')?
+"""Two worlds on one tape: do neighbouring inputs of a composite give neighbouring sub-inputs?
+
+See Henzinger et al. 2024, Def 6.5, f -> f'.
 
 World 0 runs for real, and what its sub-mechanisms answered goes on a tape. World 1 gets the neighbouring messages and,
 from its sub-mechanisms, the answers on the tape. Then both must have done the same things in the same order, with the
