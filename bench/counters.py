@@ -9,10 +9,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from bench.table import Row, seconds, side_by_side
-from counterpoint.mechanisms.blt import for_horizon
-from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.counting.blt import for_horizon
+from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.vector_counters import VectorCounter
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.randomness.secure import SecureCoins
 

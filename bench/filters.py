@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from bench.table import Row, seconds
-from counterpoint.composition.filters import Filter
-from counterpoint.composition.rule import Account
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.rule import Account
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.losses import ApproxDP, PureDP

@@ -7,11 +7,11 @@ from bench.table import Row, side_by_side
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.losses import PureDP
 from counterpoint.session.session import Session
-from counterpoint.sources.columns import category, number
-from counterpoint.sources.requests import count
-from counterpoint.sources.requests import sum as sum_of
-from counterpoint.sources.stream import Stream, total
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking.requests import count
+from counterpoint.sources.asking.requests import sum as sum_of
+from counterpoint.sources.declaring.columns import category, number
+from counterpoint.sources.streams.stream import Stream, total
+from counterpoint.sources.tables.table import Table
 
 ROWS = 10**7
 KEYS = [f"k{n}" for n in range(20)]

@@ -1,7 +1,7 @@
-"""Writes src/counterpoint/mechanisms/blt_table.py: buffers for counters under zCDP, found by optimisation.
+"""Writes src/counterpoint/mechanisms/counting/blt_table.py: buffers for counters under zCDP, found by optimisation.
 
 For each horizon T = 2^n it minimises the largest standard deviation up to T, |c|_2 |b_0..b_{T-1}|_2, over decays and
-weights (the formulas are those of `mechanisms/blt.py`, here in floats), with the sensitivity |c|_2 over all time; then
+weights (by the formulas of `mechanisms/counting/blt.py`, in floats), with the sensitivity |c|_2 over all time; then
 rounds every number to eight binary digits and lets each digit step up and down while that helps. How the numbers were
 found is no part of any claim: what they cost in privacy is computed from them, exactly, where they are used.
 

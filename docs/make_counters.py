@@ -9,7 +9,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 
 import counterpoint as cp
-from counterpoint.mechanisms.tree_noise import TreeNoise
+from counterpoint.mechanisms.counting.tree_noise import TreeNoise
 
 HERE = Path(__file__).parent
 LAST = 24

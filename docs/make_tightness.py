@@ -14,7 +14,7 @@ from dp_accounting.pld.common import DifferentialPrivacyParameters
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism, from_privacy_parameters
 
 import counterpoint as cp
-from counterpoint.composition.time_uniform import BOUNDS, constant_for, rogers_2016
+from counterpoint.composition.rules.time_uniform import BOUNDS, constant_for, rogers_2016
 from counterpoint.numbers import precision
 
 HERE = Path(__file__).parent
@@ -178,10 +178,8 @@ def advanced_at(v: Fraction) -> float:
     return math.sqrt(2 * math.log(1 / DELTA) * v) + float(v) / 2
 
 
-def plot_s2_figures() -> None:
-    """Whitehouse et al. 2023, Figure 1, Figure 2 and Figure 3: lower-order terms; odometers beside 2016's; odometers beside advanced
-    composition.
-    """
+def plot_odometers() -> None:
+    """Lower-order terms; odometers beside older ones; odometers beside advanced composition."""
     grid = [Fraction(n, 100) for n in range(1, 101)]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
     left.plot(grid, [float(e * e / 2) for e in grid], label="filter: e^2/2")
@@ -244,7 +242,7 @@ What to read off it:
 - The default filter pays little for full adaptivity: within 8 % on the first two workloads. It is never below the
   optimum, which under adaptive losses would be false, and it equals basic composition where that is best.
 - Its tightness for many small launches comes from a Gaussian reserve, a rule of our own (its proof stands in
-  `composition/reserve.py`). `by="gaussian"` gives the reserve all of the slack; it takes no zCDP or Renyi claims.
+  `composition/rules/reserve.py`). `by="gaussian"` gives the reserve all of the slack; it takes no zCDP or Renyi claims.
 - By default half of delta is set aside for launches that have a delta of their own. If you know how much they will
   need, say so by `slack` ("matched" above; all of delta where every launch is pure).
 
@@ -271,7 +269,7 @@ def main() -> None:
     results = study()
     check(results)
     plot_growth()
-    plot_s2_figures()
+    plot_odometers()
     (HERE / "tightness.md").write_text(PAGE.format(table=table(results)), encoding="utf-8")
 
 

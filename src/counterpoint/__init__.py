@@ -20,12 +20,12 @@ __version__ = "0.1.0.dev0"
 
 _ROOMS = {
     "": ("datasets", "verify"),
-    "composition": ("compose",),
-    "composition.filters": ("Filter", "Remaining"),
-    "composition.odometers": ("Odometer", "truncated"),
-    "composition.parallel": ("Parallel",),
-    "composition.rule": ("Account", "Rule"),
-    "composition.slots": ("Slots",),
+    "composition.fixed": ("compose",),
+    "composition.rules.filters": ("Filter", "Remaining"),
+    "composition.rules.odometers": ("Odometer", "truncated"),
+    "composition.rules.parallel": ("Parallel",),
+    "composition.rules.rule": ("Account", "Rule"),
+    "composition.rules.slots": ("Slots",),
     "errors": (
         "BudgetExceeded",
         "CounterpointError",
@@ -59,23 +59,23 @@ _ROOMS = {
     "local.protocol": ("Done", "Protocol", "Round", "Server"),
     "local.users": ("Crowd",),
     "mechanisms.additive": ("Gaussian", "Laplace"),
-    "mechanisms.composite": ("Composite", "Context", "Own", "Part"),
-    "mechanisms.concurrent": ("Concurrent", "Launch", "Refused"),
-    "mechanisms.counters": ("Counter", "PastHorizon"),
+    "mechanisms.composed.composite": ("Composite", "Context", "Own", "Part"),
+    "mechanisms.composed.concurrent": ("Concurrent", "Launch", "Refused"),
+    "mechanisms.counting.counters": ("Counter", "PastHorizon"),
     "mechanisms.dice": ("Dice",),
-    "mechanisms.guess_and_check": ("Guess", "GuessAndCheck"),
+    "mechanisms.composed.guess_and_check": ("Guess", "GuessAndCheck"),
     "mechanisms.interaction": ("Analyst", "View", "interact"),
-    "mechanisms.linear_queries": ("LinearGuess", "LinearGuessAndCheck"),
+    "mechanisms.composed.linear_queries": ("LinearGuess", "LinearGuessAndCheck"),
     "mechanisms.mechanism": ("Mechanism", "State"),
-    "mechanisms.monotone_histogram": ("MonotoneHistogram",),
-    "mechanisms.monotone_queries": ("MonotoneQuery", "max_of", "monotone_query"),
-    "mechanisms.multiplicative_weights": ("MultiplicativeWeights", "multiplicative_weights"),
-    "mechanisms.noisy_max": ("Chosen", "NoisyMax"),
-    "mechanisms.partition_selection": ("PartitionSelection",),
-    "mechanisms.postprocessing": ("Postprocessor", "postprocess"),
+    "mechanisms.counting.monotone_histogram": ("MonotoneHistogram",),
+    "mechanisms.counting.monotone_queries": ("MonotoneQuery", "max_of", "monotone_query"),
+    "mechanisms.composed.multiplicative_weights": ("MultiplicativeWeights", "multiplicative_weights"),
+    "mechanisms.selecting.noisy_max": ("Chosen", "NoisyMax"),
+    "mechanisms.selecting.partition_selection": ("PartitionSelection",),
+    "mechanisms.composed.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
-    "mechanisms.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
-    "mechanisms.vector_counters": ("VectorCounter",),
+    "mechanisms.selecting.sparse_vector": ("AboveThreshold", "SparseVector", "Threshold"),
+    "mechanisms.counting.vector_counters": ("VectorCounter",),
     "privacy": ("relations",),
     "privacy.certificates": ("Certificate",),
     "privacy.claims": ("Claim",),
@@ -104,14 +104,14 @@ _ROOMS = {
     "session.partition": ("Partition",),
     "session.handle": ("Handle",),
     "session.session": ("Quote", "Session", "open"),
-    "sources.choices": ("keys", "quantile", "quantile_from"),
-    "sources.columns": ("boolean", "category", "number", "text"),
-    "sources.dates": ("date",),
-    "sources.requests": ("count", "count_distinct", "histogram", "mean", "ranks", "sum"),
+    "sources.asking.choices": ("keys", "quantile", "quantile_from"),
+    "sources.declaring.columns": ("boolean", "category", "number", "text"),
+    "sources.declaring.dates": ("date",),
+    "sources.asking.requests": ("count", "count_distinct", "histogram", "mean", "ranks", "sum"),
     "sources.source": ("Source",),
-    "sources.stream": ("Stream", "total"),
-    "sources.table": ("Table",),
-    "verify.two_worlds": ("two_adaptive_worlds", "two_worlds"),
+    "sources.streams.stream": ("Stream", "total"),
+    "sources.tables.table": ("Table",),
+    "verify.games.two_worlds": ("two_adaptive_worlds", "two_worlds"),
 }
 _HOMES = {name: f"counterpoint.{room}".rstrip(".") for room, names in _ROOMS.items() for name in names}
 
@@ -144,15 +144,15 @@ def load_everything() -> None:
 if TYPE_CHECKING:
     from counterpoint import datasets as datasets
     from counterpoint import verify as verify
-    from counterpoint.composition import compose as compose
-    from counterpoint.composition.filters import Filter as Filter
-    from counterpoint.composition.filters import Remaining as Remaining
-    from counterpoint.composition.odometers import Odometer as Odometer
-    from counterpoint.composition.odometers import truncated as truncated
-    from counterpoint.composition.parallel import Parallel as Parallel
-    from counterpoint.composition.rule import Account as Account
-    from counterpoint.composition.rule import Rule as Rule
-    from counterpoint.composition.slots import Slots as Slots
+    from counterpoint.composition.fixed import compose as compose
+    from counterpoint.composition.rules.filters import Filter as Filter
+    from counterpoint.composition.rules.filters import Remaining as Remaining
+    from counterpoint.composition.rules.odometers import Odometer as Odometer
+    from counterpoint.composition.rules.odometers import truncated as truncated
+    from counterpoint.composition.rules.parallel import Parallel as Parallel
+    from counterpoint.composition.rules.rule import Account as Account
+    from counterpoint.composition.rules.rule import Rule as Rule
+    from counterpoint.composition.rules.slots import Slots as Slots
     from counterpoint.errors import BudgetExceeded as BudgetExceeded
     from counterpoint.errors import CounterpointError as CounterpointError
     from counterpoint.errors import DataChanged as DataChanged
@@ -193,44 +193,44 @@ if TYPE_CHECKING:
     from counterpoint.local.users import Crowd as Crowd
     from counterpoint.mechanisms.additive import Gaussian as Gaussian
     from counterpoint.mechanisms.additive import Laplace as Laplace
-    from counterpoint.mechanisms.composite import Composite as Composite
-    from counterpoint.mechanisms.composite import Context as Context
-    from counterpoint.mechanisms.composite import Own as Own
-    from counterpoint.mechanisms.composite import Part as Part
-    from counterpoint.mechanisms.concurrent import Concurrent as Concurrent
-    from counterpoint.mechanisms.concurrent import Launch as Launch
-    from counterpoint.mechanisms.concurrent import Refused as Refused
-    from counterpoint.mechanisms.counters import Counter as Counter
-    from counterpoint.mechanisms.counters import PastHorizon as PastHorizon
+    from counterpoint.mechanisms.composed.composite import Composite as Composite
+    from counterpoint.mechanisms.composed.composite import Context as Context
+    from counterpoint.mechanisms.composed.composite import Own as Own
+    from counterpoint.mechanisms.composed.composite import Part as Part
+    from counterpoint.mechanisms.composed.concurrent import Concurrent as Concurrent
+    from counterpoint.mechanisms.composed.concurrent import Launch as Launch
+    from counterpoint.mechanisms.composed.concurrent import Refused as Refused
+    from counterpoint.mechanisms.composed.guess_and_check import Guess as Guess
+    from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck as GuessAndCheck
+    from counterpoint.mechanisms.composed.linear_queries import LinearGuess as LinearGuess
+    from counterpoint.mechanisms.composed.linear_queries import LinearGuessAndCheck as LinearGuessAndCheck
+    from counterpoint.mechanisms.composed.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
+    from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights as multiplicative_weights
+    from counterpoint.mechanisms.composed.postprocessing import Postprocessor as Postprocessor
+    from counterpoint.mechanisms.composed.postprocessing import postprocess as postprocess
+    from counterpoint.mechanisms.counting.counters import Counter as Counter
+    from counterpoint.mechanisms.counting.counters import PastHorizon as PastHorizon
+    from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram as MonotoneHistogram
+    from counterpoint.mechanisms.counting.monotone_queries import MonotoneQuery as MonotoneQuery
+    from counterpoint.mechanisms.counting.monotone_queries import max_of as max_of
+    from counterpoint.mechanisms.counting.monotone_queries import monotone_query as monotone_query
+    from counterpoint.mechanisms.counting.vector_counters import VectorCounter as VectorCounter
     from counterpoint.mechanisms.dice import Dice as Dice
-    from counterpoint.mechanisms.guess_and_check import Guess as Guess
-    from counterpoint.mechanisms.guess_and_check import GuessAndCheck as GuessAndCheck
     from counterpoint.mechanisms.interaction import Analyst as Analyst
     from counterpoint.mechanisms.interaction import View as View
     from counterpoint.mechanisms.interaction import interact as interact
-    from counterpoint.mechanisms.linear_queries import LinearGuess as LinearGuess
-    from counterpoint.mechanisms.linear_queries import LinearGuessAndCheck as LinearGuessAndCheck
     from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
     from counterpoint.mechanisms.mechanism import State as State
-    from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram as MonotoneHistogram
-    from counterpoint.mechanisms.monotone_queries import MonotoneQuery as MonotoneQuery
-    from counterpoint.mechanisms.monotone_queries import max_of as max_of
-    from counterpoint.mechanisms.monotone_queries import monotone_query as monotone_query
-    from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
-    from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights as multiplicative_weights
-    from counterpoint.mechanisms.noisy_max import Chosen as Chosen
-    from counterpoint.mechanisms.noisy_max import NoisyMax as NoisyMax
-    from counterpoint.mechanisms.partition_selection import PartitionSelection as PartitionSelection
-    from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor
-    from counterpoint.mechanisms.postprocessing import postprocess as postprocess
     from counterpoint.mechanisms.randomized_response import (
         InteractiveRandomizedResponse as InteractiveRandomizedResponse,
     )
     from counterpoint.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
-    from counterpoint.mechanisms.sparse_vector import AboveThreshold as AboveThreshold
-    from counterpoint.mechanisms.sparse_vector import SparseVector as SparseVector
-    from counterpoint.mechanisms.sparse_vector import Threshold as Threshold
-    from counterpoint.mechanisms.vector_counters import VectorCounter as VectorCounter
+    from counterpoint.mechanisms.selecting.noisy_max import Chosen as Chosen
+    from counterpoint.mechanisms.selecting.noisy_max import NoisyMax as NoisyMax
+    from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection as PartitionSelection
+    from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold as AboveThreshold
+    from counterpoint.mechanisms.selecting.sparse_vector import SparseVector as SparseVector
+    from counterpoint.mechanisms.selecting.sparse_vector import Threshold as Threshold
     from counterpoint.privacy import relations as relations
     from counterpoint.privacy.certificates import Certificate as Certificate
     from counterpoint.privacy.claims import Claim as Claim
@@ -264,23 +264,23 @@ if TYPE_CHECKING:
     from counterpoint.session.session import Quote as Quote
     from counterpoint.session.session import Session as Session
     from counterpoint.session.session import open as open
-    from counterpoint.sources.choices import keys as keys
-    from counterpoint.sources.choices import quantile as quantile
-    from counterpoint.sources.choices import quantile_from as quantile_from
-    from counterpoint.sources.columns import boolean as boolean
-    from counterpoint.sources.columns import category as category
-    from counterpoint.sources.columns import number as number
-    from counterpoint.sources.columns import text as text
-    from counterpoint.sources.dates import date as date
-    from counterpoint.sources.requests import count as count
-    from counterpoint.sources.requests import count_distinct as count_distinct
-    from counterpoint.sources.requests import histogram as histogram
-    from counterpoint.sources.requests import mean as mean
-    from counterpoint.sources.requests import ranks as ranks
-    from counterpoint.sources.requests import sum as sum
+    from counterpoint.sources.asking.choices import keys as keys
+    from counterpoint.sources.asking.choices import quantile as quantile
+    from counterpoint.sources.asking.choices import quantile_from as quantile_from
+    from counterpoint.sources.asking.requests import count as count
+    from counterpoint.sources.asking.requests import count_distinct as count_distinct
+    from counterpoint.sources.asking.requests import histogram as histogram
+    from counterpoint.sources.asking.requests import mean as mean
+    from counterpoint.sources.asking.requests import ranks as ranks
+    from counterpoint.sources.asking.requests import sum as sum
+    from counterpoint.sources.declaring.columns import boolean as boolean
+    from counterpoint.sources.declaring.columns import category as category
+    from counterpoint.sources.declaring.columns import number as number
+    from counterpoint.sources.declaring.columns import text as text
+    from counterpoint.sources.declaring.dates import date as date
     from counterpoint.sources.source import Source as Source
-    from counterpoint.sources.stream import Stream as Stream
-    from counterpoint.sources.stream import total as total
-    from counterpoint.sources.table import Table as Table
-    from counterpoint.verify.two_worlds import two_adaptive_worlds as two_adaptive_worlds
-    from counterpoint.verify.two_worlds import two_worlds as two_worlds
+    from counterpoint.sources.streams.stream import Stream as Stream
+    from counterpoint.sources.streams.stream import total as total
+    from counterpoint.sources.tables.table import Table as Table
+    from counterpoint.verify.games.two_worlds import two_adaptive_worlds as two_adaptive_worlds
+    from counterpoint.verify.games.two_worlds import two_worlds as two_worlds

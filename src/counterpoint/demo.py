@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table as Grid
 
-from counterpoint.composition import compose
+from counterpoint.composition.fixed import compose
 from counterpoint.encoding import digest
 from counterpoint.errors import BudgetExceeded
 from counterpoint.ledger.ledger import MemoryLedger
@@ -30,10 +30,10 @@ from counterpoint.ledger.places import Durable
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.local.cores import core_decomposition
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.randomness.coins import Coins
@@ -41,9 +41,9 @@ from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.secure import SecureCoins
 from counterpoint.session.session import Session
 from counterpoint.session.session import open as open_session
-from counterpoint.sources.requests import count
-from counterpoint.sources.stream import Stream
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking.requests import count
+from counterpoint.sources.streams.stream import Stream
+from counterpoint.sources.tables.table import Table
 
 MADE_UP = """
     SELECT i AS person_id, (i * 7919) % 90 AS age,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.accumulators import (
+from counterpoint.composition.rules.accumulators import (
     Accumulator,
     AdvancedSum,
     ApproximateSum,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.conversions import renyi_offset, rho_below
+from counterpoint.composition.rules.conversions import renyi_offset, rho_below
 from counterpoint.privacy.losses import ApproxDP, zCDP
 
 

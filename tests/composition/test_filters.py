@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.budgets import used, within
-from counterpoint.composition.filters import Filter
+from counterpoint.composition.rules.budgets import used, within
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
 from counterpoint.privacy.claims import Claim, claim

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition import compose
-from counterpoint.composition.composed import Bounds
+from counterpoint.composition.fixed import compose
+from counterpoint.composition.fixed.composed import Bounds
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.privacy.loss import Loss

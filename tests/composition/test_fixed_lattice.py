@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.counting import Counting
-from counterpoint.composition.lattice import Lattice, spacing_for
-from counterpoint.composition.masses import UNIT, Masses, convolve, convolve_all
-from counterpoint.composition.moments import Shape, largest_loss
-from counterpoint.composition.parts import Part, binomial
+from counterpoint.composition.fixed.counting import Counting
+from counterpoint.composition.fixed.lattice import Lattice, spacing_for
+from counterpoint.composition.fixed.masses import UNIT, Masses, convolve, convolve_all
+from counterpoint.composition.fixed.moments import Shape, largest_loss
+from counterpoint.composition.fixed.parts import Part, binomial
 
 group = st.tuples(st.fractions(Fraction(1, 100), 3, max_denominator=300), st.integers(1, 5))
 groups = st.lists(group, min_size=1, max_size=4, unique_by=lambda pair: pair[0]).map(tuple)

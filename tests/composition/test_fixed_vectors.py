@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from counterpoint.composition import compose
-from counterpoint.composition.counting import tails, tally
-from counterpoint.composition.exposure import exposure
+from counterpoint.composition.fixed import compose
+from counterpoint.composition.fixed.counting import tails, tally
+from counterpoint.composition.fixed.exposure import exposure
 from counterpoint.privacy.losses import ApproxDP
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "accounting.json").read_text())

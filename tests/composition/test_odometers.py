@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from counterpoint.composition.budgets import within
-from counterpoint.composition.conversions import variance_at
-from counterpoint.composition.filters import Filter
-from counterpoint.composition.odometers import Odometer, truncated
-from counterpoint.composition.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016
+from counterpoint.composition.rules.budgets import within
+from counterpoint.composition.rules.conversions import variance_at
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.odometers import Odometer, truncated
+from counterpoint.composition.rules.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
 from counterpoint.numbers import precision
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import (

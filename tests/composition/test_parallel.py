@@ -5,11 +5,11 @@ from functools import lru_cache
 
 import pytest
 
-from counterpoint.composition.parallel import Created, Parallel, times
+from counterpoint.composition.rules.parallel import Created, Parallel, times
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.composition import compose
-from counterpoint.composition.filters import Filter
-from counterpoint.composition.reserve import (
+from counterpoint.composition.fixed import compose
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.reserve import (
     UNIT,
     left_after,
     left_after_gaussian,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from counterpoint.composition.compose import optimal
-from counterpoint.composition.slots import FreeSlots, Slots
+from counterpoint.composition.fixed.compose import optimal
+from counterpoint.composition.rules.slots import FreeSlots, Slots
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, Unbounded, zCDP
 from counterpoint.privacy.relations import every_step

@@ -11,8 +11,8 @@ from tests.ledger.places import DATA, Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.composition.budgets import within
-from counterpoint.composition.filters import Filter
+from counterpoint.composition.rules.budgets import within
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.errors import (
     BudgetExceeded,
     LedgerError,

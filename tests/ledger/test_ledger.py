@@ -20,7 +20,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger import steps
 from counterpoint.ledger.ledger import Done, Fact, Intent, Node, Plan, Row
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 
 
 def test_launching_charges_once_and_asking_never(place):

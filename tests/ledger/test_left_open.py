@@ -16,7 +16,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger.durable import MasterKey
 from counterpoint.ledger.ledger import Fact, Node, Plan, Row
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.session.engine import Engine
 
 

@@ -13,7 +13,7 @@ from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.ledger import Fact, Node, Plan
 from counterpoint.ledger.witness import Witness
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from counterpoint.local.neighbourhood import Fewer, Neighbourhood, OneSwap
 from counterpoint.local.peeling import Neighbourhoods, Peel, Peeling
 from counterpoint.local.properties import Data
 from counterpoint.local.protocol import Protocol
-from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.numbers import precision
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask

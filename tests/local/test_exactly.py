@@ -16,8 +16,8 @@ from counterpoint.local.properties import AtMost
 from counterpoint.local.protocol import Protocol, Server
 from counterpoint.privacy.relations import FirstMessage, first_pair_consistent
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.shipped_rules import data, query
-from counterpoint.verify.suitable import CreatedFirst
+from counterpoint.verify.games.suitable import CreatedFirst
+from counterpoint.verify.shipped.rules import data, query
 from counterpoint.verify.verdict import Verdict
 
 SAME, MOVED = [(0, 0), (1, 1)], [(0, 1), (1, 0)]

@@ -8,15 +8,15 @@ import math
 
 import pytest
 
-from counterpoint.composition.filters import Filter
-from counterpoint.composition.parallel import Parallel
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.parallel import Parallel
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered, RelationMismatch
 from counterpoint.local.properties import Asked, AtMost, Guarded, Property
-from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.mechanism import Left, Mechanism, claim
-from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
+from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import (
@@ -31,8 +31,8 @@ from counterpoint.privacy.relations import (
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.sessions import session_game
-from counterpoint.verify.suitable import CreatedFirst
+from counterpoint.verify.games.suitable import CreatedFirst
+from counterpoint.verify.shipped.sessions import session_game
 
 RESET, ASK = 0, 1
 

@@ -22,11 +22,11 @@ from counterpoint.local.neighbourhood import Fewer, Knows, Neighbourhood
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Guarded
 from counterpoint.local.protocol import Done, Protocol, Round, Server
 from counterpoint.local.users import Individuals
-from counterpoint.mechanisms.concurrent import Launch, Refused
+from counterpoint.mechanisms.composed.concurrent import Launch, Refused
 from counterpoint.mechanisms.mechanism import Left, Mechanism
-from counterpoint.mechanisms.noisy_max import Chosen, NoisyMax
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
-from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.selecting.noisy_max import Chosen, NoisyMax
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step, first_pair_consistent, k_sparse

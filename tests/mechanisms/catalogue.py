@@ -1,34 +1,34 @@
 """Every shipped mechanism with messages that it accepts: what all of them must satisfy is tested over this list."""
 
-from counterpoint.composition.filters import Filter
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import Value
 from counterpoint.local.membership import Among, Membership
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.properties import AtMost, Data, Guarded
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.composed.guess_and_check import Guess, GuessAndCheck
+from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
+from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.composed.postprocessing import Postprocessor, postprocess
+from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
-from counterpoint.mechanisms.guess_and_check import Guess, GuessAndCheck
-from counterpoint.mechanisms.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.noisy_max import NoisyMax
-from counterpoint.mechanisms.partition_selection import PartitionSelection
-from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
-from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
-from counterpoint.mechanisms.vector_counters import VectorCounter
+from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
+from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
+from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.tally import Tally
-from counterpoint.verify.coarse import CoarseCounter, CoarseVectorCounter
-from counterpoint.verify.finite import FiniteMechanism, Outcome
-from counterpoint.verify.sessions import session_game
+from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome
+from counterpoint.verify.shipped.sessions import session_game
 
 
 class Forward(Postprocessor, Value, frozen=True):

@@ -18,19 +18,19 @@ from counterpoint.errors import (
     TapeMismatch,
 )
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.composite import Composite, Context, Own, Part
-from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
+from counterpoint.mechanisms.composed.postprocessing import Failed
+from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
-from counterpoint.mechanisms.noisy_max import NoisyMax
-from counterpoint.mechanisms.postprocessing import Failed
-from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector, Threshold
+from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
+from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.two_worlds import two_adaptive_worlds, two_worlds
+from counterpoint.verify.games.two_worlds import two_adaptive_worlds, two_worlds
 
 
 class Memory(Own, Value, frozen=True):

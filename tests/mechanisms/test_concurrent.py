@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.carried import chained, shows
 
-from counterpoint.composition.filters import Filter
-from counterpoint.composition.odometers import Odometer
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.odometers import Odometer
 from counterpoint.encoding import Value, encode
 from counterpoint.errors import NotCovered, NotTotal
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse

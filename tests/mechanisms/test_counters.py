@@ -13,21 +13,21 @@ from scipy.stats import binom
 from tests.mechanisms.test_laplace_sums import exact_law
 from tests.mechanisms.test_trees import named
 
-from counterpoint.composition.filters import Filter
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.mechanisms import tree_noise
-from counterpoint.mechanisms.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.counters import Counter, PastHorizon
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.counting import tree_noise
+from counterpoint.mechanisms.counting.counters import Counter, PastHorizon
+from counterpoint.mechanisms.counting.trees import best_tree
 from counterpoint.mechanisms.mechanism import State
-from counterpoint.mechanisms.trees import best_tree
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import Steps, every_step, one_step
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
 from counterpoint.session.session import Session
-from counterpoint.sources.stream import Stream
+from counterpoint.sources.streams.stream import Stream
 
 KINDS = [Counter(1, horizon=60), Counter("0.3", horizon=2000, bound=4), Counter(1), Counter(2, bound=3)]
 kinds = pytest.mark.parametrize("counter", KINDS, ids=["60", "2000", "endless", "endless-3"])

@@ -8,10 +8,10 @@ from itertools import product
 
 import pytest
 
-from counterpoint.mechanisms import counters, tree_noise
-from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.counting import counters, tree_noise
+from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.trees import Tree
 from counterpoint.mechanisms.interaction import Analyst, interact
-from counterpoint.mechanisms.trees import Tree
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.randomness.enumerated import EnumeratedCoins
 

@@ -13,17 +13,17 @@ from tests.session.numbers_source import Numbers
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch, SecretLeak
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composite import Part
-from counterpoint.mechanisms.guess_and_check import PASS, WRONG, Guess, GuessAndCheck, WrongLeft
+from counterpoint.mechanisms.composed.composite import Part
+from counterpoint.mechanisms.composed.guess_and_check import PASS, WRONG, Guess, GuessAndCheck, WrongLeft
 from counterpoint.mechanisms.mechanism import State
-from counterpoint.mechanisms.sparse_vector import Threshold
+from counterpoint.mechanisms.selecting.sparse_vector import Threshold
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.session.session import Session
-from counterpoint.verify.two_worlds import two_adaptive_worlds, two_worlds
+from counterpoint.verify.games.two_worlds import two_adaptive_worlds, two_worlds
 
 
 @given(st.fractions("1/1000", 10), st.integers(1, 50))

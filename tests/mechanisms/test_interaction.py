@@ -1,8 +1,8 @@
 """A conversation alternates, ends when one party halts, and replays from its seeds."""
 
-from counterpoint.composition.filters import Filter
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.interaction import Analyst, interact
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, To, Update

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint.errors import InvalidParameter, RelationMismatch
-from counterpoint.mechanisms.guess_and_check import PASS, WRONG, GuessAndCheck
-from counterpoint.mechanisms.linear_queries import LinearGuess, LinearGuessAndCheck
+from counterpoint.mechanisms.composed.guess_and_check import PASS, WRONG, GuessAndCheck
+from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.two_worlds import two_worlds
+from counterpoint.verify.games.two_worlds import two_worlds
 
 CHECKS = GuessAndCheck(20, margin=10, wrong=2, sensitivity=6)
 LINEAR = LinearGuessAndCheck(CHECKS, universe=3, steps=3)

@@ -11,22 +11,22 @@ from scipy.stats import binom
 
 from counterpoint.encoding import Value, decode, encode
 from counterpoint.errors import InvalidParameter, RelationMismatch, SecretLeak
-from counterpoint.mechanisms.mechanism import Mechanism, State
-from counterpoint.mechanisms.monotone_histogram import (
+from counterpoint.mechanisms.counting.monotone_histogram import (
     Interval,
     MonotoneHistogram,
     MonotoneQuery,
     max_of,
 )
-from counterpoint.mechanisms.sparse_vector import AboveThreshold, Threshold
+from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, Threshold
 from counterpoint.privacy.losses import ApproxDP, PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.session.session import Session
-from counterpoint.sources.stream import Stream
-from counterpoint.verify.two_worlds import two_adaptive_worlds, two_worlds
+from counterpoint.sources.streams.stream import Stream
+from counterpoint.verify.games.two_worlds import two_adaptive_worlds, two_worlds
 
 LOUD = MonotoneHistogram(epsilon=60, query=max_of, dimensions=3)
 """With little noise, so that a short stream has hits."""

@@ -6,8 +6,14 @@ from hypothesis import strategies as st
 
 from counterpoint.encoding import Tagged, decode, encode
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram
-from counterpoint.mechanisms.monotone_queries import _SHIPPED, MonotoneQuery, check_monotone, max_of, monotone_query
+from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram
+from counterpoint.mechanisms.counting.monotone_queries import (
+    _SHIPPED,
+    MonotoneQuery,
+    check_monotone,
+    max_of,
+    monotone_query,
+)
 
 steps = st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 1)), min_size=1, max_size=6)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import counterpoint as cp
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.mechanisms.mechanism import step
-from counterpoint.mechanisms.noisy_max import Chosen, NoisyMax, _radices
+from counterpoint.mechanisms.selecting.noisy_max import Chosen, NoisyMax, _radices
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import OneWay, every_step

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, SecretLeak
-from counterpoint.mechanisms.packed import Packed, octets_for, roomy
+from counterpoint.mechanisms.counting.packed import Packed, octets_for, roomy
 
 integers = st.one_of(st.integers(-130, 130), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**100), 2**100))
 

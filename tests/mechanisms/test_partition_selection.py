@@ -14,9 +14,9 @@ import counterpoint
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.partition_selection import GRID, PartitionSelection, chances
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.selecting.partition_selection import GRID, PartitionSelection, chances
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.numbers import precision
 from counterpoint.privacy.messages import Ask, To, Update, gap
 from counterpoint.privacy.relations import every_step

@@ -9,9 +9,9 @@ from tests.mechanisms.catalogue import Forward
 from counterpoint.encoding import Value, encode
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotTotal, SecretLeak
 from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.composed.postprocessing import Chain, Failed, Postprocessed, Postprocessor, postprocess
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.postprocessing import Chain, Failed, Postprocessed, Postprocessor, postprocess
-from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import ApproxDP, Loss, OneSidedDP, ProbabilisticDP, PureDP
 from counterpoint.privacy.messages import Ask, Update

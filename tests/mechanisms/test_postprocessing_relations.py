@@ -9,25 +9,25 @@ Each unsound construction is built by hand, without `postprocess`, and loses exa
 import pytest
 from tests.mechanisms.catalogue import CATALOGUE, Forward
 
-from counterpoint.composition.filters import Filter
-from counterpoint.composition.parallel import Parallel
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.parallel import Parallel
 from counterpoint.encoding import Value, encode
 from counterpoint.errors import NotAllowed, NotCovered, RelationMismatch
 from counterpoint.local.membership import Among, Membership
 from counterpoint.local.properties import Asked, AtMost, Data, Guarded
 from counterpoint.local.protocol import Protocol, Server
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composite import Composite, Own, Part
-from counterpoint.mechanisms.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.composed.composite import Composite, Own, Part
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.composed.postprocessing import Failed, Postprocessed, Postprocessor, postprocess
+from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Left, Mechanism, accepted, claim
-from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.noisy_max import NoisyMax
-from counterpoint.mechanisms.postprocessing import Failed, Postprocessed, Postprocessor, postprocess
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import (
@@ -42,7 +42,7 @@ from counterpoint.privacy.relations import (
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.two_worlds import two_worlds
+from counterpoint.verify.games.two_worlds import two_worlds
 
 DIFFER = [(0, 1), (1, 0), (0, 0), (1, 1)]
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.mechanisms.transcripts import Exactly
 
-from counterpoint.mechanisms.comparison_noise import shares_of_concentrated, shares_of_pure
-from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.selecting.comparison_noise import shares_of_concentrated, shares_of_pure
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.relations import OneWay, every_step
 

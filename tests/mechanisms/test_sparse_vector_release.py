@@ -11,7 +11,7 @@ from tests.mechanisms.wrong_sparse_vectors import Reusing
 from tests.session.numbers_source import Numbers
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.randomness.seeded import SeededCoins

@@ -11,16 +11,16 @@ from scipy.stats import binom
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch
-from counterpoint.mechanisms.counters import Counter, PastHorizon
+from counterpoint.mechanisms.counting.counters import Counter, PastHorizon
+from counterpoint.mechanisms.counting.tree_noise import FIRST_EPOCH
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.mechanism import State
-from counterpoint.mechanisms.tree_noise import FIRST_EPOCH
-from counterpoint.mechanisms.vector_counters import VectorCounter
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step, up_to_steps
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.session.session import Session
-from counterpoint.sources.stream import Stream
+from counterpoint.sources.streams.stream import Stream
 
 
 class Columns:

@@ -3,7 +3,7 @@
 `WRONG` has, for each of them, a transcript that shows it: pairs of values in the two worlds, and the answers heard.
 """
 
-from counterpoint.mechanisms.sparse_vector import SparseVector, Watching
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector, Watching
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.relations import every_step

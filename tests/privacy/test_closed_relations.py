@@ -18,7 +18,7 @@ from counterpoint.encoding import encode
 from counterpoint.local.multi_sparse_vector import FewCoordinates
 from counterpoint.local.neighbourhood import OneSwap
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Property
-from counterpoint.mechanisms.concurrent import Launch
+from counterpoint.mechanisms.composed.concurrent import Launch
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import (
@@ -34,7 +34,7 @@ from counterpoint.privacy.relations import (
     one_step,
     up_to_steps,
 )
-from counterpoint.verify.suitable import CreatedFirst
+from counterpoint.verify.games.suitable import CreatedFirst
 
 DIFFERENCES = [((0, 0), (1, 0)), ((0, 0), (0, 1)), ((0, 1), (0, 0)), ((0, 1), (1, 0)), ((0, 0), (0, 0))]
 PUBLIC = ["q", To(0, "q"), To(1, "q"), Data(), Launch(RandomizedResponse(1))]

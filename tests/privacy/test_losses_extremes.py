@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition import compose
-from counterpoint.composition.parallel import Created, Parallel
+from counterpoint.composition.fixed import compose
+from counterpoint.composition.rules.parallel import Created, Parallel
 from counterpoint.errors import CounterpointError, NotCovered
 from counterpoint.numbers import Interval, interval
 from counterpoint.privacy.divergence_bound import _corner

@@ -13,7 +13,7 @@ from tests.ledger.crashes import in_child
 from tests.sources import engines
 
 import counterpoint as cp
-from counterpoint.sources.spark import Spark
+from counterpoint.sources.engines.spark import Spark
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 

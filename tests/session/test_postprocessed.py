@@ -8,8 +8,8 @@ from tests.mechanisms.test_postprocessing_relations import Twice
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, NotCovered
 from counterpoint.local.membership import Membership
+from counterpoint.mechanisms.composed.postprocessing import Postprocessed
 from counterpoint.mechanisms.examples import OpenDoor
-from counterpoint.mechanisms.postprocessing import Postprocessed
 
 
 def table():

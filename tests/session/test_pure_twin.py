@@ -19,7 +19,7 @@ import counterpoint as cp
 from counterpoint.encoding import digest
 from counterpoint.errors import CounterpointError
 from counterpoint.ledger.ledger import Intent, MemoryLedger
-from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch, Refused
+from counterpoint.mechanisms.composed.concurrent import Concurrent, ConcurrentState, Launch, Refused
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.randomness.secure import SecureCoins
 from counterpoint.session.coins import StepCoins

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.session.numbers_source import Numbers
 from tests.session.run_threads import run_threads
 
-from counterpoint.composition.filters import Filter
-from counterpoint.composition.odometers import Odometer
-from counterpoint.composition.slots import Slots
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.odometers import Odometer
+from counterpoint.composition.rules.slots import Slots
 from counterpoint.encoding import digest, encode
 from counterpoint.errors import (
     BudgetExceeded,
@@ -24,7 +24,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger.ledger import Intent, MemoryLedger
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.losses import ApproxDP, PureDP, zCDP

@@ -14,7 +14,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from counterpoint.sources.table import Table
+from counterpoint.sources.tables.table import Table
 
 _SQL_TYPES = {
     "int64": "bigint",

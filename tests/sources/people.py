@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from counterpoint.privacy.secret import counted, reveal
 from counterpoint.privacy.tally import Tally, distances
-from counterpoint.sources import choices, requests
-from counterpoint.sources.columns import boolean, category, number, text
-from counterpoint.sources.dates import date
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.declaring.columns import boolean, category, number, text
+from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.tables.table import Table
 
 SCHEMA = pa.schema(
     [

@@ -15,11 +15,12 @@ from tests.sources import engines, people
 from tests.sources.test_csv_rows import lines
 
 from counterpoint.errors import CounterpointError, InvalidParameter
-from counterpoint.sources import choices, loading, requests
-from counterpoint.sources.columns import boolean, category, number, text
-from counterpoint.sources.dates import date
-from counterpoint.sources.records import Fields
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.declaring.columns import boolean, category, number, text
+from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.streams.records import Fields
+from counterpoint.sources.tables import loading
+from counterpoint.sources.tables.table import Table
 
 DAYS = date("2000-01-01", "2020-12-31")
 DECLARED = {"t": text(), "n": number(0, 9), "d": DAYS, "b": boolean(), "c": category(["ok", "5"])}

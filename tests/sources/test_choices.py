@@ -11,16 +11,16 @@ from tests.sources import people
 from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, SecretLeak
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.partition_selection import PartitionSelection
+from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.privacy.tally import Tally
 from counterpoint.session.session import Session
-from counterpoint.sources import choices, requests
-from counterpoint.sources.columns import category, number, text
-from counterpoint.sources.dates import date
-from counterpoint.sources.stream import Stream
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.declaring.columns import category, number, text
+from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.streams.stream import Stream
+from counterpoint.sources.tables.table import Table
 
 
 def cities(**more):

@@ -6,7 +6,7 @@ import pytest
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.sources.columns import Column, Whole, boolean, category, number, text
+from counterpoint.sources.declaring.columns import Column, Whole, boolean, category, number, text
 
 
 def test_a_number_knows_its_bounds_in_steps():

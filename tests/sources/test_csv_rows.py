@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.sources import csv_rows
+from counterpoint.sources.tables import csv_rows
 
 WIDTH = 3
 

@@ -14,11 +14,11 @@ from tests.sources import engines, people
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.sources import requests
-from counterpoint.sources.columns import Column
-from counterpoint.sources.dates import date, days, spelled
-from counterpoint.sources.loading import DAY
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking import requests
+from counterpoint.sources.declaring.columns import Column
+from counterpoint.sources.declaring.dates import date, days, spelled
+from counterpoint.sources.tables.loading import DAY
+from counterpoint.sources.tables.table import Table
 
 DECADE = date("2000-01-01", "2009-12-31")
 WRITTEN = [

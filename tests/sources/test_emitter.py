@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 from tests.sources import people
 
-from counterpoint.sources.conditions import Like, Not, OneOf
-from counterpoint.sources.emitter import WIDE, statement, steady_pattern, tally
-from counterpoint.sources.plans import ByThreshold, Plan, Rows, Total
+from counterpoint.sources.asking.conditions import Like, Not, OneOf
+from counterpoint.sources.engines.emitter import WIDE, statement, steady_pattern, tally
+from counterpoint.sources.engines.plans import ByThreshold, Plan, Rows, Total
 
 SOURCE = people.table({})
 
@@ -94,6 +94,6 @@ def test_many_thresholds_are_one_pass_and_a_shallow_tree():
 
 def test_importing_tables_loads_neither_engine_nor_parser():
     heavy = {"duckdb", "sqlglot", "pyarrow", "pandas"}
-    code = f"import sys, counterpoint.sources.table; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, counterpoint.sources.tables.table; print(sorted({heavy} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.sources import engines, people
 
 from counterpoint.errors import InvalidRequest
-from counterpoint.sources import requests
-from counterpoint.sources.columns import boolean, category, number, text
+from counterpoint.sources.asking import requests
+from counterpoint.sources.declaring.columns import boolean, category, number, text
 
 KEY = b"sixteen bytes..."
 OTHERS = ["postgres", "spark"]

@@ -20,11 +20,11 @@ from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequ
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.losses import PureDP
 from counterpoint.session.session import Session
-from counterpoint.sources import choices, requests
-from counterpoint.sources.columns import boolean, category, number, text
-from counterpoint.sources.dates import date
-from counterpoint.sources.engine import unreadable
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.declaring.columns import boolean, category, number, text
+from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.engines.engine import unreadable
+from counterpoint.sources.tables.table import Table
 
 CANARY = "canary7351"
 UNREADABLE = str(unreadable())

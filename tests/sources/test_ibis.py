@@ -8,9 +8,9 @@ import pytest
 from tests.sources import people
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.sources import requests
-from counterpoint.sources.columns import number
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking import requests
+from counterpoint.sources.declaring.columns import number
+from counterpoint.sources.tables.table import Table
 
 FRAME = pa.table({"who": [1, 1, 2, 3], "x": [3, 4, 50, None]})
 DECLARED = {"unit": "who", "rows_per_unit": 2, "columns": {"x": number(0, 10)}, "key": b"sixteen bytes..."}

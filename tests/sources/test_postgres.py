@@ -11,10 +11,10 @@ import pytest
 from tests.sources import engines, people
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.sources import requests
-from counterpoint.sources.columns import boolean, category, number, text
-from counterpoint.sources.postgres import Related
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking import requests
+from counterpoint.sources.declaring.columns import boolean, category, number, text
+from counterpoint.sources.engines.postgres import Related
+from counterpoint.sources.tables.table import Table
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL: psycopg is not installed")
 

@@ -10,9 +10,9 @@ from tests.sources import people
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import CounterpointError, InvalidRequest
-from counterpoint.sources import requests
-from counterpoint.sources.requests import Averaged, Request
-from counterpoint.sources.sensitivity import moves
+from counterpoint.sources.asking import requests
+from counterpoint.sources.asking.requests import Averaged, Request
+from counterpoint.sources.asking.sensitivity import moves
 
 
 @given(people.questions)

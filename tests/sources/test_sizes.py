@@ -11,15 +11,16 @@ from sqlglot import exp
 from tests.sources import engines, people
 
 from counterpoint.errors import CounterpointError, InvalidRequest
-from counterpoint.mechanisms.counters import Counter
+from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.session.explaining import explained
-from counterpoint.sources import choices, emitter, requests
-from counterpoint.sources import table as tables
-from counterpoint.sources.arguments import LONGEST_KEYS, MOST_POINTS
-from counterpoint.sources.columns import MOST_KEYS, number, text
-from counterpoint.sources.dates import date
-from counterpoint.sources.ids import checked_id
-from counterpoint.sources.where import LONGEST
+from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking.arguments import LONGEST_KEYS, MOST_POINTS
+from counterpoint.sources.asking.where import LONGEST
+from counterpoint.sources.declaring.columns import MOST_KEYS, number, text
+from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.engines import emitter
+from counterpoint.sources.streams.ids import checked_id
+from counterpoint.sources.tables import table as tables
 
 FRAME = pa.table({"s": ["a", None], "n": [1, 2], "vip": [True, False], "z": [3, 4], "d": ["2020-01-01", None]})
 DECLARED = {"s": text(), "n": number(0, 100, step="0.5"), "d": date("2000-01-01", "2020-12-31")}

@@ -8,11 +8,11 @@ import pytest
 from tests.sources import engines, people
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.sources import requests
-from counterpoint.sources.columns import number, text
-from counterpoint.sources.dates import date
-from counterpoint.sources.emitter import steady_pattern
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking import requests
+from counterpoint.sources.declaring.columns import number, text
+from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.engines.emitter import steady_pattern
+from counterpoint.sources.tables.table import Table
 
 
 def test_rows_are_read_once_and_never_again(tmp_path):

@@ -17,13 +17,13 @@ from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequ
 from counterpoint.privacy.messages import Ask, To, gap
 from counterpoint.privacy.relations import Steps, k_sparse
 from counterpoint.privacy.secret import reveal
-from counterpoint.sources.columns import boolean, category, number, text
-from counterpoint.sources.dates import date
-from counterpoint.sources.records import Fields
-from counterpoint.sources.requests import count
-from counterpoint.sources.requests import sum as summed
-from counterpoint.sources.stream import Stream, total
-from counterpoint.sources.table import Table
+from counterpoint.sources.asking.requests import count
+from counterpoint.sources.asking.requests import sum as summed
+from counterpoint.sources.declaring.columns import boolean, category, number, text
+from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.streams.records import Fields
+from counterpoint.sources.streams.stream import Stream, total
+from counterpoint.sources.tables.table import Table
 
 FIELDS = {
     "page": text(),
@@ -424,7 +424,7 @@ def test_a_batch_arrives_whole_or_not_at_all():
 def test_appending_builds_nothing_for_those_who_are_not_asked(monkeypatch):
     """A thousand idle readers: what they will receive is made when they read, once for each item that they have not."""
     made = []
-    monkeypatch.setattr("counterpoint.sources.stream.Update", lambda value: made.append(value) or value)
+    monkeypatch.setattr("counterpoint.sources.streams.stream.Update", lambda value: made.append(value) or value)
     stream = Stream(fields=FIELDS)
     readers = [stream.part("page", f"page {n}").of("clicks") for n in range(1000)]
     stream.extend([{"page": f"page {n % 50}", "clicks": n % 7} for n in range(500)])

@@ -21,10 +21,10 @@ from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequ
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.privacy.secret import Secret
-from counterpoint.sources import choices, requests
-from counterpoint.sources.columns import boolean, category, number, text
+from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.source import Prepared
-from counterpoint.sources.table import Table
+from counterpoint.sources.tables.table import Table
 
 DAYS = [day(1990, 1, 1), day(2010, 1, 1)]
 STEPS = people.COLUMNS["income"]

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.sources import people
 
 from counterpoint.errors import InvalidRequest
-from counterpoint.sources import requests
-from counterpoint.sources.columns import boolean, number, text
-from counterpoint.sources.conditions import AllOf, AnyOf, Like, Missing, Not, OneOf, Within
-from counterpoint.sources.declaration import Declaration, Named
-from counterpoint.sources.where import DEEPEST, LONGEST, condition
+from counterpoint.sources.asking import requests
+from counterpoint.sources.asking.conditions import AllOf, AnyOf, Like, Missing, Not, OneOf, Within
+from counterpoint.sources.asking.where import DEEPEST, LONGEST, condition
+from counterpoint.sources.declaring.columns import boolean, number, text
+from counterpoint.sources.declaring.declaration import Declaration, Named
 
 DECLARED = Declaration(
     None,

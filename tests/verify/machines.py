@@ -6,12 +6,12 @@ import numpy as np
 
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.sparse_vector import Comparing, SparseVector, Watching
+from counterpoint.mechanisms.selecting.sparse_vector import Comparing, SparseVector, Watching
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import every_step
-from counterpoint.verify.finite import FiniteMechanism, Outcome
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome
 
 
 def law(rng: np.random.Generator, size: int, *, positive: bool = False, parts: int = 12) -> list[Fraction]:

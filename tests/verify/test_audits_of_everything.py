@@ -25,23 +25,23 @@ from counterpoint import (
 from counterpoint.local.membership import Membership
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Neighbourhood
+from counterpoint.mechanisms.composed.linear_queries import LinearGuessAndCheck
+from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
-from counterpoint.mechanisms.linear_queries import LinearGuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.noisy_max import NoisyMax
-from counterpoint.mechanisms.partition_selection import PartitionSelection
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
-from counterpoint.mechanisms.sparse_vector import AboveThreshold
-from counterpoint.mechanisms.vector_counters import VectorCounter
+from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
+from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
+from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold
 from counterpoint.privacy.relations import every_step
 from counterpoint.verify.auditing import audit
+from counterpoint.verify.audits.searching import first_scripts
 from counterpoint.verify.catalogue import named
-from counterpoint.verify.coarse import CoarseCounter, CoarseVectorCounter
-from counterpoint.verify.menus import menu, updates
-from counterpoint.verify.searching import first_scripts
+from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.games.menus import menu, updates
 from counterpoint.verify.verdict import Verdict
 
 SEED = 1

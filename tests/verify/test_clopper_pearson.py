@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from counterpoint import InvalidParameter
-from counterpoint.verify.clopper_pearson import at_least, at_most, log_factorial, tail
+from counterpoint.verify.audits.clopper_pearson import at_least, at_most, log_factorial, tail
 
 
 @settings(max_examples=30)

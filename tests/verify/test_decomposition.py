@@ -21,15 +21,15 @@ from counterpoint import (
     To,
 )
 from counterpoint.encoding import decode, encode
-from counterpoint.mechanisms.concurrent import Launch
+from counterpoint.mechanisms.composed.concurrent import Launch
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps
 from counterpoint.verify.decomposing import DeltaTooSmall, decompose
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.finite import FiniteMechanism, Outcome, asked
-from counterpoint.verify.growing import grow
-from counterpoint.verify.simulation import Simulating
+from counterpoint.verify.exactly.growing import grow
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome, asked
+from counterpoint.verify.simulating.simulation import Simulating
 
 
 def pick(rng, options):

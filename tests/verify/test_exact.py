@@ -34,9 +34,9 @@ from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.finite import FiniteMechanism, Outcome, asked, side_by_side
-from counterpoint.verify.growing import grow
-from counterpoint.verify.symbolic import SymbolicCoins
+from counterpoint.verify.exactly.growing import grow
+from counterpoint.verify.exactly.symbolic import SymbolicCoins
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome, asked, side_by_side
 
 
 def brute_force(node, growth, bit):

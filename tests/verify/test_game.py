@@ -11,7 +11,7 @@ from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import one_step
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.game import HALT, Game
+from counterpoint.verify.games.game import HALT, Game
 
 
 class Seen(State, Value, frozen=True):

@@ -3,16 +3,16 @@
 import pytest
 
 from counterpoint import Ask, Launch, PureDP, RandomizedResponse, To, Update
-from counterpoint.composition.odometers import Odometer
-from counterpoint.mechanisms.blt_noise import LIFETIME, blt_noise
+from counterpoint.composition.rules.odometers import Odometer
+from counterpoint.mechanisms.counting.blt_noise import LIFETIME, blt_noise
 from counterpoint.privacy.losses import zCDP
 from counterpoint.privacy.relations import every_step, k_sparse
 from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.coarse import CoarseCounter, CoarseVectorCounter
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.menus import updates
-from counterpoint.verify.sessions import session_game, stopped
-from counterpoint.verify.suitable import CreatedFirst
+from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.games.menus import updates
+from counterpoint.verify.games.suitable import CreatedFirst
+from counterpoint.verify.shipped.sessions import session_game, stopped
 from counterpoint.verify.verdict import Verdict
 
 ASK = (Ask(), Ask())

@@ -62,8 +62,8 @@ from counterpoint.ledger.store import Overtaken, Store, Unit
 from counterpoint.ledger.upgrade import upgrade
 from counterpoint.ledger.witness import Witness
 from counterpoint.randomness.fresh import fresh
-from counterpoint.sources.log import Log
-from counterpoint.sources.log import in_use as in_use_log
+from counterpoint.sources.streams.log import Log
+from counterpoint.sources.streams.log import in_use as in_use_log
 
 __all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
 

@@ -20,7 +20,7 @@ from counterpoint.ledger.ids import Ids
 from counterpoint.ledger.records import StoredItems
 from counterpoint.ledger.sealing import DataKeys
 from counterpoint.ledger.store import Unit
-from counterpoint.sources.log import Arrival, Item, conflict
+from counterpoint.sources.streams.log import Arrival, Item, conflict
 
 _TOGETHER = 1024
 """How many items are sealed as one, at most."""

@@ -19,14 +19,14 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from counterpoint.composition.rule import Account
+from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import LedgerError, RequestConflict, SecretLeak
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.process import Owner
 from counterpoint.randomness.secure import SAMPLER_VERSION
-from counterpoint.sources.log import Log
+from counterpoint.sources.streams.log import Log
 
 Path = tuple[int | str, ...]
 """Where a mechanism lives: the root is (), its children (0,), (1,), ..., a part ("str:CA",) below its partition."""

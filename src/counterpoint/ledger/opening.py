@@ -20,8 +20,8 @@ from counterpoint.ledger.records import StoredRow, path_text
 from counterpoint.ledger.rows import read_frame
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.store import Store
-from counterpoint.mechanisms.concurrent import Concurrent
-from counterpoint.sources.columns import is_readable
+from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.sources.declaring.columns import is_readable
 
 _LONGEST_NAME = 200
 

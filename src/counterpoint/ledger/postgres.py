@@ -23,7 +23,7 @@ from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger import schema
 from counterpoint.ledger.store import Overtaken, Unit
 from counterpoint.ledger.tables import Statement, Tables
-from counterpoint.sources.postgres import close_at_home
+from counterpoint.sources.engines.postgres import close_at_home
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -12,14 +12,14 @@ counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was 
 from hashlib import sha256
 from typing import Any
 
-from counterpoint.composition.rule import Account
+from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.ledger import Node, Path
 from counterpoint.ledger.records import FORM, INTENTS, Entry, StoredRow, path_text, upgrade_digest
 from counterpoint.ledger.rows import read_frame, spent
 from counterpoint.ledger.store import Store
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.relations import Relation
 

@@ -18,7 +18,7 @@ from counterpoint.errors import Unsealable
 from counterpoint.ledger.ledger import Node, Path, Row, Sealed
 from counterpoint.ledger.records import BUDGET, StoredRow, path_text, read_path
 from counterpoint.ledger.sealing import DataKeys, padded
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
 
 _KEPT = 1024

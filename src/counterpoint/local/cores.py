@@ -32,7 +32,7 @@ from counterpoint.local.graph import Graph
 from counterpoint.local.neighbourhood import AboveThreshold, Neighbourhood, OneSwap, SparseVector
 from counterpoint.local.peeling import Neighbourhoods, Peeling
 from counterpoint.local.protocol import Protocol, Running
-from counterpoint.mechanisms.sparse_vector import laplace_beyond
+from counterpoint.mechanisms.selecting.sparse_vector import laplace_beyond
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, positive, whole
 from counterpoint.privacy.certificates import Certificate

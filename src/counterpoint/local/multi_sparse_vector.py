@@ -22,9 +22,9 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.local.properties import is_whole
-from counterpoint.mechanisms.comparing import Comparing
-from counterpoint.mechanisms.composite import Composite, Context, Own, Part
+from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
 from counterpoint.mechanisms.mechanism import Answer
+from counterpoint.mechanisms.selecting.comparing import Comparing
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Ask, Gap, Message
 from counterpoint.privacy.relations import Progress, Relation, every_step

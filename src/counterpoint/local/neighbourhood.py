@@ -24,9 +24,9 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.local.properties import Data, are_different, is_whole
-from counterpoint.mechanisms.comparing import Comparing
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.mechanisms.selecting.comparing import Comparing
+from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Gap, Message

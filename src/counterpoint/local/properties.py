@@ -22,7 +22,7 @@ from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered, RelationMismatch
-from counterpoint.mechanisms.concurrent import Refused
+from counterpoint.mechanisms.composed.concurrent import Refused
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate

@@ -25,14 +25,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from counterpoint.composition.parallel import Parallel
-from counterpoint.composition.rule import Account
+from counterpoint.composition.rules.parallel import Parallel
+from counterpoint.composition.rules.rule import Account
 from counterpoint.errors import Halted, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.local.properties import Anything, AtMost, Guarded, Property
 from counterpoint.local.users import Answers, Individuals, Query, Round, Tally, Users, indices
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.composed.structure import composed
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.structure import composed
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate

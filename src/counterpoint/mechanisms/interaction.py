@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from counterpoint.encoding import digest
 from counterpoint.errors import CounterpointError
-from counterpoint.mechanisms.concurrent import Refused
+from counterpoint.mechanisms.composed.concurrent import Refused
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Message

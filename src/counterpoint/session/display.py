@@ -14,8 +14,8 @@ delegated: PureDP(0.25), of which PureDP(0) is used; the rest stays reserved
 from html import escape
 from typing import TYPE_CHECKING
 
-from counterpoint.composition.conversions import root_below
-from counterpoint.composition.filters import Filter
+from counterpoint.composition.rules.conversions import root_below
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.errors import LedgerError
 from counterpoint.numbers import spell
 from counterpoint.privacy.losses import GaussianDP, zCDP

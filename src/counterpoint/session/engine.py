@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from counterpoint.composition.rule import Account
+from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import CounterpointError, Halted, LedgerError, NotAllowed, RequestConflict
 from counterpoint.ledger.ledger import (
@@ -34,14 +34,14 @@ from counterpoint.ledger.ledger import (
     Row,
     conflict,
 )
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, ready
 from counterpoint.privacy.relations import Relation
 from counterpoint.session.nesting import must_not_step, stepping
 from counterpoint.session.stepping import answered, failed, message, started
-from counterpoint.sources.ids import checked_id
-from counterpoint.sources.shape import Of, named
 from counterpoint.sources.source import Prepared, Source
+from counterpoint.sources.streams.ids import checked_id
+from counterpoint.sources.streams.shape import Of, named
 
 _STRIPES = 1024
 

@@ -13,7 +13,7 @@ counterpoint.errors.InvalidRequest: Counter follows single numbers, but this dat
 """
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps

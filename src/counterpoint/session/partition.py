@@ -18,11 +18,11 @@ from fractions import Fraction
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
-from counterpoint.composition.filters import Filter
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import Plain
 from counterpoint.errors import NotAllowed
 from counterpoint.ledger.ledger import Path
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.loss import Loss
 from counterpoint.session.engine import part_name
 from counterpoint.sources.source import Source

@@ -7,17 +7,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from counterpoint.composition.filters import Filter
-from counterpoint.composition.rule import Rule
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.rule import Rule
 from counterpoint.errors import RequestConflict
 from counterpoint.ledger.ledger import Ledger, MemoryLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Place
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.session.engine import Engine
 from counterpoint.sources.source import Source
-from counterpoint.sources.stream import Stream
+from counterpoint.sources.streams.stream import Stream
 
 
 def bind(engine: Engine, source: Source, second_budget: bool = False) -> None:

@@ -22,9 +22,9 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from counterpoint.composition.filters import Filter, Remaining
-from counterpoint.composition.parallel import Parallel
-from counterpoint.composition.rule import Rule
+from counterpoint.composition.rules.filters import Filter, Remaining
+from counterpoint.composition.rules.parallel import Parallel
+from counterpoint.composition.rules.rule import Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import (
     CounterpointError,
@@ -35,7 +35,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger.ledger import Fact, Ledger, Path
 from counterpoint.ledger.places import Place
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
@@ -48,8 +48,8 @@ from counterpoint.session.fitting import launchable
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
-from counterpoint.sources.shape import named
 from counterpoint.sources.source import Source
+from counterpoint.sources.streams.shape import named
 
 
 class Quote(Value, frozen=True):

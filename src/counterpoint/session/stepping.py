@@ -16,15 +16,15 @@ from collections.abc import Callable
 from counterpoint.encoding import Plain, encode
 from counterpoint.errors import INTERRUPTIONS, Halted, bare
 from counterpoint.ledger.ledger import Faulty, Intent, Node, Row
-from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.composed.postprocessing import Failed
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.mechanisms.postprocessing import Failed
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.secret import Secret
 from counterpoint.session.coins import StepCoins
 from counterpoint.session.nesting import stepping
-from counterpoint.sources.shape import Of
 from counterpoint.sources.source import Prepared, Source
+from counterpoint.sources.streams.shape import Of
 
 
 def started(intent: Intent, mechanism: Mechanism, by: str | None, of: Of) -> tuple[Row, Plain]:

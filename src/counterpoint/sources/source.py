@@ -17,11 +17,11 @@ from fractions import Fraction
 
 from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidRequest, shown
-from counterpoint.mechanisms.noisy_max import Chosen
+from counterpoint.mechanisms.selecting.noisy_max import Chosen
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
-from counterpoint.sources.columns import Key
+from counterpoint.sources.declaring.columns import Key
 
 
 class Prepared(Tagged, Value, frozen=True):

@@ -21,18 +21,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from counterpoint.verify.adversary import Adversary as Adversary
-    from counterpoint.verify.audit_report import Audit as Audit
     from counterpoint.verify.auditing import audit as audit
+    from counterpoint.verify.audits.audit_report import Audit as Audit
     from counterpoint.verify.decomposing import DeltaTooSmall as DeltaTooSmall
     from counterpoint.verify.decomposing import decompose as decompose
-    from counterpoint.verify.decomposition import Decomposition as Decomposition
     from counterpoint.verify.exact_loss import ExactLoss as ExactLoss
     from counterpoint.verify.exact_loss import exact as exact
-    from counterpoint.verify.finite import FiniteMechanism as FiniteMechanism
-    from counterpoint.verify.finite import Outcome as Outcome
-    from counterpoint.verify.game import Game as Game
-    from counterpoint.verify.sessions import session_game as session_game
+    from counterpoint.verify.exactly.adversary import Adversary as Adversary
+    from counterpoint.verify.games.finite import FiniteMechanism as FiniteMechanism
+    from counterpoint.verify.games.finite import Outcome as Outcome
+    from counterpoint.verify.games.game import Game as Game
+    from counterpoint.verify.shipped.sessions import session_game as session_game
+    from counterpoint.verify.simulating.decomposition import Decomposition as Decomposition
     from counterpoint.verify.verdict import Verdict as Verdict
 
 _HOMES = {

@@ -28,15 +28,15 @@ from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.secure import SecureCoins
-from counterpoint.verify.adversary import Adversary
-from counterpoint.verify.asked import asked_for
-from counterpoint.verify.audit_report import Audit, Count
-from counterpoint.verify.clopper_pearson import at_least, at_most
-from counterpoint.verify.drawn_ahead import DrawnAhead
-from counterpoint.verify.events import Aim, Event
-from counterpoint.verify.players import Player, Strategist, player
-from counterpoint.verify.searching import Contender, Search, first_scripts
-from counterpoint.verify.views import Views, joined
+from counterpoint.verify.audits.audit_report import Audit, Count
+from counterpoint.verify.audits.clopper_pearson import at_least, at_most
+from counterpoint.verify.audits.drawn_ahead import DrawnAhead
+from counterpoint.verify.audits.events import Aim, Event
+from counterpoint.verify.audits.players import Player, Strategist, player
+from counterpoint.verify.audits.searching import Contender, Search, first_scripts
+from counterpoint.verify.audits.views import Views, joined
+from counterpoint.verify.exactly.adversary import Adversary
+from counterpoint.verify.games.asked import asked_for
 
 _SAMPLES = 10**6
 _FEWEST = 400

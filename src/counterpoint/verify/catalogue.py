@@ -5,16 +5,16 @@ enumerated as they are shipped: counters under zCDP, whose grid is too fine, run
 (`coarse.py`); and Whitehouse et al.'s time-uniform odometers, whose promise is about every moment at once, have tests
 of their own.
 
->>> from counterpoint.verify.instances import measure
+>>> from counterpoint.verify.shipped.instances import measure
 >>> measured = measure(named("randomized response"))
 >>> measured.verdict, round(measured.tightness, 3)
 (Verdict.HOLDS, 1.0)
 """
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.verify.instances import Instance
-from counterpoint.verify.shipped_mechanisms import COMPOSITES, MECHANISMS
-from counterpoint.verify.shipped_rules import LOCAL, RULES
+from counterpoint.verify.shipped.instances import Instance
+from counterpoint.verify.shipped.mechanisms import COMPOSITES, MECHANISMS
+from counterpoint.verify.shipped.rules import LOCAL, RULES
 
 CATALOGUE: tuple[Instance, ...] = (*MECHANISMS, *COMPOSITES, *RULES, *LOCAL)
 

@@ -16,13 +16,13 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, precision, spell
 from counterpoint.numbers.exact import at_least, probability
 from counterpoint.privacy.relations import Pair, Relation
-from counterpoint.verify.adversary import Adversary, strategy
-from counterpoint.verify.asked import asked_for
-from counterpoint.verify.decomposition import Decomposition
-from counterpoint.verify.growing import LIMIT, grow
-from counterpoint.verify.lazy_delta import lazy_delta
-from counterpoint.verify.recursion import Best, best, hockey_stick
-from counterpoint.verify.worlds import Worlds
+from counterpoint.verify.exactly.adversary import Adversary, strategy
+from counterpoint.verify.exactly.growing import LIMIT, grow
+from counterpoint.verify.exactly.lazy_delta import lazy_delta
+from counterpoint.verify.exactly.recursion import Best, best, hockey_stick
+from counterpoint.verify.exactly.worlds import Worlds
+from counterpoint.verify.games.asked import asked_for
+from counterpoint.verify.simulating.decomposition import Decomposition
 
 _ROUNDING = 1e-12
 _LARGEST_IN_FLOATS = Fraction(26 * 10**42)  # below e^100

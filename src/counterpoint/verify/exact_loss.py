@@ -32,13 +32,13 @@ from counterpoint.privacy.divergence_bound import above_one
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import TradeOff
 from counterpoint.privacy.relations import Pair, Relation
-from counterpoint.verify.adversary import Adversary, strategy
-from counterpoint.verify.arithmetic import UNIT
-from counterpoint.verify.asked import asked_for
-from counterpoint.verify.growing import LIMIT, grow
-from counterpoint.verify.recursion import Best, best, hockey_stick, nothing, renyi
+from counterpoint.verify.exactly.adversary import Adversary, strategy
+from counterpoint.verify.exactly.arithmetic import UNIT
+from counterpoint.verify.exactly.growing import LIMIT, grow
+from counterpoint.verify.exactly.recursion import Best, best, hockey_stick, nothing, renyi
+from counterpoint.verify.exactly.worlds import Worlds
+from counterpoint.verify.games.asked import asked_for
 from counterpoint.verify.verdict import Verdict, allowed, compared, loss_of
-from counterpoint.verify.worlds import Worlds
 
 _LARGEST = 100.0  # beyond, what 60 digits leave open in one world counts e^epsilon times
 _SEARCH = 64

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from counterpoint.privacy.loss import Loss
 from counterpoint.verify.catalogue import CATALOGUE, named
-from counterpoint.verify.instances import Measured, measure
+from counterpoint.verify.shipped.instances import Measured, measure
 from counterpoint.verify.verdict import Verdict, overall
 
 _WIDEST = 18

@@ -1,0 +1,1 @@
+"""Losses fixed up front: the optimal bound and the older ones."""

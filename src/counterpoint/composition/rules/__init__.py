@@ -1,0 +1,1 @@
+"""Rules for losses chosen adaptively: filters, odometers, slots, parallel composition."""

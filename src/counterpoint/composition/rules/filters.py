@@ -1,0 +1,267 @@
+"""Filters: launches with adaptively chosen losses, within a budget.
+
+See Haney et al. 2023, Def 2.5, 2.8; Henzinger et al. 2024, Def 12.2.
+
+A filter admits a launch while the accumulator with it stays within the budget, coordinate by coordinate and exactly.
+The default theorem for a budget in (epsilon, delta) is the best of basic composition, a Gaussian reserve and the Renyi
+filter after reduction to randomized responses (theory, The default filter and The Renyi filter by reduction; best.py);
+other measures add up. Refusals are free.
+
+>>> from counterpoint import ApproxDP, Laplace, PureDP
+>>> rule = Filter(ApproxDP(1, 1e-6))
+>>> account = rule.admit(rule.start(), Laplace(0.6).claim)
+>>> rule.remaining(account).epsilon
+Fraction(2, 5)
+>>> rule.admit(account, Laplace(0.5).claim)
+Traceback (most recent call last):
+...
+counterpoint.errors.BudgetExceeded: PureDP(0.5) does not fit: ... and at most PureDP(0.4) more would fit
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, get_args
+
+from msgspec.structs import force_setattr
+
+from counterpoint.composition.rules.accumulators import (
+    Accumulator,
+    AdvancedSum,
+    ApproximateSum,
+    ApproximateZCDPSum,
+    GaussianSum,
+    PureSum,
+    RenyiSum,
+    Tail,
+    TCDPSum,
+    ZCDPSum,
+)
+from counterpoint.composition.rules.best import BestSum, Terms
+from counterpoint.composition.rules.budgets import used
+from counterpoint.composition.rules.conversions import renyi_offset
+from counterpoint.composition.rules.orders import order_for
+from counterpoint.composition.rules.rule import Account, Rule
+from counterpoint.encoding import Value
+from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
+from counterpoint.numbers import Number, spell
+from counterpoint.numbers.exact import positive
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.divergence_bound import above_one
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
+from counterpoint.privacy.relations import Relation
+
+By = Literal["best", "basic", "renyi", "advanced", "gaussian"]
+
+
+class Remaining(Value, frozen=True):
+    """What a further launch may still cost: the largest PureDP that fits, and the delta that is left.
+
+    >>> Remaining(Fraction(2, 5), Fraction(0))
+    Remaining(epsilon=0.4, delta=0)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __repr__(self) -> str:
+        return f"Remaining(epsilon={spell(self.epsilon)}, delta={spell(self.delta)})"
+
+
+class Filter(Rule, Value, frozen=True):
+    """Admits launches while their total stays within `budget`.
+
+    `by` chooses the theorem for an ApproxDP budget: "best" (the default: theory, The default filter and a Gaussian
+    reserve), "basic", "renyi" (3(b)), "advanced" (Whitehouse et al. 2023, Thm 1), or "gaussian" (the reserve has all
+    slack, zCDP is refused); other budgets have one each: the sum of their own measure. `slack` is the part of delta
+    given to the tail bound (half of it by default), `alpha` the Renyi order (chosen for the budget by default): both
+    fixed in advance. `halt` ends everything at the first refusal, literally as Haney et al. 2023, Alg 3. Not covered:
+    optimal composition (fixed parameters only: `Slots`), f-DP other than Gaussian, and what each accumulator says.
+
+    >>> Filter(PureDP(1)).budget, Filter(ApproxDP(1, 1e-6), by="advanced", slack=5e-7).slack
+    (PureDP(1), Fraction(1, 2000000))
+    """
+
+    budget: Loss
+    by: By | None = None
+    slack: Fraction | None = None
+    alpha: Fraction | None = None
+    halt: bool = False
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            budget: Loss,
+            by: By | None = None,
+            slack: Number | None = None,
+            alpha: Number | None = None,
+            halt: bool = False,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Fix everything that the theorem wants fixed in advance; an invalid configuration fails here."""
+        if not isinstance(self.budget, Loss):
+            is_class = isinstance(self.budget, type)
+            given = f"the class {self.budget.__name__}" if is_class else f"a {type(self.budget).__name__}"
+            raise InvalidParameter(f"a budget is a loss, such as ApproxDP(1, 1e-6), not {given}")
+        if self.by is not None and self.by not in get_args(By):
+            raise InvalidParameter(f"by is one of {', '.join(get_args(By))}, not {self.by!r}")
+        if isinstance(self.budget, ApproxDP):
+            self._configure(self.budget)
+        elif self.by is not None or self.slack is not None or self.alpha is not None:
+            raise InvalidParameter(
+                f"by, slack and alpha are for budgets in ApproxDP; {self.budget!r} adds up in its own measure"
+            )
+        self.start()
+
+    def _configure(self, budget: ApproxDP) -> None:
+        by = self.by or ("best" if budget.delta else "basic")
+        force_setattr(self, "by", by)
+        if by == "basic":
+            if self.slack is not None or self.alpha is not None:
+                raise InvalidParameter("basic composition has no tail bound: leave out slack and alpha")
+            return
+        if budget.delta == 0:
+            raise InvalidParameter(f"{by} needs a delta above 0 in the budget; with none, use basic")
+        slack = budget.delta / 2 if self.slack is None else positive(self.slack, "slack")
+        if slack > budget.delta or slack >= 1:
+            raise InvalidParameter(
+                f"slack must be below 1 and at most the budget's delta {spell(budget.delta)}, not {spell(slack)}"
+            )
+        force_setattr(self, "slack", slack)
+        if by in ("advanced", "gaussian"):
+            if self.alpha is not None:
+                raise InvalidParameter(f"{by} composition has no Renyi order: leave out alpha")
+            return
+        alpha = order_for(budget.epsilon, slack) if self.alpha is None else above_one(self.alpha, "alpha")
+        renyi_offset(alpha, slack)  # an order so near to 1 that it has none is refused here, not at the first launch
+        force_setattr(self, "alpha", alpha)
+
+    @property
+    def halts(self) -> bool:
+        """As configured."""
+        return self.halt
+
+    def start(self) -> Accumulator:
+        """Nothing launched."""
+        budget = self.budget
+        if isinstance(budget, ApproxDP):
+            return self._approximate(budget)
+        if isinstance(budget, PureDP):
+            return PureSum()
+        if isinstance(budget, zCDP):
+            return ZCDPSum()
+        if isinstance(budget, RenyiDP):
+            return RenyiSum(budget.alpha)
+        if isinstance(budget, ApproxzCDP):
+            return ApproximateZCDPSum()
+        if isinstance(budget, tCDP):
+            return TCDPSum(tCDP(0, budget.omega))
+        if isinstance(budget, GaussianDP):
+            return GaussianSum()
+        raise NotCovered(
+            f"no theorem gives a filter with a budget of {budget!r}; there is one for PureDP, ApproxDP, zCDP, "
+            "RenyiDP, tCDP, GaussianDP and ApproxzCDP"
+        )
+
+    def _approximate(self, budget: ApproxDP) -> Accumulator:
+        if self.by == "basic":
+            return ApproximateSum()
+        assert self.slack is not None
+        if self.by == "advanced":
+            return AdvancedSum(budget.delta, self.slack)
+        if self.by == "gaussian":
+            return BestSum(Terms(budget, self.slack, None))
+        assert self.alpha is not None
+        if self.by == "renyi":
+            return ApproximateSum(Tail(budget.delta, self.slack, self.alpha), None)
+        return BestSum(Terms(budget, self.slack, self.alpha))
+
+    def admit(self, account: Account, claim: Claim) -> Accumulator:
+        """The account with this launch, or `BudgetExceeded` with what would fit."""
+        before = _accumulator(account)
+        after = before.plus(claim.loss, claim.interaction)
+        if not after.keeps(self.budget):
+            raise self._exceeded(before, claim.loss)
+        return after
+
+    def _exceeded(self, account: Accumulator, loss: Loss) -> BudgetExceeded:
+        fitting = account.fitting(self.budget)
+        spent = f"{account.total!r} of {self.budget!r} is spent"
+        return BudgetExceeded(
+            f"{loss!r} does not fit: {spent}, and at most {fitting!r} more would fit",
+            requested=loss,
+            remaining=self.remaining(account),
+            would_fit=fitting,
+        )
+
+    def fits(self, account: Account, launch: Claim | Loss) -> bool:
+        """Whether a launch with this claim would be admitted; the dry run of `admit`.
+
+        A bare loss is that of a mechanism of which no more is known, so that it may talk for ever: some theorems refuse
+        it where they would admit the claim of a mechanism that answers once.
+
+        >>> from counterpoint import Laplace
+        >>> rule = Filter(PureDP(1))
+        >>> rule.fits(rule.start(), PureDP(1)), rule.fits(rule.start(), Laplace("1.000000000001").claim)
+        (True, False)
+        """
+        if not isinstance(launch, Claim | Loss):
+            raise InvalidParameter(f"a claim or a loss fits or does not, but a {type(launch).__name__} was given")
+        before = _accumulator(account)
+        loss, interaction = (launch.loss, launch.interaction) if isinstance(launch, Claim) else (launch, "endless")
+        try:
+            return before.plus(loss, interaction).keeps(self.budget)
+        except CounterpointError:
+            return False
+
+    def remaining(self, account: Account) -> Remaining:
+        """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left.
+
+        0 for a budget in GaussianDP, which takes no pure launches: `BudgetExceeded.would_fit` says what it takes.
+        """
+        spent = _accumulator(account)
+        delta = Fraction(0)
+        if isinstance(spent, AdvancedSum | ApproximateSum | BestSum) and isinstance(self.budget, ApproxDP):
+            delta = spent.delta_left(self.budget)
+        elif isinstance(spent, ApproximateZCDPSum) and isinstance(self.budget, ApproxzCDP):
+            delta = self.budget.delta - spent.delta
+        return Remaining(spent.room(self.budget), delta)
+
+    def loss(self, account: Account) -> Loss:
+        """What has been lost so far."""
+        return _accumulator(account).total
+
+    def used(self, account: Account, parts: int) -> int:
+        """How many of so many equal parts of the budget are spent, rounded up; more than all if it does not hold.
+
+        >>> from counterpoint import Laplace
+        >>> rule = Filter(PureDP(1))
+        >>> rule.used(rule.admit(rule.start(), Laplace("1/3").claim), 1000)
+        334
+        """
+        return used(_accumulator(account).total, self.budget, parts)
+
+    def bound(self, relation: Relation) -> Loss:
+        """The budget."""
+        return self.budget
+
+    def promise(self, relation: Relation) -> Certificate:
+        """The budget is never exceeded, whatever is launched."""
+        return Certificate(f"{self.budget!r} whatever is launched, with adaptively chosen losses", self.start().theorem)
+
+    def certificate(self, account: Account) -> Certificate:
+        """Why the loss so far is what it is, and that the budget will hold."""
+        statement = f"{self.loss(account)!r} lost so far, and never more than {self.budget!r}"
+        return Certificate(
+            statement,
+            "Haney et al. 2023, Def 2.5; Henzinger et al. 2024, Def 12.2",
+            (_accumulator(account).certificate,),
+        )
+
+
+def _accumulator(account: Account) -> Accumulator:
+    if isinstance(account, Accumulator):
+        return account
+    raise InvalidParameter(f"a filter keeps an accumulator, not a {type(account).__name__}")

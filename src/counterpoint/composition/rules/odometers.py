@@ -1,0 +1,227 @@
+"""Odometers: no budget, keep count (Haney et al. 2023, Def 2.11 to 2.14, Thm 3.8; Henzinger et al. 2024, Thm 12.4).
+
+An odometer reports the same accumulators that filters compare with a budget: G is a valid odometer just if "G <= d" is
+a valid filter for every d (Haney et al. 2023, Lemma 2.19). Its reading means: fix a threshold before you start; the
+view, cut off before the answer that would carry the reading beyond it, is within the threshold. Reading changes
+nothing.
+
+>>> from counterpoint import Gaussian, Odometer, zCDP
+>>> rule = Odometer(zCDP)
+>>> rule.loss(rule.admit(rule.start(), Gaussian(rho=0.25).claim))
+zCDP(0.25)
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
+
+from msgspec.structs import force_setattr, replace
+
+from counterpoint.composition.rules.accumulators import (
+    Accumulator,
+    AdvancedSum,
+    ApproximateSum,
+    GaussianSum,
+    PureSum,
+    RenyiSum,
+    Tail,
+    TCDPSum,
+    ZCDPSum,
+)
+from counterpoint.composition.rules.budgets import within
+from counterpoint.composition.rules.orders import order_for
+from counterpoint.composition.rules.rule import Account, Rule
+from counterpoint.composition.rules.time_uniform import Kind, TimeUniform, constant_for
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import exact, positive, probability
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.divergence_bound import above_one
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import GaussianDP, OneSidedDP, PureDP, RenyiDP, Unbounded, tCDP, zCDP
+from counterpoint.privacy.relations import Relation
+
+T = TypeVar("T")
+_SUMS: dict[type, Accumulator] = {PureDP: PureSum(), zCDP: ZCDPSum(), GaussianDP: GaussianSum()}
+
+
+class Odometer(Rule, Value, frozen=True):
+    """Keeps count in one measure: `Odometer(PureDP)`, `Odometer(zCDP)`, `Odometer(GaussianDP)`, or one built below.
+
+    It promises no bound, so it has no claim and can't be launched inside a filter.
+    """
+
+    empty: Accumulator
+
+    if TYPE_CHECKING:
+
+        def __init__(self, empty: type[PureDP] | type[zCDP] | type[GaussianDP] | Accumulator) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read a measure as its accumulator."""
+        if isinstance(self.empty, type) and self.empty in _SUMS:
+            force_setattr(self, "empty", _SUMS[self.empty])
+        if not isinstance(self.empty, Accumulator):
+            raise InvalidParameter(
+                "Odometer takes PureDP, zCDP or GaussianDP; for others there are Odometer.approximate(delta=...), "
+                ".renyi(alpha=...), .tcdp(omega=...), .advanced(...), .filter(...), .mixture(...) and .stitched(...)"
+            )
+
+    @classmethod
+    def approximate(
+        cls,
+        delta: Number,
+        tuned_for: Number = 1,
+        *,
+        by: Literal["best", "basic", "renyi"] = "best",
+        slack: Number | None = None,
+        alpha: Number | None = None,
+    ) -> Self:
+        """(epsilon, delta) at a delta fixed in advance, tightest near epsilon = `tuned_for`.
+
+        See theory, The default filter and The Renyi filter by reduction.
+
+        >>> rule = Odometer.approximate(delta=1e-6)
+        >>> rule.loss(rule.start())
+        ApproxDP(0, 1e-6)
+        """
+        if by == "basic":
+            return cls(ApproximateSum())
+        total, tail = _split(delta, slack)
+        order = order_for(positive(tuned_for, "tuned_for"), tail) if alpha is None else above_one(alpha, "alpha")
+        return cls(ApproximateSum(Tail(total, tail, order), None if by == "renyi" else Fraction(0)))
+
+    @classmethod
+    def advanced(cls, delta: Number, slack: Number | None = None) -> Self:
+        """Haney et al. 2023, Thm 3.8: the odometer of Whitehouse et al. 2023, Thm 1, at a delta and slack fixed in
+        advance.
+
+        >>> rule = Odometer.advanced(delta=1e-5, slack=1e-6)
+        >>> rule.loss(rule.start())
+        ApproxDP(0, 1e-5)
+        """
+        return cls(AdvancedSum(*_split(delta, slack)))
+
+    @classmethod
+    def renyi(cls, alpha: Number) -> Self:
+        """Renyi losses of one order.
+
+        >>> Odometer.renyi(8).start().total
+        RenyiDP(alpha=8, epsilon=0)
+        """
+        return cls(RenyiSum(above_one(alpha, "alpha")))
+
+    @classmethod
+    def tcdp(cls, omega: Number) -> Self:
+        """TCDP up to an omega (which shrinks to the smallest that is launched).
+
+        >>> Odometer.tcdp(20).start().total
+        tCDP(rho=0, omega=20)
+        """
+        return cls(TCDPSum(tCDP(0, omega)))
+
+    @classmethod
+    def filter(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
+        """Whitehouse et al.'s time-uniform filter odometer, tangent to advanced composition at the target epsilon;
+        one-sided.
+        """
+        return cls._time_uniform("filter", delta, tuned_for, slack)
+
+    @classmethod
+    def mixture(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
+        """Whitehouse et al.'s time-uniform mixture odometer; its readings are one-sided, `two_sided()` says what
+        holds from both.
+
+        >>> from counterpoint import Laplace
+        >>> rule = Odometer.mixture(delta=1e-6, tuned_for=1.0)
+        >>> reading = rule.loss(rule.admit(rule.start(), Laplace(0.1).claim))
+        >>> round(float(reading.epsilon), 4), float(reading.delta), round(float(reading.two_sided().delta), 9)
+        (0.5932, 1e-06, 1.842e-06)
+        """
+        return cls._time_uniform("mixture", delta, tuned_for, slack)
+
+    @classmethod
+    def stitched(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
+        """Whitehouse et al.'s time-uniform stitched odometer, one-sided; infinite until a tenth of the target has
+        been spent.
+        """
+        return cls._time_uniform("stitched", delta, tuned_for, slack)
+
+    @classmethod
+    def _time_uniform(cls, kind: Kind, delta: Number, tuned_for: Number, slack: Number | None) -> Self:
+        total, tail = _split(delta, slack)
+        return cls(TimeUniform(kind, constant_for(kind, positive(tuned_for, "tuned_for"), tail), total, tail))
+
+    def start(self) -> Accumulator:
+        """Nothing launched."""
+        return self.empty
+
+    def admit(self, account: Account, claim: Claim) -> Accumulator:
+        """Always admits what its theorem covers."""
+        assert isinstance(account, Accumulator)
+        return account.plus(claim.loss, claim.interaction)
+
+    def loss(self, account: Account) -> Loss:
+        """The reading."""
+        assert isinstance(account, Accumulator)
+        return account.total
+
+    def bound(self, relation: Relation) -> Loss:
+        """None is promised."""
+        raise NotCovered("an odometer promises no bound, so it has no claim; use a Filter where one is needed")
+
+    def promise(self, relation: Relation) -> Certificate:
+        """None is promised."""
+        raise NotCovered("an odometer promises no bound, so it has no claim; use a Filter where one is needed")
+
+    def certificate(self, account: Account) -> Certificate:
+        """What the reading means."""
+        assert isinstance(account, Accumulator)
+        meaning = "for every threshold fixed in advance, the view truncated before it is exceeded is within it"
+        return Certificate(
+            f"{account.total!r} read so far: {meaning}", "Haney et al. 2023, Lemma 2.19", (account.certificate,)
+        )
+
+
+def truncated(readings: Iterable[tuple[Loss, T]], threshold: Loss) -> tuple[T, ...]:
+    """The view up to, and without, the first answer after which the odometer exceeds the threshold.
+
+    See Haney et al. 2023, Def 1.13.
+
+    Each answer comes with the loss read *after* it was produced (errata, Haney E3: read before, the view would keep the
+    answer that exceeds). Equality with the threshold stays in. The threshold is a loss of the measure that is read
+    (`OneSidedDP` for Whitehouse et al.'s time-uniform odometers); a reading of another measure says nothing about it
+    and is refused.
+
+    >>> truncated([(PureDP(0.5), "a"), (PureDP(1), "b"), (PureDP(1.1), "c"), (PureDP(1.1), "d")], PureDP(1))
+    ('a', 'b')
+    """
+    kept: list[T] = []
+    for loss, answer in readings:
+        _require_threshold(loss, threshold)
+        if not within(loss, threshold):
+            break
+        kept.append(answer)
+    return tuple(kept)
+
+
+def _require_threshold(reading: Loss, threshold: Loss) -> None:
+    """Refuse a threshold that this odometer could not keep if nothing were lost: the view would always be empty."""
+    if isinstance(reading, Unbounded):  # beyond every threshold, in every measure
+        return
+    at_best = replace(reading, epsilon=Fraction(0)) if isinstance(reading, OneSidedDP | RenyiDP) else threshold
+    if type(reading) is not type(threshold) or not within(at_best, threshold):
+        raise NotCovered(
+            f"{threshold!r} is no threshold for an odometer that reads {reading!r}: give one of the same measure, "
+            "with its order or its delta"
+        )
+
+
+def _split(delta: Number, slack: Number | None) -> tuple[Fraction, Fraction]:
+    total = probability(delta, "delta")
+    tail = total / 2 if slack is None else exact(slack, "slack")
+    if not 0 < tail <= total or tail >= 1:
+        raise InvalidParameter("slack must be above 0, at most delta and below 1")
+    return total, tail

@@ -1,0 +1,1 @@
+"""Mechanisms made of mechanisms."""

@@ -1,0 +1,188 @@
+"""Guess and check: the analyst guesses, and pays only for guesses that are wrong (Lyu 2022, Alg 1, Thm 5).
+
+A sparse vector watches how far each value is from its guess; where that reaches the margin, a Laplace mechanism answers
+with the value itself. What the analyst asks next depends on those answers, so the two run interleaved: their privacy
+is concurrent composition, and the claim, 4 epsilon, is derived from the two parts: 3 epsilon and epsilon.
+
+>>> from counterpoint import Ask, SeededCoins
+>>> mechanism, coins = GuessAndCheck(epsilon=1, margin=20, wrong=2), SeededCoins(1)
+>>> state = mechanism.start(coins)
+>>> state, good = mechanism.step(state, Ask(100, private=103), coins)
+>>> state, bad = mechanism.step(state, Ask(100, private=500), coins)
+>>> good, bad[0], abs(bad[1] - 500) < 50
+(('PASS', None), 'WRONG', True)
+>>> mechanism.claim.loss
+PureDP(4)
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
+from counterpoint.mechanisms.mechanism import Answer
+from counterpoint.mechanisms.selecting.sparse_vector import SparseVector, Threshold
+from counterpoint.mechanisms.tails import laplace_beyond, may_fail
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import exact, positive, whole
+from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.messages import Ask, Message
+from counterpoint.privacy.relations import Relation, every_step
+
+PASS, WRONG = "PASS", "WRONG"
+"""The verdicts, in Lyu's words; an answer is (PASS, None) or (WRONG, the noisy value)."""
+
+
+class Guess(Tagged, Value, frozen=True):
+    """The public part of an ask: the guess, and the margin if it is not that of the launch, on the grid of the value.
+
+    >>> Ask(Guess(100, margin=5), private=103).public
+    Guess(value=100, margin=Fraction(5, 1))
+    """
+
+    value: int
+    margin: Fraction | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(self, value: int, margin: Number | None = None) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read both exactly."""
+        if type(self.value) is not int:
+            raise InvalidParameter("a guess is a whole number on the grid of the value")
+        if self.margin is not None:
+            force_setattr(self, "margin", exact(self.margin, "the margin"))
+
+
+class WrongLeft(Own, Value, frozen=True):
+    """How many wrong guesses may still be answered."""
+
+    guesses: int
+
+
+class GuessError(NamedTuple):
+    """How far off verdicts and answers may be, on the grid of the values."""
+
+    verdict: int
+    answer: int
+
+
+class GuessAndCheck(Composite, Value, frozen=True):
+    """Says of each guess whether it is within the margin, with noise, and of `wrong` many that are not, the value.
+
+    PureDP(4 epsilon): a sparse vector of 3 epsilon on |value - guess|, which moves no further than the value does, and
+    `wrong` Laplace answers of epsilon in all, of scale wrong/epsilon. After the last of them it halts. Lyu 2022 has the
+    noise Lap(1/epsilon) and Lap(wrong/epsilon) in its sparse vector, which is 3 epsilon = e1 + e2 split 1 : 2; here the
+    split is the one that makes a comparison's noise least, at the same 3 epsilon.
+
+    The guess is the public part of an ask: an integer or a `Guess`. The margin is in the units of the requests; without
+    units (`Ask` by `Ask`) that is the grid of the values.
+
+    >>> print(GuessAndCheck(epsilon=0.5, margin=10, wrong=3).claim.certificate)
+    PureDP(2) for neighbours in Steps() │ by Henzinger et al. 2024, Thm 6.1, Cor 6.6: destination and response by
+    tainted values, f -> f' as the parts declare └─ the parts together are PureDP(2), in any interleaving
+       │ by concurrent composition, losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4) ├─ part 'check',
+       launched once, is PureDP(1.5) for neighbours in Steps() │    by its claim implies the part's loss on a family
+       that contains the part's (Henzinger et al. 2024, Obs 8.9), checked at launch └─ part 'answer', launched once, is
+       PureDP(0.5) for neighbours in Steps()
+            by its claim implies the part's loss on a family that contains the part's (Henzinger et al. 2024, Obs 8.9),
+            checked at launch
+    """
+
+    epsilon: Fraction
+    margin: Fraction
+    wrong: int = 1
+    sensitivity: int = 1
+
+    if TYPE_CHECKING:
+
+        def __init__(self, epsilon: Number, margin: Number, wrong: int = 1, sensitivity: int = 1) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read the parameters exactly."""
+        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        force_setattr(self, "margin", exact(self.margin, "the margin"))
+        force_setattr(self, "wrong", whole(self.wrong, 1, "wrong"))
+        force_setattr(self, "sensitivity", whole(self.sensitivity, 1, "the sensitivity"))
+
+    @property
+    def structure(self) -> tuple[Part, ...]:
+        """The check and the answers; every ask may differ, by at most its sensitivity."""
+        return (
+            Part("check", PureDP(3 * self.epsilon), every_step()),
+            Part("answer", PureDP(self.epsilon), every_step()),
+        )
+
+    @property
+    def relation(self) -> Relation:
+        """Every ask may differ, by at most its sensitivity."""
+        return every_step()
+
+    @property
+    def _check(self) -> SparseVector:
+        return SparseVector(3 * self.epsilon, self.margin, self.wrong, self.sensitivity)
+
+    def accepts(self, message: object) -> bool:
+        """An ask with a guess and a single private integer, no more sensitive than declared."""
+        return (
+            isinstance(message, Ask)
+            and message.private is not None
+            and message.private.width is None
+            and message.sensitivity <= self.sensitivity
+            and (type(message.public) is int or isinstance(message.public, Guess))
+        )
+
+    def public_part(self, grid: Fraction | None, **options: Number) -> Plain:
+        """The guess, and the margin of this ask, on the grid of its value, from units: `guess=`, `margin=`.
+
+        A guess between two points of the grid is taken for the nearer one.
+
+        >>> GuessAndCheck(1, margin=10).public_part(Fraction(1, 100), guess=2.5)
+        Guess(value=250, margin=Fraction(1000, 1))
+        """
+        if "guess" not in options or options.keys() - {"guess", "margin"}:
+            raise InvalidRequest("GuessAndCheck takes guess=, and margin= if it is not that of the launch")
+        unit = 1 if grid is None else grid
+        try:
+            guess, margin = (
+                exact(options["guess"], "the guess"),
+                exact(options.get("margin", self.margin), "the margin"),
+            )
+        except InvalidParameter as error:
+            raise InvalidRequest(str(error)) from None
+        return Guess(round(guess / unit), margin / unit)
+
+    def begin(self, context: Context) -> Own:
+        """Launch both parts."""
+        context.launch("check", self._check)
+        context.launch("answer", Laplace(self.epsilon, asks=self.wrong))
+        return WrongLeft(self.wrong)
+
+    def react(self, context: Context, own: Own, message: Message) -> tuple[Own | None, Answer]:
+        """Check the guess; answer if it is wrong."""
+        assert isinstance(own, WrongLeft) and isinstance(message, Ask) and message.private is not None
+        assert isinstance(message.public, int | Guess)
+        guess = message.public if isinstance(message.public, Guess) else Guess(message.public)
+        margin = Threshold(self.margin if guess.margin is None else guess.margin)
+        if not context.ask("check", abs(message.private - guess.value), margin, message.sensitivity):
+            return own, (PASS, None)
+        value = context.ask("answer", message.private, sensitivity=message.sensitivity)
+        return (WrongLeft(own.guesses - 1) if own.guesses > 1 else None), (WRONG, value)
+
+    def error(self, probability: Number, asks: int) -> GuessError:
+        """How far off the first `asks` answers are at most, with at least this probability.
+
+        If a guess passes, it is less than margin + `verdict` off; if it is wrong, at least margin - `verdict`, and the
+        value that comes with it is within `answer`. Half of what may fail goes to the check, half to the values.
+
+        >>> GuessAndCheck(epsilon=1, margin=20, wrong=3).error(0.95, asks=100)
+        GuessError(verdict=28, answer=14)
+        """
+        fails = may_fail(probability)
+        scale = self.wrong * self.sensitivity / self.epsilon
+        return GuessError(self._check.error(1 - fails / 2, asks), laplace_beyond(scale, fails / (4 * self.wrong)))

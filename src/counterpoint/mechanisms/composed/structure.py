@@ -1,0 +1,124 @@
+"""The declared structure of a composite: named parts, what is launched in each, and what they cost together.
+
+A part states the loss of what is launched in it and for which neighbours (Henzinger et al. 2024, Def 4.1: a creation
+query). What the parts cost together is concurrent composition with parameters fixed in advance (Henzinger et al. 2024,
+Thm 4.12, Cor 13.4), and inside a part either the same, slot by slot, or k-sparse parallel composition (Henzinger et al.
+2024, Cor 5.5): all of it computed by `composition/`, none of it argued by whoever writes a composite.
+
+>>> from counterpoint.privacy.relations import every_step
+>>> parts = Part("watch", PureDP(1), every_step()), Part("check", PureDP(0.5), every_step(), sparse=2)
+>>> composed([part.cost for part in parts])
+PureDP(2)
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec.structs import force_setattr
+
+from counterpoint.composition.fixed.compose import basic, optimal
+from counterpoint.composition.rules.conversions import epsilon_and_delta
+from counterpoint.composition.rules.parallel import Parallel, times
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import GaussianDP, PureDP, TradeOff
+from counterpoint.privacy.relations import Relation, k_sparse
+
+
+class Part(Tagged, Value, frozen=True):
+    """A declared part: what is launched in it stays within `loss` for sub-inputs that are neighbours in `relation`.
+
+    It has one slot, or so many as `slots` says, and each slot takes one launch, once: all of them are paid for. With
+    `sparse=k` any number of mechanisms are launched in it, of which neighbouring inputs reach at most k: that costs k
+    of them (Henzinger et al. 2024, Cor 5.5), for losses that a `Parallel` covers on changing data.
+
+    >>> from counterpoint.privacy.relations import every_step
+    >>> Part("check", PureDP(0.5), every_step(), sparse=2).cost, Part("three", PureDP(0.5), every_step(), slots=3).cost
+    (PureDP(1), PureDP(1.5))
+    """
+
+    name: str
+    loss: Loss
+    relation: Relation
+    sparse: int | None = None
+    slots: int = 1
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, name: str, loss: Loss, relation: Relation, sparse: int | None = None, slots: int = 1
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Check what is declared."""
+        if not all(map(isinstance, (self.name, self.loss, self.relation), (str, Loss, Relation))):
+            raise InvalidParameter("a part has a name, the loss that it stays within and the relation of its inputs")
+        force_setattr(self, "slots", whole(self.slots, 1, "slots"))
+        if self.sparse is not None:
+            force_setattr(self, "sparse", whole(self.sparse, 1, "sparse"))
+            if self.slots != 1:
+                raise InvalidParameter("a part has slots or is sparse, not both: sparse=k takes any number of launches")
+
+    def has_place(self, at: int) -> bool:
+        """Whether something may be launched at this number: any in a sparse part, else one of the slots."""
+        return self.sparse is not None or 0 <= at < self.slots
+
+    @property
+    def cost(self) -> Loss:
+        """What the whole part costs; `NotCovered` where no theorem says so."""
+        if self.sparse is None:
+            return times(self.loss, self.slots)
+        return Parallel(self.sparse, each=self.loss).bound(k_sparse(self.sparse, self.relation))
+
+    @property
+    def certificate(self) -> Certificate:
+        """Why it costs that, given what is checked at each launch."""
+        where = f"{self.loss!r} for neighbours in {self.relation!r}"
+        each = (
+            "its claim implies the part's loss on a family that contains the part's (Henzinger et al. 2024, "
+            "Obs 8.9), checked at launch"
+        )
+        if self.sparse is None and self.slots == 1:
+            return Certificate(f"part {self.name!r}, launched once, is {where}", each)
+        launched = Certificate(f"whatever is launched in part {self.name!r} is {where}", each)
+        if self.sparse is None:
+            statement = f"part {self.name!r} is {self.cost!r}: {self.slots} launches, each in a slot of its own"
+            return Certificate(
+                statement, "losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4)", (launched,)
+            )
+        rule = Parallel(self.sparse, each=self.loss)
+        statement = f"part {self.name!r} is {self.cost!r}: at most {self.sparse} of its launches are reached"
+        return Certificate(statement, rule.theorem, (launched,))
+
+
+def composed(losses: list[Loss]) -> Loss:
+    """What losses fixed in advance cost together, in their own measure: sums.
+
+    >>> from counterpoint import ApproxDP, zCDP
+    >>> composed([PureDP(0.1), PureDP(0.2)]), composed([PureDP(1), ApproxDP(1, 1e-6)]), composed([zCDP(1), zCDP(2)])
+    (PureDP(0.3), ApproxDP(2, 1e-6), zCDP(3))
+    """
+    pure = [loss.epsilon for loss in losses if isinstance(loss, PureDP)]
+    if len(pure) == len(losses):
+        return PureDP(sum(pure, Fraction(0)))
+    if any(isinstance(loss, GaussianDP | TradeOff) for loss in losses):
+        raise NotCovered(
+            "f-DP losses compose if communication is finite (Henzinger et al. 2024, Cor 14.7), which a "
+            "part does not declare"
+        )
+    if all(epsilon_and_delta(loss)[0] is not None for loss in losses):
+        return basic(losses).loss
+    return optimal(losses).loss
+
+
+def by_name(structure: Iterable[Part]) -> dict[str, Part]:
+    """The parts by their names, which must differ: of two with one name, one would not be charged."""
+    parts = list(structure)
+    names = {part.name: part for part in parts}
+    if len(names) != len(parts):
+        raise InvalidParameter("two parts have the same name, so that one of them would not be charged")
+    return names

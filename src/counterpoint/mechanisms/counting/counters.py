@@ -1,0 +1,308 @@
+"""A running count of a stream under continual observation, for ever, with inputs that may depend on the answers.
+
+`Counter` takes an item with every `Update` and tells the noisy sum so far at every `Ask`: under pure privacy with the
+noise of trees (`tree_noise.py`), under zCDP with Gaussian noise through a matrix (`blt_noise.py`), which is much
+smaller. An answer is the exact sum plus noise that does not depend on the data. An update draws nothing, and asking
+again without an update between gives the same answer.
+
+>>> from counterpoint import Ask, SeededCoins, Update
+>>> counter, coins = Counter(epsilon=1, horizon=1000), SeededCoins(7)
+>>> state = counter.start(coins)
+>>> for _ in range(500):
+...     state, _ = counter.step(state, Update(1), coins)
+>>> state, answer = counter.step(state, Ask(), coins)
+>>> abs(answer - 500) <= counter.error(0.999999, t=500)
+True
+>>> counter.step(state, Ask(), coins)[1] == answer
+True
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec.structs import force_setattr, replace
+
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.mechanisms.counting.blt_noise import LIFETIME, BltNoise, blt_noise
+from counterpoint.mechanisms.counting.tree_noise import SHARE, TreeNoise
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.mechanisms.tails import may_fail
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import positive, whole
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.privacy.messages import Ask, Message, Update
+from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.secret import Secret, reveal
+from counterpoint.randomness.coins import Coins
+
+TUNED = 2**20
+"""The horizon that a counter under zCDP is tuned for if none is given."""
+
+
+class Counting(State, Value, frozen=True):
+    """How many items came and their sum; the noise of the last ask, and what the next ones need."""
+
+    items: int
+    total: Secret
+    noise: State
+
+
+class PastHorizon(Tagged, Value, frozen=True):
+    """The answer to an ask after more items than the horizon: the noisy count at the horizon; the rest was not counted.
+
+    >>> PastHorizon(41)
+    PastHorizon(count=41)
+    """
+
+    count: int | tuple[int, ...]
+
+
+class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
+    """The noisy running count of items in [0, bound]; PureDP(epsilon) or zCDP(rho), for `per_unit` items of one unit.
+
+    Other items are brought to [0, bound]. With `clamp=False` they are counted as they are, of any size and sign, and
+    the bound is how far a neighbour may move one (2 for items in [-1, 1]). What is left out is taken from the source
+    at launch, without clamping, as a source's items are what it declares; without a source, both are 1.
+
+    Proof, under pure privacy and with a horizon. An answer is the exact sum so far plus the noises, signed, of the
+    nodes that the time's digits name; these cover every step before that time once, net, and no other step. Let one
+    item be larger by d in the other world. Lowering by d the noises of the h nodes above that item (one a level) turns
+    the runs of one world into runs of the other: answers before the item stay as they are, since those nodes cancel in
+    them, answers after it lose d and gain d. As all answers are the same, so are all inputs that an adversary makes of
+    them. Noises of scale h per_unit bound/epsilon change their odds by at most e^(h |d| epsilon/(h per_unit bound)) by
+    that, as discrete Laplace noise on the integers promises, and by e^epsilon for all items of a unit together. How
+    large the items are does not matter.
+
+    Without a horizon, a step is in one epoch: in its tree, which has 17/20 of epsilon, and in its total, which has 3/20
+    and which all later answers use in place of the tree. Lowering the total's noise by d as well changes the odds by
+    e^(|d| epsilon/(per_unit bound)) in all; the epochs of other items are untouched (Henzinger et al. 2024, Cor 5.5
+    with k = 1).
+
+    Under zCDP the proof is that of `blt_noise`. The horizon is only what the noise is tuned for (2^20 if none is
+    given): counting goes on, and stays private, until the 2^40th answer after a new item.
+
+    An update cannot halt a mechanism, and a count that leaves items out must not pass for a running count. So with a
+    horizon under pure privacy, items beyond it are taken but not counted, and the next ask gets `PastHorizon` with the
+    count at the horizon, the last answer.
+
+    >>> Counter(epsilon=0.5).claim.loss, Counter(epsilon=0.5, horizon=100, bound=3).claim.relation
+    (PureDP(0.5), Steps(updates=1, bound=3))
+    >>> Counter(rho=0.5, per_unit=4).claim
+    Claim(loss=zCDP(0.5), relation=Steps(updates=4, bound=1), ...
+    """
+
+    epsilon: Fraction | None = None
+    horizon: int | None = None
+    bound: int | None = None
+    rho: Fraction | None = None
+    per_unit: int | None = None
+    clamp: bool = True
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            epsilon: Number | None = None,
+            horizon: int | None = None,
+            bound: int | None = None,
+            *,
+            rho: Number | None = None,
+            per_unit: int | None = None,
+            clamp: bool = True,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read the parameters exactly."""
+        read_privacy(self)
+        for name in ("bound", "per_unit"):
+            if getattr(self, name) is not None:
+                force_setattr(self, name, whole(getattr(self, name), 1, f"the {name.replace('_', ' ')}"))
+        if not isinstance(self.clamp, bool):
+            raise InvalidParameter("clamp is True or False")
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> "Counter":
+        """The counter with what was left out as the source declares it: how far an item moves, how many of a unit do.
+
+        >>> Counter(rho=0.5).fitted(Steps(updates=3, bound=2), None)
+        Counter(bound=2, rho=Fraction(1, 2), per_unit=3, clamp=False)
+        """
+        if dimensions is not None:
+            raise InvalidRequest(
+                f"Counter follows single numbers, but this data sends vectors of {dimensions}: launch VectorCounter"
+            )
+        places, bound, _ = declared(relation)
+        if bound is None:
+            return self
+        own = self.bound is not None
+        return replace(
+            self,
+            bound=self.bound if own else bound,
+            per_unit=self.per_unit or places,
+            clamp=self.clamp and own,
+        )
+
+    @property
+    def _most(self) -> int:
+        return self.bound or 1
+
+    @property
+    def _reach(self) -> int:
+        """How far all items of a unit can move the count."""
+        return self._most * (self.per_unit or 1)
+
+    @property
+    def noise(self) -> TreeNoise | BltNoise:
+        """The noise, as a process of its own."""
+        if self.epsilon is not None:
+            return TreeNoise(self.epsilon, self._reach, self.horizon, width=1)
+        assert self.rho is not None
+        return self.gaussian(self.rho, self._reach**2)
+
+    def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
+        """The noise for zCDP if all items of a unit move the count by a distance whose square is `squared`."""
+        return blt_noise(rho, self.horizon or TUNED, squared)
+
+    @property
+    def claim(self) -> Claim:
+        """PureDP(epsilon) or zCDP(rho) if at most `per_unit` updates differ, each by at most the bound."""
+        relation = Steps(updates=self.per_unit or 1, bound=self._most)
+        return counting_claim(self.epsilon, self.rho, self.horizon, relation)
+
+    @property
+    def asks_are_public(self) -> bool:
+        """Items come in updates."""
+        return True
+
+    def accepts(self, message: object) -> bool:
+        """An update with a single integer, or an ask that carries nothing."""
+        if isinstance(message, Update):
+            return message.private.width is None
+        return isinstance(message, Ask) and message.private is None and message.public is None
+
+    def start(self, coins: Coins) -> State:
+        """Nothing has been counted."""
+        return Counting(0, Secret(0), self.noise.start())
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """Take an item, or tell the noisy count."""
+        assert isinstance(state, Counting)
+        if isinstance(message, Update):
+            return self._counted(state, message), None
+        noise = self.noise
+        after = noise.drawn(state.noise, state.items, coins)
+        count = _number(state.total) + int(noise.now(after)[0])
+        if self._is_past(state.items):
+            return None, PastHorizon(count)
+        return None if noise.is_last(after) else Counting(state.items, state.total, after), count
+
+    def _counted(self, state: Counting, update: Update) -> Counting:
+        items, total = state.items + 1, state.total
+        if not self._is_past(items):
+            item = _number(update.private)
+            total = Secret(_number(total) + (min(max(item, 0), self._most) if self.clamp else item))
+        return Counting(items, total, state.noise)
+
+    def _is_past(self, items: int) -> bool:
+        return is_past(self.epsilon, self.horizon, items)
+
+    def deviation(self, t: int) -> float:
+        """The standard deviation of the answer after t items, rounded up.
+
+        Under zCDP it counts asks that follow a new item, and t is the most that there can have been of those.
+
+        >>> Counter(epsilon=1, horizon=2**10).deviation(549)  # 3 * 13^2 + 3 * 13 + 3
+        12.669186901005808
+        >>> [round(Counter(rho=0.5).deviation(t), 1) for t in (2**10, 2**20, 2**22, 2**30)]
+        [4.3, 5.5, 6.4, 61.1]
+        """
+        return self.noise.deviation(whole(t, 0, "t"))
+
+    def error(self, probability: Number, t: int) -> int:
+        """How far the answer after t items is from the truth at most, with at least this probability (below 1).
+
+        >>> Counter(epsilon=1, horizon=2**10).error(0.95, t=549), Counter(rho=0.5, horizon=2**10).error(0.95, t=549)
+        (37, 9)
+        """
+        return self.noise.bound(below_one(probability), whole(t, 0, "t"))
+
+
+def read_privacy(counter: Value) -> None:
+    """Read epsilon or rho, whichever is given, and the horizon."""
+    epsilon, rho, horizon = (getattr(counter, name) for name in ("epsilon", "rho", "horizon"))
+    if (epsilon is None) == (rho is None):
+        raise InvalidParameter("a counter takes either epsilon=..., for pure privacy, or rho=..., for zCDP")
+    for name, value in (("epsilon", epsilon), ("rho", rho)):
+        if value is not None:
+            force_setattr(counter, name, positive(value, name))
+    if horizon is not None:
+        last = whole(horizon, 1, "the horizon")
+        force_setattr(counter, "horizon", last)
+        if rho is not None and last > LIFETIME:
+            raise InvalidParameter(f"under zCDP a counter gives at most {LIFETIME} answers; say a horizon up to that")
+
+
+def is_past(epsilon: Fraction | None, horizon: int | None, items: int) -> bool:
+    """Whether items are no longer counted: under pure privacy, beyond the horizon.
+
+    >>> is_past(Fraction(1), 3, 4), is_past(None, 3, 4)
+    (True, False)
+    """
+    return epsilon is not None and horizon is not None and items > horizon
+
+
+def declared(relation: Relation) -> tuple[int, int | None, int | None]:
+    """How many updates of a unit may differ, and by how much in L1 and squared L2 norm; None where that is not said.
+
+    >>> declared(Steps(updates=3, bound=2))
+    (3, 2, 4)
+    """
+    if not isinstance(relation, Steps):
+        return 1, None, None
+    places = [limit for limit in (relation.updates, relation.total) if limit is not None]
+    if not places or min(places) == 0:
+        return 1, None, None
+    return min(places), relation.bound, relation.squared
+
+
+def counting_claim(epsilon: Fraction | None, rho: Fraction | None, horizon: int | None, relation: Steps) -> Claim:
+    """The claim of a counter, with what it rests on."""
+    if epsilon is None:
+        assert rho is not None
+        gaussian = Certificate(
+            "a step is a Gaussian mechanism around a centre that moves by at most c_(t-i) and what rounding adds",
+            "discrete Gaussian noise (Canonne et al. 2020, Thm 14)",
+        )
+        by = (
+            "the matrix mechanism with a lower triangular C: losses of steps add up, to |c|^2/(2 sigma2) "
+            "(theory, Counters)"
+        )
+        return claim(zCDP(rho), relation, by, gaussian)
+    tree = "one node above a step on each level of the tree, noise of scale height * reach / epsilon (theory, Counters)"
+    if horizon is not None:
+        return claim(PureDP(epsilon), relation, tree)
+    share = SHARE * epsilon
+    parts = (
+        Certificate(f"an epoch's tree is {PureDP(epsilon - share)!r}", tree),
+        Certificate(f"an epoch's total is {PureDP(share)!r}", "discrete Laplace noise of scale reach / epsilon"),
+    )
+    epoch = Certificate(f"an epoch is {PureDP(epsilon)!r}", "basic composition", parts)
+    by = "parallel composition, k = 1: a step is in one epoch (Henzinger et al. 2024, Cor 5.5)"
+    return claim(PureDP(epsilon), relation, by, epoch)
+
+
+def below_one(value: Number) -> Fraction:
+    """Read a probability that must be below 1.
+
+    >>> below_one(0.5)
+    Fraction(1, 2)
+    """
+    return 1 - may_fail(value)
+
+
+def _number(secret: Secret) -> int:
+    value = reveal(secret)
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,75 @@
+"""The noises of a monotone histogram: what they stay within, but for a chance beta, and which totals have the least.
+
+l(i) = ln(4 pi^2 i^2 / (6 beta)) (theory, Counters, after Henzinger et al. 2024, sec. 7): noises numbered 1, 2, 3, ...
+that each stay within scale * l(i) all do but for beta/4, as the sum of 1/i^2 is pi^2/6. There are four kinds of them:
+on thresholds, on comparisons, in checks and in totals.
+
+>>> once = float(log_odds(Fraction(1, 20), 1))
+>>> round(once, 3), round(float(log_odds(Fraction(1, 20), 10)) - once, 3)  # + 2 ln 10
+(4.88, 4.605)
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from math import floor
+
+from counterpoint.composition.rules.conversions import rho_below
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.numbers import certify, precision
+
+_HITS = 2**10
+"""How many hits Gaussian totals are tuned for; they stay private, and count, far beyond."""
+
+_ABOVE = Fraction("6.5797363")
+"""Just above 4 pi^2 / 6: so the sum over i of beta / (_ABOVE i^2) is below beta/4, for each of four kinds of noise."""
+
+
+@lru_cache(maxsize=4096)
+def log_odds(beta: Fraction, i: int) -> Fraction:
+    """ln(4 pi^2 i^2 / (6 beta)), rounded up.
+
+    Discrete Laplace noise of this scale goes beyond m = ceil(scale * this) with probability 2 q^(m+1)/(1+q) <= q^m,
+    q = e^(-1/scale): at most 6 beta / (4 pi^2 i^2).
+    """
+    return Fraction(precision(25)(_ABOVE * i * i / beta).log().upper)
+
+
+@lru_cache(maxsize=1024)
+def counting_error(totals: VectorCounter, beta: Fraction, most: int) -> int:
+    """What no total is off by after 1 to `most` updates, each time but for beta / (_ABOVE most^2)."""
+    return totals.worst_error(1 - beta / (_ABOVE * most * most), most)
+
+
+@lru_cache(maxsize=64)
+def best_totals(epsilon: Fraction, delta: Fraction, dimensions: int, reach: int) -> VectorCounter:
+    """Totals within (epsilon, delta) for items that move by `reach` in L1 and squared L2: which err less at 64 hits.
+
+    >>> best_totals(Fraction(1, 3), Fraction(1, 10**6), 1000, 1000)
+    VectorCounter(dimensions=1000, horizon=1024, bound=1000, squared=1000, rho=Fraction(...))
+    """
+    pure = VectorCounter(dimensions, epsilon, bound=reach, squared=reach)
+    if not delta:
+        return pure
+    rho = rho_below(epsilon, delta)
+    gaussian = VectorCounter(dimensions, rho=rho, horizon=_HITS, bound=reach, squared=reach)
+    return min(pure, gaussian, key=lambda totals: totals.worst_error(Fraction(95, 100), 64))
+
+
+@lru_cache(maxsize=64)
+def each_delta(epsilon: Fraction, delta: Fraction, places: int) -> Fraction:
+    """The delta of one step whose group of `places` has this one: divided by (e^epsilon - 1)/(e^(epsilon/places) - 1).
+
+    >>> from counterpoint import ApproxDP
+    >>> ApproxDP(Fraction(1, 4), each_delta(Fraction(1), Fraction(1, 10**6), 4)).group(4).implies(ApproxDP(1, 1e-6))
+    True
+    """
+    if places == 1 or not delta:
+        return delta
+    share = certify(lambda p: p(epsilon / places).expm1() / p(epsilon).expm1(), 40).lower
+    return Fraction(floor(Fraction(share) * delta * 10**60), 10**60)
+
+
+def doubled(j: int) -> int:
+    """The next power of two: a bound that holds until there rises in few steps and is seldom computed."""
+    power: int = 1 << (j - 1).bit_length()
+    return power

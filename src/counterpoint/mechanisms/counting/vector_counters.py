@@ -1,0 +1,219 @@
+"""Many running counts at once: a `Counter` for each coordinate of a stream of vectors, a million of them if need be.
+
+How much noise the coordinates need together depends on how far apart two vectors can be, which the stream declares:
+under pure privacy in the L1 norm (a one-hot vector that is replaced moves by 2), under zCDP in the L2 norm (by the
+square root of 2). In law the answers are those of a counter for each coordinate with noise for that distance, asked at
+the same times; the noises are drawn and kept as arrays.
+
+>>> from counterpoint import Ask, SeededCoins, Update
+>>> counter, coins = VectorCounter(dimensions=3, rho=50, squared=2), SeededCoins(7)
+>>> state = counter.start(coins)
+>>> for _ in range(100):
+...     state, _ = counter.step(state, Update((1, 0, 0)), coins)
+>>> state, answer = counter.step(state, Ask(), coins)
+>>> max(abs(a - b) for a, b in zip(answer, (100, 0, 0))) <= counter.error(0.999999, t=100)
+True
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec.structs import force_setattr, replace
+
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidRequest
+from counterpoint.mechanisms.counting.blt_noise import BltNoise, blt_noise
+from counterpoint.mechanisms.counting.counters import (
+    TUNED,
+    PastHorizon,
+    below_one,
+    counting_claim,
+    declared,
+    is_past,
+    read_privacy,
+)
+from counterpoint.mechanisms.counting.packed import Packed, roomy
+from counterpoint.mechanisms.counting.tree_noise import TreeNoise
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.messages import Ask, Message, Update
+from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.secret import reveal
+from counterpoint.randomness.coins import Coins, Integers
+
+
+class VectorCounting(State, Value, frozen=True):
+    """How many items came and their sum; the noise of the last ask, and what the next ones need."""
+
+    items: int
+    total: Packed
+    noise: State
+
+
+class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
+    """The noisy running sums of vectors of integers; PureDP(epsilon) or zCDP(rho), for `per_unit` items of one unit.
+
+    `bound` is how far apart two vectors are at most in the L1 norm, `squared` the square of that in the L2 norm. Left
+    out, they are taken from the source at launch; without a source, vectors of 0 and 1 are meant, and both are
+    `dimensions`. Pure privacy uses the one, zCDP the other; vectors are counted as they are.
+
+    Proof: as for `Counter`. Under pure privacy the noises of all coordinates are shifted, by the item's change in
+    each, and the odds change by its L1 norm; `blt_noise` speaks of vectors anyway: at most min(dimensions, per_unit *
+    squared) coordinates of integers differ, by which rounding is multiplied.
+
+    >>> VectorCounter(1000, epsilon=1, bound=2).claim.relation, VectorCounter(1000, rho=1, squared=2).claim.relation
+    (Steps(updates=1, bound=2), Steps(updates=1, squared=2))
+    """
+
+    dimensions: int
+    epsilon: Fraction | None = None
+    horizon: int | None = None
+    bound: int | None = None
+    squared: int | None = None
+    rho: Fraction | None = None
+    per_unit: int | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            dimensions: int,
+            epsilon: Number | None = None,
+            horizon: int | None = None,
+            *,
+            bound: int | None = None,
+            squared: int | None = None,
+            rho: Number | None = None,
+            per_unit: int | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read the parameters exactly."""
+        read_privacy(self)
+        force_setattr(self, "dimensions", whole(self.dimensions, 1, "dimensions"))
+        for name in ("bound", "squared", "per_unit"):
+            if getattr(self, name) is not None:
+                force_setattr(self, name, whole(getattr(self, name), 1, f"the {name.replace('_', ' ')}"))
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> "VectorCounter":
+        """The counter with what was left out as the source declares it.
+
+        >>> VectorCounter(9, rho=0.5).fitted(Steps(updates=3, bound=2, squared=2), 9)
+        VectorCounter(dimensions=9, bound=2, squared=2, rho=Fraction(1, 2), per_unit=3)
+        """
+        if dimensions != self.dimensions:
+            said = "single numbers: launch a Counter" if dimensions is None else f"vectors of {dimensions} numbers"
+            raise InvalidRequest(
+                f"this counts vectors of {self.dimensions} numbers, and items of this source are {said}"
+            )
+        places, bound, squared = declared(relation)
+        if bound is None:
+            return self
+        if self.bound is not None or self.squared is not None:
+            bound, squared = self.bound, self.squared
+        return replace(self, bound=bound, squared=squared, per_unit=self.per_unit or places)
+
+    @property
+    def _l1(self) -> int:
+        """In integers the L1 norm is at most the squared L2 norm."""
+        known = [distance for distance in (self.bound, self.squared) if distance is not None]
+        return min(known) if known else self.dimensions
+
+    @property
+    def _squared(self) -> int:
+        known = [] if self.bound is None else [self.bound**2]
+        known += [] if self.squared is None else [self.squared]
+        return min(known) if known else self.dimensions
+
+    @property
+    def noise(self) -> TreeNoise | BltNoise:
+        """The noise, as a process of its own."""
+        places = self.per_unit or 1
+        if self.epsilon is not None:
+            return TreeNoise(self.epsilon, places * self._l1, self.horizon, self.dimensions)
+        assert self.rho is not None
+        apart = min(self.dimensions, places * self._squared)
+        return self.gaussian(self.rho, places**2 * self._squared, apart)
+
+    def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
+        """The noise for zCDP if all items of a unit move by `squared` in squared L2 norm, in `apart` coordinates."""
+        return blt_noise(rho, self.horizon or TUNED, squared, apart, self.dimensions)
+
+    @property
+    def claim(self) -> Claim:
+        """PureDP(epsilon) or zCDP(rho) if at most `per_unit` updates differ, each by at most its distance."""
+        places = self.per_unit or 1
+        pure = self.epsilon is not None
+        relation = Steps(updates=places, bound=self._l1) if pure else Steps(updates=places, squared=self._squared)
+        return counting_claim(self.epsilon, self.rho, self.horizon, relation)
+
+    @property
+    def asks_are_public(self) -> bool:
+        """Items come in updates."""
+        return True
+
+    def accepts(self, message: object) -> bool:
+        """An update with a vector of the declared width, or an ask that carries nothing."""
+        if isinstance(message, Update):
+            return message.private.width == self.dimensions
+        return isinstance(message, Ask) and message.private is None and message.public is None
+
+    def start(self, coins: Coins) -> State:
+        """Nothing has been counted."""
+        return VectorCounting(0, Packed(np.zeros(self.dimensions, dtype=np.int64)), self.noise.start())
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """Take an item, or tell the noisy counts."""
+        assert isinstance(state, VectorCounting)
+        if isinstance(message, Update):
+            return self._counted(state, message), None
+        noise = self.noise
+        after = noise.drawn(state.noise, state.items, coins)
+        counts = roomy(state.total.integers, 2) + roomy(noise.now(after), 2)
+        answer = tuple(counts.tolist())
+        if is_past(self.epsilon, self.horizon, state.items):
+            return None, PastHorizon(answer)
+        return None if noise.is_last(after) else VectorCounting(state.items, state.total, after), answer
+
+    def _counted(self, state: VectorCounting, update: Update) -> VectorCounting:
+        items, total = state.items + 1, state.total
+        if not is_past(self.epsilon, self.horizon, items):
+            total = Packed(roomy(total.integers, 2) + roomy(_array(update), 2))
+        return VectorCounting(items, total, state.noise)
+
+    def deviation(self, t: int) -> float:
+        """The standard deviation of each coordinate of the answer after t items, rounded up (see `Counter`).
+
+        >>> one_hot = VectorCounter(1000, rho=0.5, squared=2), VectorCounter(1000, epsilon=1, horizon=2**20, bound=2)
+        >>> [round(counter.deviation(2**20)) for counter in one_hot]
+        [8, 66]
+        """
+        return self.noise.deviation(whole(t, 0, "t"))
+
+    def error(self, probability: Number, t: int) -> int:
+        """How far any coordinate of the answer after t items is off at most, with this probability for all at once.
+
+        >>> VectorCounter(1000, rho=0.5, squared=2).error(0.95, t=2**20)
+        36
+        """
+        return self.noise.bound(below_one(probability), whole(t, 0, "t"))
+
+    def worst_error(self, probability: Number, t: int) -> int:
+        """The largest `error` at any time from 0 to t.
+
+        >>> counter = VectorCounter(3, epsilon=1)
+        >>> counter.worst_error(0.95, t=40) == max(counter.error(0.95, t) for t in range(41))
+        True
+        """
+        return self.noise.worst_bound(below_one(probability), whole(t, 0, "t"))
+
+
+def _array(update: Update) -> Integers:
+    value = reveal(update.private)
+    try:
+        return np.array(value, dtype=np.int64)
+    except OverflowError:
+        return np.array(value, dtype=object)

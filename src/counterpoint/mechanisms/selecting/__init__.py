@@ -1,0 +1,1 @@
+"""Choosing: thresholds, largest scores, keys."""

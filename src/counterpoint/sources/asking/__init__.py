@@ -1,0 +1,1 @@
+"""What may be asked: requests, conditions, and how far one unit can move an answer."""

@@ -1,0 +1,367 @@
+"""Requests: what may be asked of a table. A closed language of total functions with known sensitivities.
+
+A request is a frozen value that names columns and carries a `where` as text. Against a declaration it becomes a
+`Plan` and a `Prepared`, by public facts alone; `read` brings the integers that the engine found into the shape of the
+answer. Group keys, edges and candidates are given or declared, never read off the data.
+
+>>> from counterpoint.sources.asking.requests import count, histogram
+>>> count(where="state = 'CA'")
+Count(where="state = 'CA'")
+>>> histogram("age", edges=[0, 18, 65, 120]).edges[1]
+Fraction(18, 1)
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
+from fractions import Fraction
+from itertools import accumulate
+from math import ceil, floor
+from typing import Any
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.errors import InvalidRequest
+from counterpoint.numbers import Number as AnyNumber
+from counterpoint.privacy.secret import Raw
+from counterpoint.privacy.tally import Tally
+from counterpoint.sources.asking.arguments import ascending, check_texts, distinct, listed
+from counterpoint.sources.asking.conditions import Condition
+from counterpoint.sources.asking.sensitivity import Corner, Moves, moves, one_way
+from counterpoint.sources.asking.where import condition
+from counterpoint.sources.declaring.columns import Key, Number
+from counterpoint.sources.declaring.dates import Date
+from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.emitter import tally
+from counterpoint.sources.engines.plans import ByKey, ByThreshold, Plan, Rows, Total, Units
+from counterpoint.sources.source import Prepared
+
+
+class Request(Tagged):
+    """A question for a table."""
+
+    __slots__ = ()
+    where: str | None
+
+    @abstractmethod
+    def plan(self, declared: Declaration) -> Plan:
+        """What is to be added up, or `InvalidRequest`."""
+
+    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """The answer in its public shape, from the integers that were found, cell by cell."""
+        return found[0]
+
+    def found(self, declared: Declaration, plan: Plan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
+        """The answer, from the rows that the plan's statement returned."""
+        return self.read(declared, tally(plan, fetched))
+
+    def moves(self, declared: Declaration, plan: Plan) -> Moves:
+        """How far the answer can move in the L1 norm, in the squared L2 norm and in each coordinate."""
+        return moves(plan.corners, 1 if plan.once else declared.rows_per_unit, declared.neighbours)
+
+    def prepare(self, declared: Declaration, plan: Plan) -> Prepared:
+        """Everything public about the answer; `plan` is this request's plan on the same declaration."""
+        return Prepared(*self._facts(declared, plan))
+
+    def _facts(self, declared: Declaration, plan: Plan) -> tuple[Any, ...]:
+        """What is public about every answer, in the order that `Prepared` has it."""
+        most, up = self.moves(declared, plan), one_way(plan.corners, declared.neighbours)
+        return self, most.l1, most.squared, plan.width, plan.grid, most.each, up, self.names(declared)
+
+    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
+        """What the coordinates are called, in the user's units; None where they are only numbered."""
+        return None
+
+    def _condition(self, declared: Declaration) -> Condition | None:
+        return None if self.where is None else condition(self.where, declared)
+
+
+class Count(Request, Value, frozen=True):
+    """How many rows satisfy `where`. A row contributes 0 or 1."""
+
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the text."""
+        check_texts(where=self.where)
+
+    def plan(self, declared: Declaration) -> Plan:
+        """Count rows."""
+        return Plan(Rows(), ((1,),), self._condition(declared))
+
+
+class CountDistinct(Request, Value, frozen=True):
+    """How many units have a row that satisfies `where`. A unit contributes 0 or 1, whatever its rows."""
+
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the text."""
+        check_texts(where=self.where)
+
+    def plan(self, declared: Declaration) -> Plan:
+        """Count units; where a unit has one row, that is counting rows."""
+        adds = Rows() if declared.rows_per_unit == 1 else Units()
+        return Plan(adds, ((1,),), self._condition(declared), once=True)
+
+
+class Sum(Request, Value, frozen=True):
+    """The sum of a column over the rows that satisfy `where`; with `by`, one sum for each key of that column.
+
+    A row contributes its value, in one coordinate: the corners are low and high, in any of the coordinates.
+    """
+
+    column: str
+    where: str | None = None
+    by: str | None = None
+    keys: tuple[Key, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the texts and the keys, which belong to a column to group by."""
+        check_texts(column=self.column, where=self.where, by=self.by)
+        force_setattr(self, "keys", distinct(self.keys))
+        if self.by is None and self.keys is not None:
+            raise InvalidRequest("keys were given but no column to group by: give by=... as well")
+
+    def plan(self, declared: Declaration) -> Plan:
+        """Add up steps."""
+        number = declared.number(self.column)
+        cells = None if self.by is None else _by_key(declared, self.by, self.keys)
+        width = None if cells is None else len(cells.keys)
+        corners = _in_one_cell((number.least, number.most), width or 1)
+        return Plan(Total(declared.find(self.column)), corners, self._condition(declared), cells, width, number.grid)
+
+    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """One sum, or one for each key."""
+        return found[0] if self.by is None else found
+
+    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
+        """The keys, if there are any."""
+        return None if self.by is None else self.keys or declared.column(self.by).known_keys
+
+
+class Mean(Request, Value, frozen=True):
+    """The mean of a column: one vector request of two coordinates, balanced so that neither drowns the other.
+
+    With bounds l and h in steps, a row with value x contributes (2x - l - h, h - l): twice its distance from the
+    middle, and the width w = h - l. The corners are (-w, w) and (w, w), so a row moves L1 by 2w, half of it in the
+    sum and half in the count. `Averaged.in_units` makes a mean of a noisy answer.
+    """
+
+    column: str
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the texts."""
+        check_texts(column=self.column, where=self.where)
+
+    def plan(self, declared: Declaration) -> Plan:
+        """Add up steps beside the number of rows that have any."""
+        number = declared.number(self.column)
+        wide = number.most - number.least
+        total = Total(declared.find(self.column), beside=True)
+        return Plan(total, ((-wide, wide), (wide, wide)), self._condition(declared), None, 2, number.grid / 2)
+
+    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """Centre the sum and weigh the count."""
+        number = declared.number(self.column)
+        total, rows = found
+        return 2 * total - (number.least + number.most) * rows, (number.most - number.least) * rows
+
+    def prepare(self, declared: Declaration, plan: Plan) -> "Averaged":
+        """With the bounds, by which a noisy answer becomes a mean."""
+        number = declared.number(self.column)
+        return Averaged(*self._facts(declared, plan), low=number.low, high=number.high)
+
+
+class Histogram(Request, Value, frozen=True):
+    """How many rows fall on each key, or between each two edges (the last edge belongs to the last bin).
+
+    A row contributes 1 in at most one coordinate. Keys are given here or were declared; edges are given.
+    """
+
+    column: str
+    keys: tuple[Key, ...] | None = None
+    edges: tuple[Fraction, ...] | None = None
+    where: str | None = None
+    dates: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the texts, and that there are keys or edges but not both."""
+        check_texts(column=self.column, where=self.where)
+        if self.keys is not None and self.edges is not None:
+            raise InvalidRequest("a histogram has keys or edges, not both")
+        force_setattr(self, "keys", distinct(self.keys))
+        if self.edges is not None:
+            edges, dates = ascending(self.edges, "edges", 2)
+            force_setattr(self, "edges", edges)
+            force_setattr(self, "dates", self.dates or dates)
+
+    def plan(self, declared: Declaration) -> Plan:
+        """Count rows by key or by bin."""
+        if self.edges is None:
+            cells: ByKey | ByThreshold = _by_key(declared, self.column, self.keys)
+            width = len(cells.keys) if isinstance(cells, ByKey) else 0
+        else:
+            column = declared.ordered(self.column, dates=self.dates)
+            *lower, last = [edge / column.grid for edge in self.edges]
+            cells = by_threshold(declared, self.column, column, [*map(ceil, lower), floor(last) + 1])
+            width = len(lower)
+        return Plan(Rows(), _in_one_cell((1,), width), self._condition(declared), cells, width)
+
+    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """One count for each key or bin, without what lies below the first edge or above the last."""
+        return found if self.edges is None else found[1:-1]
+
+    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
+        """The keys; bins are numbered."""
+        return (self.keys or declared.column(self.column).known_keys) if self.edges is None else None
+
+
+class Ranks(Request, Value, frozen=True):
+    """How many rows are at or below each candidate, ascending: what a quantile is chosen by.
+
+    A row contributes 0 up to some candidate and 1 from there on. Differences of such vectors have entries of one
+    sign and at most 1, so the corner (1, ..., 1) is the farthest, from 0 as from any other: one coordinate moves by
+    at most `rows`, L1 by `rows` times the number of candidates.
+    """
+
+    column: str
+    candidates: tuple[Fraction, ...]
+    where: str | None = None
+    dates: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the texts and the candidates."""
+        check_texts(column=self.column, where=self.where)
+        candidates, dates = ascending(self.candidates, "candidates", 1)
+        force_setattr(self, "candidates", candidates)
+        force_setattr(self, "dates", self.dates or dates)
+
+    def plan(self, declared: Declaration) -> Plan:
+        """Count rows between candidates."""
+        column, width = declared.ordered(self.column, dates=self.dates), len(self.candidates)
+        above = [floor(candidate / column.grid) + 1 for candidate in self.candidates]
+        cells = by_threshold(declared, self.column, column, above)
+        return Plan(Rows(), ((1,) * width,), self._condition(declared), cells, width)
+
+    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """Prefix sums."""
+        return tuple(accumulate(found[:-1]))
+
+
+REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
+"""With those in `choices`, the language: it is closed, these and no subclasses of them."""
+
+
+class Averaged(Prepared, frozen=True, kw_only=True):
+    """A prepared mean: its noisy pair, in units, is the mean, or None if the noisy count is not above 0."""
+
+    low: Fraction
+    high: Fraction
+
+    def in_units(self, answer: Plain) -> object:
+        """The middle plus half the width times the ratio of the coordinates, brought into the bounds.
+
+        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
+        >>> ages.in_units((-120, 240)), ages.in_units((5, 0))
+        (Fraction(30, 1), None)
+        """
+        if not isinstance(answer, tuple):
+            return super().in_units(answer)
+        centred, weighed = answer
+        assert isinstance(centred, int) and isinstance(weighed, int)
+        if weighed <= 0:
+            return None
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        return min(max(middle + half * Fraction(centred, weighed), self.low), self.high)
+
+
+def count(where: str | None = None) -> Count:
+    """How many rows (satisfy `where`).
+
+    >>> count()
+    Count(where=None)
+    """
+    return Count(where)
+
+
+def count_distinct(where: str | None = None) -> CountDistinct:
+    """How many units (have a row that satisfies `where`).
+
+    >>> count_distinct("age >= 18")
+    CountDistinct(where='age >= 18')
+    """
+    return CountDistinct(where)
+
+
+def mean(column: str, where: str | None = None) -> Mean:
+    """The mean of a column with declared bounds, as a balanced pair of a sum and a count.
+
+    >>> mean("age")
+    Mean(column='age', where=None)
+    """
+    return Mean(column, where)
+
+
+def histogram(
+    column: str,
+    keys: Iterable[Key] | None = None,
+    edges: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+) -> Histogram:
+    """How many rows there are for each key (given, or declared by the column), or between each two edges.
+
+    >>> histogram("state", keys=["CA", "NY"]).keys
+    ('CA', 'NY')
+    """
+    return Histogram(column, listed(keys, "keys"), listed(edges, "edges"), where)
+
+
+def ranks(column: str, candidates: Iterable[AnyNumber | Day], where: str | None = None) -> Ranks:
+    """How many rows are at or below each of the candidates, which ascend.
+
+    >>> len(ranks("age", range(0, 121, 10)).candidates)
+    13
+    """
+    return Ranks(column, listed(candidates, "candidates") or (), where)
+
+
+def sum(
+    column: str, where: str | None = None, by: str | None = None, keys: Iterable[Key] | None = None
+) -> Sum:  # the name that a data person looks for; nothing in this file adds with the builtin
+    """The sum of a column with declared bounds; with `by`, one for each key (given, or declared by that column).
+
+    >>> sum("income", by="state", keys=["CA", "NY"]).by
+    'state'
+    """
+    return Sum(column, where, by, listed(keys, "keys"))
+
+
+def _by_key(declared: Declaration, name: str, keys: tuple[Key, ...] | None) -> ByKey:
+    column = declared.column(name)
+    known = column.known_keys
+    if keys is None and known is None:
+        raise InvalidRequest(f"the keys of {name} are not declared: give keys=[...], or declare it as category([...])")
+    asked = known or () if keys is None else tuple(column.key(key) for key in keys)
+    return ByKey(declared.find(name), asked, complete=known is not None and set(known) <= set(asked))
+
+
+def by_threshold(declared: Declaration, name: str, column: Number | Date, thresholds: list[int]) -> ByThreshold:
+    """Thresholds brought to where the column's values are, which changes no cell and keeps them in 64 bits.
+
+    >>> from counterpoint.sources.declaring.columns import number
+    >>> from counterpoint.sources.declaring.declaration import Named
+    >>> people = Declaration(None, 1, "replace", (Named("age", number(0, 120)),))
+    >>> by_threshold(people, "age", number(0, 120), [-5, 18, 2**70])
+    ByThreshold(column=0, thresholds=(0, 18, 121), span=121)
+    """
+    inside = tuple(min(max(threshold, column.least), column.most + 1) for threshold in thresholds)
+    return ByThreshold(declared.find(name), inside, column.most - column.least + 1)
+
+
+def _in_one_cell(values: tuple[int, ...], width: int) -> tuple[Corner, ...]:
+    """The corners of a row that puts one of these values into one cell: two cells show all that many would."""
+    cells = [(value,) for value in values] if width == 1 else [(v, 0) for v in values] + [(0, v) for v in values]
+    return tuple(cells)

@@ -1,0 +1,1 @@
+"""What a custodian declares about the data."""

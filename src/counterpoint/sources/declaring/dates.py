@@ -1,0 +1,121 @@
+"""Dates: a column of days between two public ones, stored as whole numbers of days since 1970-01-01.
+
+A day before the first declared one becomes the first, a day after the last the last (an infinite date too); what is no
+date of the years 1 to 9999, written as YYYY-MM-DD, is missing. In a `where`, and as keys, edges and candidates, dates
+are written the same way. They are compared, counted and ranked, not added up.
+
+>>> from counterpoint.sources.declaring.dates import date
+>>> joined = date("2020-01-01", "2029-12-31")
+>>> joined.said(), joined.key("2020-02-29"), joined.spelled(18321)
+('a date from 2020-01-01 to 2029-12-31', 18321, '2020-02-29')
+"""
+
+import re
+from datetime import date as Day  # noqa: N812 - `date` is what a data person declares a column with
+from datetime import datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.sources.declaring.columns import Column, Key, Kind
+
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_EPOCH = Day(1970, 1, 1).toordinal()
+
+
+class Date(Column, Value, frozen=True):
+    """A date from `low` to `high`, both YYYY-MM-DD, kept as a number of days."""
+
+    low: str
+    high: str
+
+    if TYPE_CHECKING:
+
+        def __init__(self, low: str | Day, high: str | Day) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Read both days."""
+        for name in ("low", "high"):
+            given = getattr(self, name)
+            found = days(given)
+            if found is None:
+                raise InvalidParameter(f"{name} must be a date such as '2020-12-31', but {shown(given)} was given")
+            force_setattr(self, name, spelled(found))
+        if self.low >= self.high:  # as texts: ISO 8601 is made for that
+            raise InvalidParameter(f"low must be before high, but {self.low} and {self.high} were given")
+
+    @property
+    def kind(self) -> Kind:
+        """Integers."""
+        return "number"
+
+    @property
+    def least(self) -> int:
+        """The first day."""
+        return Day.fromisoformat(self.low).toordinal() - _EPOCH
+
+    @property
+    def most(self) -> int:
+        """The last day."""
+        return Day.fromisoformat(self.high).toordinal() - _EPOCH
+
+    def said(self) -> str:
+        """The first and the last day."""
+        return f"a date from {self.low} to {self.high}"
+
+    def key(self, value: object) -> int:
+        """A date as it is stored."""
+        found = days(value)
+        if found is None:
+            raise InvalidRequest(f"{shown(value)} is no date; this column is {self.said()}: write it YYYY-MM-DD")
+        return found
+
+    def spelled(self, stored: Key) -> str:
+        """A stored date as a person writes it."""
+        return spelled(int(stored))
+
+
+def date(low: str | Day, high: str | Day) -> Date:
+    """Declare a column of dates between two public days.
+
+    >>> date("2020-01-01", "2020-12-31").most
+    18627
+    """
+    return Date(low, high)
+
+
+def days(value: object) -> int | None:
+    """A date, or a text YYYY-MM-DD, as days since 1970-01-01; None if it is neither.
+
+    >>> days("1970-01-02"), days("1970-02-30"), days("tomorrow")
+    (1, None, None)
+    """
+    if isinstance(value, Day) and not isinstance(value, datetime):
+        return value.toordinal() - _EPOCH
+    if not isinstance(value, str) or _ISO.fullmatch(value) is None:
+        return None
+    try:
+        return Day.fromisoformat(value).toordinal() - _EPOCH
+    except ValueError:
+        return None
+
+
+def is_day(stored: Fraction) -> bool:
+    """Whether so many days after 1970-01-01 is a day that has a name.
+
+    >>> is_day(Fraction(-719162)), is_day(Fraction(-719163)), is_day(Fraction(1, 2))
+    (True, False, False)
+    """
+    return stored.denominator == 1 and 0 < stored + _EPOCH <= Day.max.toordinal()
+
+
+def spelled(stored: int) -> str:
+    """Days since 1970-01-01 as YYYY-MM-DD.
+
+    >>> spelled(0)
+    '1970-01-01'
+    """
+    return Day.fromordinal(stored + _EPOCH).isoformat()

@@ -1,0 +1,95 @@
+"""A table's declaration: everything public about it, and nothing that was read off its rows.
+
+The unit whose privacy is kept, how many rows of one unit are kept, which tables are neighbours, and what each column
+is. Names and types of the columns (the schema) count as public; a column that nobody declared can be compared with
+literals if its type allows that without ever failing, and nothing else.
+
+>>> from counterpoint.sources.declaring.columns import number, text
+>>> declared = Declaration(None, 1, "replace", (Named("age", number(0, 120)), Named("state", text(), False)))
+>>> print(declared.describe())
+unit: every row is its own unit
+rows per unit: at most 1
+neighbours: replace one unit by another
+age: a number from 0 to 120 in steps of 1
+state: a text (undeclared: for where and keys only)
+"""
+
+from difflib import get_close_matches
+
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.numbers.exact import whole
+from counterpoint.sources.declaring.columns import Column, Number
+from counterpoint.sources.declaring.dates import Date
+
+NEIGHBOURS = {"add-or-remove": "add or remove one unit", "replace": "replace one unit by another"}
+
+
+class Named(Tagged, Value, frozen=True):
+    """A column with its name, and whether somebody declared it or the schema gave it away."""
+
+    name: str
+    column: Column
+    declared: bool = True
+
+
+class Declaration(Tagged, Value, frozen=True):
+    """What is public about a table. Column number i is stored under the name `ci`, the unit under `u`."""
+
+    unit: str | None
+    rows_per_unit: int
+    neighbours: str
+    columns: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        """Check what does not need the data."""
+        whole(self.rows_per_unit, 1, "rows_per_unit")
+        if self.unit is None and self.rows_per_unit != 1:
+            raise InvalidParameter("without a unit column every row is its own unit: rows_per_unit must be 1")
+        if self.neighbours not in NEIGHBOURS:
+            known = " or ".join(repr(name) for name in NEIGHBOURS)
+            raise InvalidParameter(f"neighbours must be {known}, but {self.neighbours!r} was given")
+
+    def find(self, name: object) -> int:
+        """The number of the column of this name, or `InvalidRequest` with the names there are."""
+        names = [named.name for named in self.columns]
+        if isinstance(name, str) and name in names:
+            return names.index(name)
+        close = get_close_matches(name, names, n=1) if isinstance(name, str) else []
+        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
+        raise InvalidRequest(f"no column {shown(name)} can be asked about; {hint}")
+
+    def column(self, name: object) -> Column:
+        """What the column of this name is."""
+        return self.columns[self.find(name)].column
+
+    def number(self, name: object) -> Number:
+        """The column of this name, if it is a number with bounds."""
+        column = self.column(name)
+        if isinstance(column, Number):
+            return column
+        raise InvalidRequest(
+            f"{name} is {column.said()}: only a number with declared bounds can be added up; "
+            f"declare columns={{{name!r}: number(low, high, step)}}"
+        )
+
+    def ordered(self, name: object, *, dates: bool) -> Number | Date:
+        """The column of this name, if it is a number with bounds (or, for `dates`, a date)."""
+        column = self.column(name)
+        if isinstance(column, Date if dates else Number):
+            assert isinstance(column, Number | Date)
+            return column
+        if isinstance(column, Number | Date):
+            raise InvalidRequest(f"{name} is {column.said()}: give {'numbers' if dates else 'dates, as YYYY-MM-DD'}")
+        raise InvalidRequest(
+            f"{name} is {column.said()}: only a number or a date with declared bounds can be ranked or cut at edges; "
+            f"declare columns={{{name!r}: number(low, high, step)}}, or date(low, high)"
+        )
+
+    def describe(self) -> str:
+        """The declaration in words, line by line."""
+        unit = "every row is its own unit" if self.unit is None else self.unit
+        note = " (undeclared: for where and keys only)"
+        lines = [f"{named.name}: {named.column.said()}{'' if named.declared else note}" for named in self.columns]
+        head = (f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}")
+        return "\n".join((*head, f"neighbours: {NEIGHBOURS[self.neighbours]}", *lines))

@@ -1,0 +1,1 @@
+"""Engines that hold stored rows and run the emitted SQL."""

@@ -1,0 +1,181 @@
+"""PostgreSQL as an engine: the stored rows are a temporary table of one session in the database they come from.
+
+A temporary table can be read by this session alone, leaves nothing behind when the session ends, and needs no right
+but to read the relation and to create temporary tables (TEMPORARY on the database). In exchange the asks of one
+table take turns, and a lost connection is a lost table: every later ask is refused, and the table must be bound
+again (a pooler must pool sessions, not transactions). The rows are read by one statement: they are one snapshot.
+
+Names are looked up in `pg_catalog` and the temporary schema only, once the relation has been found, so that no
+function or table of the database can step in. Texts are compared by their bytes (COLLATE "C").
+
+>>> Related("postgresql://db.example/people", relation=None)
+Traceback (most recent call last):
+...
+counterpoint.errors.InvalidParameter: name the table or view that is meant: relation="people" or "schema.people"
+"""
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.sources.engines.dialects import POSTGRES, Dialect
+from counterpoint.sources.engines.engine import refused, unreadable
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_KINDS = {
+    "smallint": "SMALLINT",
+    "integer": "INTEGER",
+    "bigint": "BIGINT",
+    "real": "FLOAT",
+    "double precision": "DOUBLE",
+    "numeric": "DECIMAL",
+    "boolean": "BOOLEAN",
+    "text": "VARCHAR",
+    "character varying": "VARCHAR",
+    "character": "VARCHAR",
+    "uuid": "UUID",
+    "date": "DATE",
+    "timestamp without time zone": "TIMESTAMP",
+    "enum": "ENUM",
+}
+"""PostgreSQL's types by DuckDB's names; any other cannot be asked about.
+
+Nor can a text in which the database takes different bytes for equal (a nondeterministic collation): by its bytes, one
+unit that is spelled in two ways would count as two.
+"""
+
+_FIND = "SELECT pg_catalog.to_regclass(%s)::pg_catalog.text"
+"""Under the user's own search path, which may hold operators and types of anybody's: none of them is used here."""
+_DESCRIBE = """
+SELECT column_name::text, CASE WHEN typtype = 'e' THEN 'enum'
+    WHEN NOT collisdeterministic THEN 'text under a nondeterministic collation' ELSE data_type::text END
+FROM information_schema.columns JOIN pg_namespace ON nspname = udt_schema
+JOIN pg_type ON typnamespace = pg_namespace.oid AND typname = udt_name
+JOIN pg_attribute ON attrelid = 'pg_temp.given'::regclass AND attnum = ordinal_position
+LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+WHERE table_schema = pg_my_temp_schema()::regnamespace::text AND table_name = 'given' ORDER BY ordinal_position
+"""
+_SETTINGS = {
+    "search_path": "pg_catalog, pg_temp",
+    "standard_conforming_strings": "on",
+    "datestyle": "ISO",
+}
+"""What the meaning of our statements depends on."""
+
+
+def close_at_home(connection: "Connection[Any]", home: int) -> None:
+    """Close a connection, unless in a fork of the process `home` that made it: that would end its parent's."""
+    if os.getpid() == home:
+        connection.close()
+
+
+class Postgres:
+    """One session whose temporary tables are the stored rows."""
+
+    __slots__ = ("__weakref__", "_closed", "_connection")
+
+    def __init__(self, connection: "Connection[Any]") -> None:
+        self._connection = connection
+        self._closed = False
+        finalize(self, close_at_home, connection, os.getpid())
+
+    @property
+    def dialect(self) -> Dialect:
+        """PostgreSQL's own."""
+        return POSTGRES
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns; the connection lets one thread at a time through."""
+        import psycopg  # noqa: PLC0415 - an extra
+
+        with suppress(psycopg.Error):
+            cursor = self._connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+        raise refused()
+
+    def create(self, name: str, query: str) -> None:
+        """Materialise a query, unless that has been done under this name."""
+        self.run(f"CREATE TEMPORARY TABLE IF NOT EXISTS {name} AS {query}")
+        self.run(f"ANALYZE {name}")
+
+    def drop(self, name: str) -> None:
+        """Forget a table."""
+        self.run(f"DROP TABLE {name}")
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called; a connection that was lost is not closed but broken."""
+        return self._closed
+
+    def close(self) -> None:
+        """End the session, and with it every temporary table."""
+        self._closed = True
+        self._connection.close()
+
+
+class Related:
+    """A table or view of a database on offer, under the name `given`, until it is taken."""
+
+    __slots__ = ("_engine", "kinds")
+
+    def __init__(self, url: str, relation: str | None) -> None:
+        if not isinstance(relation, str):
+            raise InvalidParameter('name the table or view that is meant: relation="people" or "schema.people"')
+        self._engine = Postgres(_connected(url))
+        try:
+            self.kinds = self._opened(relation)
+        except BaseException:
+            self._engine.close()
+            raise
+
+    @property
+    def dialect(self) -> Dialect:
+        """PostgreSQL's own."""
+        return POSTGRES
+
+    def take(self, query: str, name: str) -> Postgres:
+        """Materialise a query over `given`, then let go of it."""
+        with suppress(InvalidRequest):
+            self._engine.create(name, query)
+            self._engine.run("DROP VIEW given")
+            return self._engine
+        raise unreadable()
+
+    def close(self) -> None:
+        """End the session."""
+        self._engine.close()
+
+    def _opened(self, relation: str) -> dict[str, str]:
+        """The relation's columns, once `given` stands for it and the session is ours."""
+        import psycopg  # noqa: PLC0415
+
+        connection, described = self._engine._connection, None
+        with suppress(psycopg.Error, UnicodeError):
+            name = connection.execute(_FIND, (relation,)).fetchone()
+            if name is not None and name[0] is not None:
+                connection.execute(f"CREATE TEMPORARY VIEW given AS SELECT * FROM {name[0]}".encode())
+            for setting, value in _SETTINGS.items():
+                connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (setting, value))
+            encoding = connection.execute("SHOW server_encoding").fetchone()
+            described = connection.execute(_DESCRIBE).fetchall()
+        if described is None:
+            raise unreadable()
+        if name is None or name[0] is None:
+            raise InvalidParameter(f"there is no relation {relation!r} in the database")
+        if encoding != ("UTF8",):
+            raise InvalidParameter("the database must be encoded in UTF8: engines count characters differently else")
+        return {column: _KINDS.get(kind, kind.upper()) for column, kind in described}
+
+
+def _connected(url: str) -> "Connection[Any]":
+    try:
+        import psycopg  # noqa: PLC0415
+    except ImportError:
+        raise InvalidParameter("tables in PostgreSQL need psycopg: pip install counterpoint[postgres]") from None
+    with suppress(psycopg.Error, UnicodeError):  # whose words may quote the password
+        return psycopg.connect(url, autocommit=True, client_encoding="utf8")
+    raise InvalidParameter("the database could not be reached under this URL")

@@ -1,0 +1,1 @@
+"""Streams: data that keeps arriving."""

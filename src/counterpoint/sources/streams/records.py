@@ -1,0 +1,225 @@
+"""Records with named fields, declared as a table's columns are, and what is stored and read of them.
+
+A field is brought into stored form by the rules of `columns`, the ones that hold for a table: a number is clamped and
+rounded to its grid, a date becomes a day within its bounds, NaN and what cannot be read are missing, a category outside
+its keys is missing. The rules are total over the types that a field can hold. A record's field names and types are
+public: the wrong ones are refused.
+
+>>> from counterpoint.sources.declaring.columns import category, number
+>>> visits = Fields.of({"page": category(["home", "shop"]), "spent": number(0, 100, step="0.5")})
+>>> visits.fit({"page": "home", "spent": 12.3}), visits.fit({"page": "elsewhere", "spent": float("inf")})
+(('home', 25), (None, 200))
+>>> visits.reading("replace").read(("home", 25)), visits.reading("replace", "spent").l1
+(1, 200)
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
+
+import numpy as np
+
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.sources.declaring.columns import Boolean, Category, Key, Number, Text, is_readable
+from counterpoint.sources.declaring.dates import Date, days
+from counterpoint.sources.declaring.declaration import Declaration, Named
+from counterpoint.sources.streams.shape import Of, Reading, Record, is_nan, plain
+from counterpoint.sources.tables.loading import DIGITS, INFINITE, LONGEST_NUMBER, NUMBER
+
+_MISSING = {"NoneType", "NAType", "NaTType"}
+_DAYS = ("Y", "M", "W", "D")
+"""numpy's units of time that are whole days."""
+_WIDEST_TEXT = 2**127
+"""Whole numbers from here on are not written out as texts; a table's widest integer type ends there."""
+
+
+class Fields(Value, frozen=True):
+    """The declared fields of a stream's records: `fit` makes what is stored, `reading` says what is read of it."""
+
+    declared: Declaration
+
+    @classmethod
+    def of(cls, fields: object) -> "Fields":
+        """Check a declaration such as {"page": text(), "clicks": number(0, 10)}."""
+        if not isinstance(fields, Mapping) or not fields:
+            raise InvalidParameter("fields names and declares what a record holds: {'page': text(), ...}")
+        for name, column in fields.items():
+            if not isinstance(name, str) or not isinstance(column, Number | Category | Text | Boolean | Date):
+                raise InvalidParameter(
+                    f"field {str(name)[:40]!r} must be declared as number, category, text, boolean or date, "
+                    f"not {column!r}"
+                )
+        return cls(Declaration(None, 1, "replace", tuple(Named(name, column) for name, column in fields.items())))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields in order."""
+        return tuple(named.name for named in self.declared.columns)
+
+    def fit(self, record: object, but: str | None = None) -> Record | None:
+        """What is stored for a record; a field that is left out is missing, and None is a record that says nothing.
+
+        A record may also hold what is called `but`, which says whose it is.
+        """
+        if record is None:
+            return None
+        if not isinstance(record, Mapping):
+            raise InvalidRequest(
+                f"an item of this stream is a record, such as {self._example()}, not a {type(record).__name__}"
+            )
+        unknown = [name for name in record if name not in self.names and name != but]
+        if unknown:
+            raise InvalidRequest(
+                f"a record of this stream has no field {str(unknown[0])[:40]!r}; it has: {', '.join(self.names)}"
+            )
+        return tuple(_stored(named, record.get(named.name)) for named in self.declared.columns)
+
+    def _example(self) -> str:
+        return "{" + ", ".join(f"{name!r}: ..." for name in self.names) + "}"
+
+    def reading(self, neighbours: str, of: Of = None) -> Reading:
+        """A record as 1; a number or truth value as what it is; a category as a 1 at its key; several as a vector."""
+        if of is None:
+            return Reading(1, 1, fields=())
+        if isinstance(of, str):
+            column, place = self.declared.column(of), self.declared.find(of)
+            if isinstance(column, Category):
+                apart = 2 if neighbours == "replace" and len(column.keys) > 1 else 1
+                return Reading(apart, apart, len(column.keys), Fraction(1), (place,), column.keys, each=1)
+            most = self._move(of, neighbours)
+            return Reading(most, most * most, None, column.grid, (place,))
+        if not of or len(set(of)) < len(of):
+            raise InvalidRequest("a vector is read of one or more different fields")
+        steps, places = [self._move(name, neighbours) for name in of], tuple(map(self.declared.find, of))
+        grid, *others = [self.declared.column(name).grid for name in of]
+        if any(other != grid for other in others):
+            raise InvalidRequest(
+                f"the fields {', '.join(of)} have different steps: declare the same, or read each alone"
+            )
+        return Reading(sum(steps), sum(step * step for step in steps), len(of), grid, places, each=max(steps))
+
+    def covering(self, neighbours: str) -> Reading:
+        """Distances that hold for every reading there is: of all numbers together, of each category, of records."""
+        numeric = tuple(named.name for named in self.declared.columns if isinstance(named.column, Number | Boolean))
+        keyed = [named.name for named in self.declared.columns if isinstance(named.column, Category)]
+        steps = [self._move(name, neighbours) for name in numeric]
+        found = [self.reading(neighbours, name) for name in (None, *keyed)]
+        l1 = max(sum(steps), *(reading.l1 for reading in found), 1)
+        return Reading(
+            l1, max(sum(step * step for step in steps), *(reading.squared for reading in found), 1), fields=()
+        )
+
+    def _move(self, name: str, neighbours: str) -> int:
+        """How far a number, in steps, is at most from another one or from nothing; or from nothing only."""
+        column = self.declared.column(name)
+        if isinstance(column, Boolean):
+            return 1
+        if not isinstance(column, Number):
+            raise InvalidRequest(
+                f"{name} is {column.said()}, which is not a number to be followed; partition by it, or declare it as a "
+                "number, a category or a boolean"
+            )
+        if neighbours == "replace":
+            return max(column.most, 0) - min(column.least, 0)
+        return max(abs(column.most), abs(column.least))
+
+
+def _stored(named: Named, given: object) -> Key | None:
+    value = plain(given)
+    if type(value).__name__ in _MISSING or is_nan(value) or _is_no_time(value):
+        return None
+    column = named.column
+    try:
+        if isinstance(column, Number):
+            return _steps(column, value)
+        if isinstance(column, Date):
+            return _days(column, value)
+        if column.kind == "number":
+            found: Key | None = _whole(value)
+        else:
+            found = _truth(_written(value)) if column.kind == "boolean" else _written(value)
+    except TypeError:
+        zoned = " with a time zone" if isinstance(value, datetime) and value.tzinfo is not None else ""
+        kind = f"{type(value).__name__}{zoned}"
+        raise InvalidRequest(f"{named.name} is {column.said()}, and cannot be given as a {kind}") from None
+    return found if column.known_keys is None or found in column.known_keys else None
+
+
+def _steps(column: Number, value: object) -> int | None:
+    """A number in steps, rounded half up as a table does it: whole numbers exactly, others as doubles."""
+    if isinstance(value, str):
+        value = _parsed(value)
+        if value is None:
+            return None
+    if not isinstance(value, int | float | Decimal | Fraction):
+        raise TypeError
+    if value >= column.high:
+        return column.most
+    if value <= column.low:
+        return column.least
+    p, q = column.step.as_integer_ratio()
+    if isinstance(value, int | Fraction):
+        steps = math.floor(Fraction(value) / column.step + Fraction(1, 2))
+    else:
+        steps = math.floor(float(value) * float(q) / float(p) + 0.5)
+    return min(max(steps, column.least), column.most)
+
+
+def _days(column: Date, value: object) -> int | None:
+    """A day within the bounds; of a time its day, if it has no zone, as a table has it."""
+    if isinstance(value, np.datetime64):
+        found: int | None = int(value.astype("datetime64[D]").astype(np.int64))
+    elif isinstance(value, datetime):
+        if value.tzinfo is not None:
+            raise TypeError
+        found = days(value.date())
+    elif isinstance(value, date | str):
+        found = days(value)
+    else:
+        raise TypeError
+    return None if found is None else min(max(found, column.least), column.most)
+
+
+def _parsed(text: str) -> int | float | None:
+    if len(text) > LONGEST_NUMBER:
+        return None
+    if re.fullmatch(DIGITS, text):
+        return int(text)
+    return float(text) if re.fullmatch(f"{NUMBER}| *[+-]?{INFINITE}", text) else None
+
+
+def _is_no_time(value: object) -> bool:
+    return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, str):
+        return int(value) if len(value) <= LONGEST_NUMBER and re.fullmatch(DIGITS, value) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError
+    return int(value)
+
+
+def _written(value: object) -> str | None:
+    if isinstance(value, str):
+        return str.__str__(value) if is_readable(value) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if abs(value) < _WIDEST_TEXT else None
+    if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in _DAYS:
+        day = value.item()
+        return str(day) if isinstance(day, date) else None  # beyond the years 1 to 9999 it is a number
+    if isinstance(value, UUID) or (isinstance(value, date) and not isinstance(value, datetime)):
+        return str(value)
+    raise TypeError
+
+
+def _truth(text: str | None) -> bool | None:
+    lower = "" if text is None else text.lower()
+    return True if lower in ("true", "t", "1") else False if lower in ("false", "f", "0") else None

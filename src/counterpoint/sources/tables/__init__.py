@@ -1,0 +1,1 @@
+"""Tables: rows that stand still."""

@@ -1,0 +1,313 @@
+"""Loading: the SQL that brings given data into stored form, once, when a table is bound.
+
+Every column becomes 64-bit integers of steps, texts or truth values by the total, per-row rules of `columns`, and
+rows beyond a unit's cap are dropped: of each unit the first `rows_per_unit` rows in the order of a keyed SHA-256 of
+unit and content are kept. That depends on nothing but the unit's own rows, as a multiset: another unit's rows and
+the order of the rows do not matter, and rows of equal content are interchangeable. A row without a unit is dropped.
+
+Whole numbers are converted in wide integers, exactly; other numbers as doubles, by floor(x / step + 1/2), which all
+engines compute alike (IEEE 754). A text is a number if it is `NUMBER` or infinite, and at most 200 characters long. A
+date is written as YYYY-MM-DD; outside the years 1 to 9999 it is missing, unless it is declared as a date, whose
+nearer bound it becomes. A text that is not UTF-8 is missing. How long a text is is asked before anything else that may
+fail on a long one. Only quoted names, literals and integers are put into this text; what engines spell differently is
+a `Dialect`'s.
+
+>>> from counterpoint.sources.declaring.columns import number, text
+>>> from counterpoint.sources.engines.dialects import DUCKDB
+>>> print(stored(text(), "BIGINT", DUCKDB.quoted("a b"), DUCKDB))
+CAST("a b" AS VARCHAR)
+>>> print(stored(text(), "DOUBLE", DUCKDB.quoted("x"), DUCKDB))
+None
+"""
+
+from math import ceil, floor
+
+from counterpoint.errors import InvalidParameter
+from counterpoint.sources.declaring.columns import Boolean, Category, Column, Number, Text, Whole
+from counterpoint.sources.declaring.dates import Date
+from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.dialects import Dialect
+
+SMALL = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+WHOLE = SMALL | {"UBIGINT", "HUGEINT"}
+TEXTS = {"VARCHAR", "ENUM", "UUID"}
+_WRITTEN_ALIKE = TEXTS | WHOLE | {"UHUGEINT", "DATE", "BOOLEAN"}
+TIMES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+"""Times of day without a time zone: with one, the day would depend on where the engine thinks it is."""
+_BEYOND_DATES = ("TIMESTAMP_S", "TIMESTAMP_MS")
+"""Of these, some are further away than any date is."""
+LONGEST_NUMBER = 200
+"""The most characters of a number that is written as a text."""
+SPELLED_OUT = 100_000
+"""The most characters of a text that is spelled out where a whole row is; an engine's longest text holds 1,600 such."""
+_DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL", "UHUGEINT"}
+
+DIGITS = " *[+-]?[0-9]{1,30} *"
+NUMBER = " *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})? *"
+INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])? *"
+_YEAR = "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
+_BY_FOUR = "(0[48]|[2468][048]|[13579][26])"
+DAY = (
+    f"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    f"|([0-9]{{2}}{_BY_FOUR}|{_BY_FOUR}00)-02-29)"
+)
+"""Every day of the years 1 to 9999, and nothing else, since not every engine can try to read one."""
+
+
+def undeclared(kind: str) -> Column | None:
+    """What a column is by its type alone, or None if it cannot be asked about unless it is declared.
+
+    >>> undeclared("BIGINT"), undeclared("DOUBLE")
+    (Whole(), None)
+    """
+    if kind in SMALL:
+        return Whole()
+    if kind in TEXTS:
+        return Text()
+    return Boolean() if kind == "BOOLEAN" else None
+
+
+def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | None:
+    """The expression that turns a value of an engine's type into what is stored for this column; None if none does."""
+    if isinstance(column, Number) and (kind in _DOUBLES or kind in WHOLE or kind in ("VARCHAR", "BOOLEAN")):
+        return _number(column, kind, value, dialect)
+    if isinstance(column, Whole) and kind in SMALL:
+        return f"CAST({value} AS BIGINT)"
+    if isinstance(column, Text) and kind in _WRITTEN_ALIKE:
+        return _written(kind, value, dialect)
+    if isinstance(column, Date) and kind in {"DATE", "VARCHAR", "ENUM"} | TIMES:
+        return _date(column, kind, value, dialect)
+    if isinstance(column, Boolean) and kind in _WRITTEN_ALIKE:
+        return value if kind == "BOOLEAN" else _truth(kind, value, dialect)
+    if isinstance(column, Category) and kind in (_WRITTEN_ALIKE if column.kind == "text" else WHOLE | {"VARCHAR"}):
+        return _one_of(column, kind, value, dialect)
+    return None
+
+
+def _written(kind: str, value: str, dialect: Dialect) -> str:
+    written = dialect.written(value)
+    if kind == "VARCHAR":
+        return dialect.readable.format(written)
+    if kind != "DATE":
+        return written
+    return f"CASE WHEN {value} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {written} END"
+
+
+def _number(column: Number, kind: str, value: str, dialect: Dialect) -> str:
+    if kind == "DECIMAL":
+        return _from_double(column, dialect.from_decimal.format(value), dialect)
+    if kind in _DOUBLES:
+        return _from_double(column, f"CAST({value} AS {dialect.double})", dialect)
+    if kind != "VARCHAR":
+        return _from_whole(column, _wide(kind, value, dialect), dialect)
+    value = dialect.written(value)
+    real = _from_double(column, dialect.read_real.format(value), dialect)
+    return (
+        f"CASE WHEN LENGTH({value}) > {LONGEST_NUMBER} THEN NULL "
+        f"WHEN {dialect.matches(value, DIGITS)} THEN {_from_whole(column, _wide(kind, value, dialect), dialect)} "
+        f"WHEN {dialect.matches(value, NUMBER)} THEN {real} "
+        f"WHEN {dialect.matches(value, ' *[+]?' + INFINITE)} THEN {column.most} "
+        f"WHEN {dialect.matches(value, ' *[-]' + INFINITE)} THEN {column.least} END"
+    )
+
+
+def _wide(kind: str, value: str, dialect: Dialect) -> str:
+    """A whole number, a text of `DIGITS` or a truth value as a wide integer."""
+    if kind == "VARCHAR":
+        return dialect.read_whole.format(value)
+    return f"CAST({f'CAST({value} AS INTEGER)' if kind == 'BOOLEAN' else value} AS {dialect.wide})"
+
+
+def _from_whole(column: Number, value: str, dialect: Dialect) -> str:
+    """Exact: inside the bounds |value| / step is at most 2^62, so 2 q |value| stays below 2^124."""
+    p, q = column.step.as_integer_ratio()
+    shifted = f"{2 * q} * {value} + {p - 2 * p * column.least}"  # positive, where every engine's division floors
+    steps = f"{value} * {q}" if p == 1 else f"{dialect.floor_divide.format(shifted, 2 * p)} + {column.least}"
+    return (
+        f"CASE WHEN {value} IS NULL THEN NULL WHEN {value} >= {ceil(column.high)} THEN {column.most} "
+        f"WHEN {value} <= {floor(column.low)} THEN {column.least} ELSE CAST({steps} AS BIGINT) END"
+    )
+
+
+def _from_double(column: Number, value: str, dialect: Dialect) -> str:
+    """Clamped before and after: before, so that the cast cannot fail; after, so that rounding cannot leave the bounds.
+
+    NaN is asked for first, since it counts as larger than every number.
+    """
+    p, q, low, high, nan = (
+        f"CAST('{float(constant)!r}' AS {dialect.double})"
+        for constant in (*column.step.as_integer_ratio(), column.low, column.high, "nan")
+    )
+    steps = f"CAST(FLOOR({dialect.tame.format(value)} * {q} / {p} + 0.5) AS BIGINT)"
+    return (
+        f"CASE WHEN {value} IS NULL OR {value} = {nan} THEN NULL WHEN {value} >= {high} THEN {column.most} "
+        f"WHEN {value} <= {low} THEN {column.least} ELSE GREATEST({column.least}, LEAST({column.most}, {steps})) END"
+    )
+
+
+def _date(column: Date, kind: str, value: str, dialect: Dialect) -> str:
+    """Clamped first: what is left is a finite date, which every engine can subtract."""
+    if kind in ("VARCHAR", "ENUM"):
+        written = dialect.written(value)
+        day = _days(column, dialect.read_date.format(written), dialect)
+        return f"CASE WHEN LENGTH({written}) <> 10 THEN NULL WHEN {dialect.matches(written, DAY)} THEN {day} END"
+    if kind in _BEYOND_DATES:
+        first, last = (f"CAST('{day}' AS {kind})" for day in ("0001-01-01", "9999-12-31"))
+        value = f"CASE WHEN {value} < {first} THEN {first} WHEN {value} > {last} THEN {last} ELSE {value} END"
+    return _days(column, value if kind == "DATE" else f"CAST({value} AS DATE)", dialect)
+
+
+def _days(column: Date, day: str, dialect: Dialect) -> str:
+    return (
+        f"CASE WHEN {day} IS NULL THEN NULL WHEN {day} >= DATE '{column.high}' THEN {column.most} "
+        f"WHEN {day} <= DATE '{column.low}' THEN {column.least} ELSE {dialect.days.format(day)} END"
+    )
+
+
+def _truth(kind: str, value: str, dialect: Dialect) -> str:
+    lower = f"LOWER({_written(kind, value, dialect)})"
+    return (
+        f"CASE WHEN LENGTH({dialect.written(value)}) > 5 THEN NULL WHEN {lower} IN ('true', 't', '1') THEN TRUE "
+        f"WHEN {lower} IN ('false', 'f', '0') THEN FALSE END"
+    )
+
+
+def _one_of(column: Category, kind: str, value: str, dialect: Dialect) -> str:
+    if column.kind == "text":
+        written = _written(kind, value, dialect)
+        return (
+            f"CASE WHEN {written} IN ({', '.join(dialect.literal(str(key)) for key in column.keys)}) THEN {written} END"
+        )
+    value = dialect.written(value) if kind == "VARCHAR" else value
+    known = f"{_wide(kind, value, dialect)} IN ({', '.join(map(str, column.keys))})"
+    if kind == "VARCHAR":
+        digits = dialect.matches(value, DIGITS)
+        known = f"CASE WHEN LENGTH({value}) > {LONGEST_NUMBER} THEN NULL WHEN {digits} THEN {known} END"
+    return f"CASE WHEN {known} THEN CAST({_wide(kind, value, dialect)} AS BIGINT) END"
+
+
+def unit(kind: str, value: str, dialect: Dialect) -> str | None:
+    """The expression that identifies a unit; None if a column of this type does not name any.
+
+    >>> from counterpoint.sources.engines.dialects import DUCKDB, SPARK
+    >>> unit("INTEGER", '"id"', DUCKDB), unit("UUID", "`id`", SPARK)
+    ('CAST("id" AS BIGINT)', 'CAST(`id` AS STRING)')
+    """
+    if kind in SMALL:
+        return f"CAST({value} AS BIGINT)"
+    if kind in _WRITTEN_ALIKE and kind != "BOOLEAN":
+        return _written(kind, value, dialect)
+    return None
+
+
+def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool = False) -> str:
+    """The query that reads every column of the declaration into stored form, each row by itself.
+
+    With `hashed`, a hash of each row as it was given comes along, whatever is declared, as `g0` and `g1`.
+    """
+    columns = []
+    for i, named in enumerate(declared.columns):
+        read = stored(named.column, kinds[named.name], dialect.quoted(named.name), dialect)
+        if read is None:
+            what = f"column {named.name!r} of type {kinds[named.name]}"
+            raise InvalidParameter(f"{what} cannot be declared as {named.column.said()}")
+        columns.append(f"{read} AS c{i}")
+    who: str | None = "CAST(NULL AS BOOLEAN)"
+    if declared.unit is not None:
+        who = unit(kinds[declared.unit], dialect.quoted(declared.unit), dialect)
+    if who is None:
+        what = f"column {declared.unit!r} of type {kinds[str(declared.unit)]}"
+        raise InvalidParameter(f"{what} cannot name the unit: whole numbers, texts and dates can")
+    columns.append(f"{who} AS u")
+    if not hashed:
+        return f"SELECT {', '.join(columns)} FROM {given}"
+    names = [*(f"c{i}" for i in range(len(declared.columns))), "u"]
+    halves = [f"{_half('hash', start, dialect)} AS g{i}" for i, start in enumerate((1, 16))]
+    row = f"{dialect.hashed(_as_given(kinds, dialect))} AS hash"
+    inner = f"SELECT {', '.join([*columns, row])} FROM {given}"
+    return f"SELECT {', '.join([*names, *halves])} FROM ({inner}) AS hashed"
+
+
+def _as_given(kinds: dict[str, str], dialect: Dialect) -> str:
+    """The expression that spells out a row as it was given: the columns by their names, and of a text its beginning.
+
+    Columns of types that cannot be asked about are left out.
+    """
+    texts = [
+        dialect.tried.format(f"SUBSTR({dialect.written(dialect.quoted(name))}, 1, {SPELLED_OUT})")
+        for name, kind in sorted(kinds.items())
+        if kind in _WRITTEN_ALIKE | _DOUBLES | TIMES
+    ]
+    return " || ".join(["''", *(f"COALESCE('t' || {text}, 'n') || ';'" for text in texts)])
+
+
+def given(loaded: str) -> str:
+    """The query for what tells given rows from others, in any order: how many there are, and sums of their hashes."""
+    return f"SELECT COUNT(*), SUM(g0), SUM(g1) FROM {loaded}"
+
+
+def capped(declared: Declaration, loaded: str, key: str, dialect: Dialect) -> str:
+    """The query that keeps at most `rows_per_unit` rows of each unit, and none without one; only units that have more
+    are ordered.
+    """
+    most, row = declared.rows_per_unit, content(declared, dialect)
+    heavy = f"(SELECT u FROM {loaded} GROUP BY u HAVING COUNT(*) > {most})"
+    place = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {_keyed(key, row, dialect)}, {row})"
+    names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
+    return (
+        f"SELECT {names} FROM {loaded} WHERE u IS NOT NULL "
+        f"AND NOT EXISTS (SELECT 1 FROM {heavy} AS heavy WHERE heavy.u = {loaded}.u) "
+        f"UNION ALL SELECT {names} FROM (SELECT {names}, {place} AS place FROM {loaded} WHERE u IN {heavy}) AS placed "
+        f"WHERE place <= {most}"
+    )
+
+
+def spread(declared: Declaration, column: int, k: int, bound: str, key: str, *, dialect: Dialect) -> str:
+    """The query that keeps, of each unit, the rows with at most k values of a column, chosen by a keyed hash."""
+    value = f"{_unit_spelled(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
+    place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {_keyed(key, value, dialect)}, {value})"
+    names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
+    known = f"SELECT {names}, {place} AS place FROM {bound} WHERE c{column} IS NOT NULL"
+    return f"SELECT {names} FROM ({known}) AS placed WHERE place <= {k}"
+
+
+def fingerprint(declared: Declaration, bound: str, key: str, dialect: Dialect) -> str:
+    """The query for two sums of 60 bits each of a keyed hash of every row: the same for the same rows in any order."""
+    halves = [f"SUM({_half('hash', start, dialect)})" for start in (1, 16)]
+    hashed = f"SELECT {_keyed(key, content(declared, dialect), dialect)} AS hash FROM {bound}"
+    return f"SELECT {', '.join(halves)} FROM ({hashed}) AS hashed"
+
+
+def _half(hash: str, start: int, dialect: Dialect) -> str:
+    """60 bits of a hash as an integer whose sum is wide."""
+    return dialect.hexadecimal.format(f"SUBSTR({hash}, {start}, 15)")
+
+
+def _keyed(key: str, text: str, dialect: Dialect) -> str:
+    return dialect.hashed(f"{dialect.literal(key)} || {text}")
+
+
+def content(declared: Declaration, dialect: Dialect) -> str:
+    """The expression that spells out a row so that different rows are spelled differently.
+
+    Long texts are hashed, or those of one row together might be longer than any text of an engine's can be.
+    """
+    parts = [_spelled(named.column, f"c{i}", dialect) for i, named in enumerate(declared.columns)]
+    return " || ".join([*parts, f"COALESCE({_unit_spelled(dialect)}, '')"])
+
+
+def _spelled(column: Column, name: str, dialect: Dialect) -> str:
+    spelled = {
+        "number": f"'i' || {dialect.written(name)} || ';'",
+        "text": f"'t' || {dialect.written(f'LENGTH({name})')} || ':' || {_shortened(name, dialect)}",
+        "boolean": f"'b' || {dialect.written(f'CAST({name} AS INTEGER)')}",
+    }[column.kind]
+    return f"COALESCE({spelled}, 'n')"
+
+
+def _unit_spelled(dialect: Dialect) -> str:
+    return _shortened(dialect.written("u"), dialect)
+
+
+def _shortened(text: str, dialect: Dialect) -> str:
+    return f"CASE WHEN LENGTH({text}) > {SPELLED_OUT} THEN {dialect.hashed(text)} ELSE {text} END"

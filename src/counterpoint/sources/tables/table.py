@@ -1,0 +1,342 @@
+"""A table: rows that stand still, asked in public requests, answered in secret integers.
+
+`Table(data, unit=..., rows_per_unit=..., columns=...)` binds the data once: columns are brought into stored form,
+units are cut to `rows_per_unit` rows, and the rest happens on that copy. Two tables are neighbours if they differ by
+one unit's rows, added or removed (or replaced, with `neighbours="replace"`); since the cut looks at one unit's rows at
+a time, neighbouring data gives neighbouring stored rows, and `sensitivity` says how far a request can move.
+
+>>> import duckdb
+>>> from counterpoint.sources.declaring.columns import number
+>>> from counterpoint.sources.asking.requests import count
+>>> from counterpoint.sources.tables.table import Table
+>>> rows = duckdb.sql("SELECT * FROM (VALUES (1, 41, 'CA'), (2, 17, 'NY')) AS people(id, age, state)")
+>>> people = Table(rows, unit="id", columns={"age": number(0, 120)})
+>>> adults = people.prepare(count(where="age >= 18 AND state = 'CA'"))
+>>> adults.sensitivity, people.resolve(people.pin(), adults)
+(1, Secret(...))
+"""
+
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import lru_cache, partial
+from hashlib import sha256
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from msgspec.structs import replace
+
+from counterpoint.encoding import Plain, decode, digest, encode
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.relations import OneWay, Relation, Steps
+from counterpoint.privacy.secret import Secret
+from counterpoint.randomness.process import Owner
+from counterpoint.sources.asking.choices import CHOICES
+from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
+from counterpoint.sources.asking.requests import REQUESTS, Request
+from counterpoint.sources.asking.sensitivity import Moves
+from counterpoint.sources.declaring.columns import Column, Key
+from counterpoint.sources.declaring.declaration import Declaration, Named
+from counterpoint.sources.engines.embedded import Given
+from counterpoint.sources.engines.emitter import statement
+from counterpoint.sources.engines.engine import Engine, Offer, closed
+from counterpoint.sources.engines.plans import ByFound, Plan
+from counterpoint.sources.source import Prepared, Source, told
+from counterpoint.sources.tables import loading
+
+_REMEMBERED = 1024
+_LONGEST_REMEMBERED = 2**16
+"""The most bytes of a request whose statement is kept: of a thousand longer ones, they would fill the memory."""
+_LONGEST_NAME = 63
+"""PostgreSQL cuts names off there, and would take one table for another."""
+
+
+class _Compiled(NamedTuple):
+    request: Request
+    plan: Plan
+    prepared: Prepared
+    sql: str
+
+
+class _Bound(NamedTuple):
+    """What a table and its parts share."""
+
+    declared: Declaration
+    engine: Engine
+    pin: str
+    key: str
+    rows: bytes | None
+    """A digest of the rows as they were given, which nobody may see: it confirms guesses. None without a key."""
+    owner: Owner
+
+
+class Table(Source):
+    """Rows of declared columns, each row belonging to a unit whose privacy is kept.
+
+    `unit` names the column that tells units apart (None: every row is its own unit); of each at most `rows_per_unit`
+    rows are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`, `date`). `key`, 32
+    secret bytes or so, makes the pin a fingerprint of the content that survives a restart; without it every binding
+    gets a random pin (an unkeyed fingerprint, being public, would tell neighbours apart), and the cut is keyed by the
+    declaration, so that it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark
+    DataFrame, or a postgresql:// URL with the `relation` (a table or view) that is meant there.
+    """
+
+    __slots__ = ("_bound", "_compiled", "_reach", "_rows", "_within")
+
+    def __init__(
+        self,
+        data: object,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        columns: Mapping[str, Column] | None = None,
+        neighbours: str = "add-or-remove",
+        *,
+        key: bytes | None = None,
+        relation: str | None = None,
+    ) -> None:
+        _check_types(unit, columns, neighbours, key)
+        offer = _offered(data, relation)
+        try:
+            named = _named(offer.kinds, columns or {})
+            if unit is not None and unit not in offer.kinds:
+                there = ", ".join(offer.kinds)
+                raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {there}")
+            bound = _bind(offer, Declaration(unit, rows_per_unit, neighbours, named), key)
+        except BaseException:
+            offer.close()
+            raise
+        self._look(bound, "bound", None, {})
+
+    def _look(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
+        self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
+        # keyed by the request's canonical bytes: as values, 1 and True would be one key
+        compiled = partial(_compiled, bound.declared, (rows, within, reach), bound.engine.dialect.name)
+        self._compiled = _remembering(compiled)
+
+    def _narrowed(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
+        table = Table.__new__(Table)
+        table._look(self._bound, rows, within, reach)
+        return table
+
+    def __repr__(self) -> str:
+        declared = self.declaration
+        names = ", ".join(named.name for named in declared.columns)
+        return f"Table({names}; unit={declared.unit!r}, rows_per_unit={declared.rows_per_unit})"
+
+    def _must_be_open(self) -> None:
+        self._bound.owner.check()
+        if self._bound.engine.closed:
+            raise closed()
+
+    def close(self) -> None:
+        """Forget the rows, here and in every part of this table; the data they came from is left alone.
+
+        A closed table says what was declared, and refuses everything else. `with Table(...) as people:` closes it. In
+        a forked process nothing happens: the connection is the parent's.
+        """
+        if not self._bound.owner.is_elsewhere:
+            self._bound.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def declaration(self) -> Declaration:
+        """Everything public about the table."""
+        return self._bound.declared
+
+    def describe(self) -> str:
+        """What was declared, in words; nothing here was read off the rows."""
+        return self.declaration.describe()
+
+    @property
+    def relation(self) -> Relation:
+        """Every ask may differ, by its own sensitivity; there are no updates. A unit added moves all counts up."""
+        every_ask = Steps(updates=0)
+        return OneWay(every_ask) if self.declaration.neighbours == "add-or-remove" else every_ask
+
+    def pin(self) -> str:
+        """The version of the data and its declaration; a closed table has none."""
+        self._must_be_open()
+        return self._bound.pin
+
+    def fingerprint(self) -> str | None:
+        """The pin, and which of its rows are meant; None without a key, as the pin is then a new one every time."""
+        if self._bound.rows is None:
+            return None
+        return digest(self.pin(), self._rows, self._within, tuple(sorted(self._reach.items()))).hex()
+
+    def rows(self) -> bytes | None:
+        """A digest of the rows as they were given, the same for every declaration and every part of the table."""
+        return self._bound.rows
+
+    def prepare(self, request: object) -> Prepared:
+        """The request with its public facts, or `InvalidRequest`; no data is touched."""
+        self._must_be_open()
+        return self._compiled(_canonical(request)).prepared
+
+    def sensitivities(self, request: object) -> Moves:
+        """How far the answer can move between neighbours: L1, squared L2, and in each single coordinate."""
+        compiled = self._compiled(_canonical(request))
+        return compiled.request.moves(self.declaration, compiled.plan)
+
+    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+        """The private integers of a prepared request, on the data that was pinned."""
+        if pin != self.pin():
+            raise InvalidRequest("the data is not the version that was pinned")
+        compiled = self._compiled(_canonical(prepared.request))
+        if prepared != compiled.prepared:
+            raise InvalidRequest("the request was prepared for a table with another declaration")
+        fetched = self._bound.engine.run(compiled.sql)
+        return Secret(compiled.request.found(self.declaration, compiled.plan, fetched))
+
+    def part(self, by: str, key: Plain | float | Fraction) -> "Table":
+        """The rows in which column `by` has this value, which need not occur; if `by` is a category, one of its keys.
+
+        The declaration stays the same: a unit has at most as many rows in a part as in the whole.
+        """
+        self._must_be_open()
+        column = self.declaration.column(by)
+        value = column.key(key)
+        if column.known_keys is not None and value not in column.known_keys:
+            raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.said()}")
+        here = OneOf(self.declaration.find(by), (value,))
+        within = here if self._within is None else AllOf((self._within, here))
+        return self._narrowed(self._rows, within, self._reach)
+
+    def key(self, by: str, key: Plain | float | Fraction) -> Key:
+        """The value of column `by` that names a part, as it is stored."""
+        return self.declaration.column(by).key(key)
+
+    def spelled(self, by: str, stored: Key) -> Key | Fraction:
+        """That value as the user would write it."""
+        return self.declaration.column(by).spelled(stored)
+
+    def reach(self, by: str) -> int:
+        """In how many parts by this column two neighbouring tables may differ.
+
+        A unit's rows have at most `rows_per_unit` values (one, if the column is the unit itself); a unit and its
+        replacement may be in different parts.
+        """
+        self.declaration.find(by)
+        own = 1 if by == self.declaration.unit else self.declaration.rows_per_unit
+        return min(own, self._reach.get(by, own)) * (2 if self.declaration.neighbours == "replace" else 1)
+
+    def spread(self, by: str, k: int) -> "Table":
+        """The same table with each unit cut to the rows of at most k values of `by`, chosen by a keyed hash.
+
+        Like the cut at binding it looks at one unit's rows at a time, so neighbours stay neighbours. Rows in which
+        `by` is missing are in no part and are left out.
+        """
+        self._must_be_open()
+        k, column = whole(k, 1, "k"), self.declaration.find(by)
+        if self._within is not None:
+            raise InvalidRequest("spread a whole table, not a part of it")
+        if k >= self.declaration.rows_per_unit or by == self.declaration.unit:
+            return self
+        rows = f"{self._rows}_{column}_{k}"
+        if len(rows) > _LONGEST_NAME:
+            rows = f"spread_{digest(self._rows, column, k).hex()[:32]}"
+        engine = self._bound.engine
+        query = loading.spread(self.declaration, column, k, self._rows, self._bound.key, dialect=engine.dialect)
+        engine.create(rows, query)
+        return self._narrowed(rows, None, {**self._reach, by: min(k, self._reach.get(by, k))})
+
+
+def _compiled(
+    declared: Declaration, view: tuple[str, Condition | None, Mapping[str, int]], dialect: str, canonical: bytes
+) -> _Compiled:  # no method, or the table would hold itself, and its engine, beyond its last use
+    request = decode(canonical, Request)  # type: ignore[type-abstract]  # a family is read by its tags
+    plan, (rows, within, reach) = request.plan(declared), view
+    if isinstance(plan.cells, ByFound):
+        plan = replace(plan, reach=min(plan.reach, reach.get(declared.columns[plan.cells.column].name, plan.reach)))
+    return _Compiled(request, plan, request.prepare(declared, plan), statement(plan, rows, within, dialect))
+
+
+def _remembering(compiled: Callable[[bytes], _Compiled]) -> Callable[[bytes], _Compiled]:
+    """The same function, which keeps what it found for the latest requests that are not long."""
+    remembered = lru_cache(_REMEMBERED)(compiled)
+    return lambda canonical: (remembered if len(canonical) <= _LONGEST_REMEMBERED else compiled)(canonical)
+
+
+def _canonical(request: object) -> bytes:
+    if type(request) not in (*REQUESTS, *CHOICES):
+        names = "count, count_distinct, sum, mean, histogram, ranks, keys and quantile"
+        raise InvalidRequest(f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {told(request)}")
+    return encode(request)
+
+
+def _offered(data: object, relation: str | None) -> Offer:
+    """The data on offer to the engine that it lives in; what lives in none goes to the embedded one."""
+    if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
+        from counterpoint.sources.engines.postgres import Related  # noqa: PLC0415 - needs counterpoint[postgres]
+
+        return Related(data, relation)
+    if relation is not None:
+        raise InvalidParameter("relation names a table of a database: data must be a postgresql:// URL")
+    if type(data).__module__.partition(".")[0] == "pyspark":
+        from counterpoint.sources.engines.spark import Framed  # noqa: PLC0415 - needs counterpoint[spark]
+
+        return Framed(data)
+    return Given(data)
+
+
+def _check_types(unit: object, columns: object, neighbours: object, key: object) -> None:
+    """Refuse what is not of the type that a table is declared with, before any data is looked at."""
+    if not isinstance(unit, str | None):
+        raise InvalidParameter(f"unit is the name of a column, or None, not a {type(unit).__name__}")
+    if not isinstance(columns, Mapping | None):
+        raise InvalidParameter(
+            f"columns are declared by name, as in {{'age': number(0, 120)}}, not by a {type(columns).__name__}"
+        )
+    if not isinstance(neighbours, str):
+        raise InvalidParameter(f"neighbours is a text, not a {type(neighbours).__name__}")
+    if key is not None and (not isinstance(key, bytes) or len(key) < 16):
+        raise InvalidParameter("key must be at least 16 secret bytes")
+
+
+def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:
+    """The columns in the order of the schema, as they were declared or, failing that, as their type has them."""
+    for name, column in columns.items():
+        if name not in kinds:
+            raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
+        if not isinstance(column, Column):
+            raise InvalidParameter(
+                f"{name} must be declared as number, category, text, boolean or date, not {column!r}"
+            )
+    found = ((name, columns.get(name, loading.undeclared(kind))) for name, kind in kinds.items())
+    return tuple(Named(name, column, name in columns) for name, column in found if column is not None)
+
+
+def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
+    """Read, cut and fingerprint the data."""
+    facts = digest(declared)
+    order = facts if key is None else hmac.digest(key, b"order" + facts, sha256)
+    load = loading.load(declared, offer.kinds, "given", offer.dialect, hashed=key is not None)
+    loaded = "bound" if declared.unit is None else "loaded"
+    engine = offer.take(load, loaded)
+    given = None if key is None else _sums(engine.run(loading.given(loaded)))
+    if declared.unit is not None:
+        engine.create("bound", loading.capped(declared, "loaded", order.hex(), engine.dialect))
+        engine.drop("loaded")
+    if key is None:
+        pin = hmac.digest(secrets.token_bytes(32), facts, sha256)
+    else:
+        seal = hmac.digest(key, b"content" + facts, sha256)
+        sums = _sums(engine.run(loading.fingerprint(declared, "bound", seal.hex(), engine.dialect)))
+        pin = hmac.digest(key, repr(sums).encode() + facts, sha256)
+    owner = Owner("a table", "bind it again in this process, or bind it after the fork")
+    rows = None if given is None else digest("rows", *map(str, given))
+    return _Bound(declared, engine, pin.hex(), order.hex(), rows, owner)
+
+
+def _sums(found: list[tuple[Any, ...]]) -> tuple[int | None, ...]:
+    """The one row of sums that a query gives."""
+    return tuple(None if part is None else int(part) for part in found[0])

@@ -1,0 +1,172 @@
+"""Those who play many games for an audit: scripts, learned adversaries, and whole batches at once.
+
+A player makes so many games against one world and gives back what was answered as columns of integers (events.py).
+`Script` sends the same pairs in every game; `Strategist` plays an `Adversary`, for instance the one that `exact` found
+on a small instance. Both run V[f] . I(b) . M game by game. `InBatches` asks for many games in one vector: a mechanism
+that adds independent noise to each coordinate answers, by its own `step`, as many copies of itself.
+
+>>> from counterpoint import Ask, Laplace, SeededCoins
+>>> pair = Ask(private=0), Ask(private=5)
+>>> InBatches((pair,)).games(Laplace(1), None, 1, 4, SeededCoins(1))["answer 1"]
+array([3, 4, 5, 4])
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol
+
+import numpy as np
+
+from counterpoint.mechanisms.additive import Additive
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.privacy.messages import Ask, Message
+from counterpoint.privacy.relations import Pair, Relation
+from counterpoint.privacy.secret import Secret, reveal
+from counterpoint.randomness.coins import Coins
+from counterpoint.verify.audits.views import Column, Views, clipped, columns
+from counterpoint.verify.exactly.adversary import Adversary, said
+from counterpoint.verify.games.game import HALT, verified
+
+
+class Player(Protocol):
+    """Plays many games against one world of a mechanism."""
+
+    @property
+    def at_once(self) -> int:
+        """How many games are best asked for at a time."""
+
+    def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
+        """What was answered in so many games, as columns."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """Sends these pairs, one after the other, whatever is answered."""
+
+    pairs: tuple[Pair, ...]
+    at_once = 2000
+
+    def __str__(self) -> str:
+        return spelled(self.pairs)
+
+    def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
+        """Game by game. The pairs are the same in each, so the verifier's part is done once."""
+        passed = self._verified(mechanism, mechanism.claim.relation if relation is None else relation)
+        messages = [pair[bit] for pair in self.pairs[:passed]]
+        return columns([self._play(mechanism, messages, coins) for _ in range(size)], len(self.pairs))
+
+    def _verified(self, mechanism: Mechanism, relation: Relation) -> int:
+        """How many of the pairs the verifier lets pass."""
+        progress = relation.begin()
+        for passed, pair in enumerate(self.pairs):
+            progress = verified(mechanism, relation, progress, pair)
+            if progress is None:
+                return passed
+        return len(self.pairs)
+
+    def _play(self, mechanism: Mechanism, messages: list[Message], coins: Coins) -> tuple[Answer, ...]:
+        state: State | None = coins.call(mechanism.start)
+        answers: list[Answer] = []
+        for message in messages:
+            if state is None:
+                break
+            state, answer = coins.call(mechanism.step, state, message)
+            answers.append(answer)
+        return (*answers, *[HALT] * (len(self.pairs) - len(answers)))
+
+
+@dataclass(frozen=True)
+class Strategist:
+    """Plays an adversary; what she says at the end is a column too."""
+
+    adversary: Adversary
+    at_once = 2000
+
+    def __str__(self) -> str:
+        return f"an adaptive adversary:\n{self.adversary}"
+
+    def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
+        """Game by game."""
+        played = [self.adversary.play(mechanism, bit, coins, relation) for _ in range(size)]
+        views = columns([game.answers for game in played], self.adversary.rounds)
+        return {**views, "guess": np.array([game.guess for game in played], dtype=np.int64)}
+
+
+@dataclass(frozen=True)
+class InBatches:
+    """Sends these pairs of integers to as many copies as there are games, all in one vector ask.
+
+    The games are independent if the coordinates' noise is. Where that is itself in doubt, audit without batches.
+    """
+
+    pairs: tuple[Pair, ...]
+    at_once = 500_000
+
+    def __str__(self) -> str:
+        return spelled(self.pairs)
+
+    def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
+        """One step of the mechanism itself for each pair."""
+        state: State | None = coins.call(mechanism.start)
+        answers: list[Column] = []
+        for pair in self.pairs:
+            if state is None:
+                break
+            state, answer = coins.call(mechanism.step, state, _copies(pair[bit], size))
+            answers.append(_column(answer))
+        return _numbers(answers, self.pairs)
+
+
+def spelled(script: Sequence[Pair]) -> str:
+    """A script for people; what is sent again and again is said once.
+
+    >>> up, down = (Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))
+    >>> spelled([up, up, up, down])
+    '3 times Ask(private=0 | 1), then Ask(private=1 | 0)'
+    """
+    runs = [(sent, len(list(again))) for sent, again in groupby(map(said, script))]
+    return ", then ".join(sent if many == 1 else f"{many} times {sent}" for sent, many in runs)
+
+
+def can_batch(mechanism: Mechanism, pairs: Sequence[Pair], relation: Relation) -> bool:
+    """Whether the games of a script may be asked for in one vector: noise on integers, nothing kept but a count."""
+    plain = isinstance(mechanism, Additive) and type(mechanism).step is Additive.step
+    asks = all(isinstance(m, Ask) and m.private is not None and m.private.width is None for pair in pairs for m in pair)
+    return plain and asks and relation.valid(pairs) and all(mechanism.accepts(m) for pair in pairs for m in pair)
+
+
+def _column(answer: Sequence[int]) -> Column:
+    try:
+        return np.array(answer, dtype=np.int64)
+    except OverflowError:
+        return np.array([clipped(value) for value in answer], dtype=np.int64)
+
+
+def _copies(message: Any, size: int) -> Ask:
+    return Ask(message.public, Secret((_value(message),) * size), message.sensitivity, message.squared)
+
+
+def _value(message: Any) -> int:
+    value = reveal(message.private)
+    assert isinstance(value, int)
+    return value
+
+
+def _numbers(answers: list[Column], pairs: tuple[Pair, ...]) -> Views:
+    views = {f"answer {number}": column for number, column in enumerate(answers, 1)}
+    if len(answers) > 1:
+        views["sum"] = np.sum(answers, axis=0)
+        views |= {
+            f"answer {number + 1} - answer {number}": answers[number] - answers[number - 1]
+            for number in range(1, len(answers))
+        }
+    # |a - right| - |a - left|: in the order of the likelihood ratio, whatever the scale of Laplace noise is
+    ends = [(_value(left), _value(right)) for left, right in pairs]
+    nearer = [np.abs(a - right) - np.abs(a - left) for a, (left, right) in zip(answers, ends, strict=False)]
+    return {**views, "nearness to the left": np.sum(nearer, axis=0)}
+
+
+def player(script: tuple[Pair, ...], mechanism: Mechanism, relation: Relation, *, batches: bool) -> Player:
+    """Who sends these pairs: in batches where that is possible and wanted, else game by game."""
+    return InBatches(script) if batches and can_batch(mechanism, script, relation) else Script(script)

@@ -1,0 +1,182 @@
+"""An adversary as a readable value: which pair of messages to send, and by each answer what then; at last, a guess.
+
+She prints as an indented list of decisions, and plays: against the game V[f] . I(b) . M with any coins, giving a
+transcript that can be replayed message by message.
+
+>>> from counterpoint import SeededCoins
+>>> from counterpoint.mechanisms.examples import OpenDoor
+>>> from counterpoint.verify.exact_loss import exact
+>>> spy = exact(OpenDoor("1/4"), rounds=2).adversary
+>>> print(spy)
+send Ask(private=0 | 0)
+  open: send Ask(private=0 | 1)
+    0: say world 0
+    1: say world 1
+  closed: say world 1
+>>> played = spy.play(OpenDoor(1), bit=1, coins=SeededCoins(1))
+>>> played.answers, played.guess
+(('open', 1), 1)
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from counterpoint.encoding import encode
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.privacy.messages import Message, Update
+from counterpoint.privacy.relations import Pair, Relation
+from counterpoint.privacy.secret import Secret, counted, reveal
+from counterpoint.randomness.coins import Coins
+from counterpoint.verify.exactly.recursion import Best
+from counterpoint.verify.exactly.worlds import Move, Node, Worlds
+from counterpoint.verify.games.game import Game
+
+_LINES = 60
+
+
+class Played(NamedTuple):
+    """One game: the pairs that were sent, what was answered, and which world the adversary says it is."""
+
+    pairs: tuple[Pair, ...]
+    answers: tuple[Answer, ...]
+    guess: int
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """Send `pair` and go on by the answer; without a pair, say which world it is."""
+
+    guess: int
+    pair: Pair | None = None
+    then: tuple[tuple[Answer, "Adversary"], ...] = ()
+
+    def __str__(self) -> str:
+        lines = list(self._lines(""))
+        more = [f"... and {len(lines) - _LINES} lines more"] if len(lines) > _LINES else []
+        return "\n".join([*lines[:_LINES], *more])
+
+    def _lines(self, indent: str) -> Iterator[str]:
+        if self.pair is None:
+            yield f"say world {self.guess}"
+            return
+        yield f"send {said(self.pair)}"
+        for answers, after in self._grouped():
+            first, *rest = after._lines(indent + "  ")
+            yield f"{indent}  {answers}: {first}"
+            yield from rest
+
+    @cached_property
+    def rounds(self) -> int:
+        """How many messages she sends at most."""
+        return 0 if self.pair is None else 1 + max((after.rounds for _, after in self.then), default=0)
+
+    def _grouped(self) -> list[tuple[str, "Adversary"]]:
+        """The answers that lead to the same, together."""
+        groups: dict[str, tuple[list[Answer], Adversary]] = {}
+        for answer, after in self.then:
+            groups.setdefault("\n".join(after._lines("")), ([], after))[0].append(answer)
+        return [(_listed(answers), after) for answers, after in groups.values()]
+
+    def after(self, answer: Answer) -> "Adversary":
+        """How she goes on after an answer; one that she thinks impossible tells her nothing new."""
+        sought = encode(answer)
+        return next((after for known, after in self.then if encode(known) == sought), Adversary(self.guess))
+
+    def play(self, mechanism: Mechanism, bit: int, coins: Coins, relation: Relation | None = None) -> Played:
+        """Play against the world `bit` of a mechanism."""
+        game = Game(mechanism, 1 if bit else 0, relation)
+        state: State | None = coins.call(game.start)
+        here = self
+        pairs: list[Pair] = []
+        answers: list[Answer] = []
+        while here.pair is not None:
+            state, answer = game.step(state, *here.pair, coins)
+            pairs.append(here.pair)
+            answers.append(answer)
+            here = here.after(answer)
+        return Played(tuple(pairs), tuple(answers), here.guess)
+
+
+def strategy(worlds: Worlds, found: Best, growth: Fraction | float, bit: int) -> Adversary:
+    """The adversary who makes the best moves, and says `bit` where that is more than `growth` times as likely."""
+    known: dict[tuple[int, int], Adversary] = {}
+
+    def at(node: Node) -> Adversary:
+        place = node.level, node.place
+        if place not in known:
+            masses = node.masses
+            guess = bit if masses[bit] > growth * masses[1 - bit] else 1 - bit
+            move = chosen(node, max(masses[bit] - growth * masses[1 - bit], 0))
+            then = () if move is None else tuple((branch.answer, at(branch.node)) for branch in move.branches)
+            known[place] = Adversary(guess, None if move is None else move.pair, then)
+        return known[place]
+
+    def chosen(node: Node, stopping: Any) -> Move | None:
+        """The move that is worth most; None where stopping is worth as much."""
+        choices = worlds.levels[node.level].choices
+        best_move = None
+        if choices is not None:
+            for number, move in zip(choices.of(node.place), node.moves, strict=True):
+                edges = choices.edges(number)
+                total = (choices.factors[edges] * found.values[node.level + 1][choices.children[edges]]).sum()
+                if total > stopping:
+                    stopping, best_move = total, move
+        return best_move
+
+    return at(worlds.root)
+
+
+def said(pair: Pair) -> str:
+    """A pair of messages in one line: what they share, and `left | right` where they may differ.
+
+    Their private parts are shown: they are the verifier's own inputs.
+
+    >>> from counterpoint import Ask, Update
+    >>> said((Ask("q", 1), Ask("q", 2))), said((Update((0, 1)), Update((0, 0)))), said((Ask(), Ask()))
+    ("Ask('q', private=1 | 2)", 'Update((0, 1) | (0, 0))', 'Ask()')
+    >>> from counterpoint.privacy.tally import Tally
+    >>> said((Ask(private=Tally((("CA", 3),))), Ask(private=Tally(())))), said((Ask(0), Ask(9)))
+    ("Ask(private={'CA': 3} | {})", 'Ask(0) | Ask(9)')
+    """
+    left, right = pair
+    if _public(left) != _public(right):
+        return f"{_spelled(left, _values(left))} | {_spelled(right, _values(right))}"
+    return _spelled(left, _values(left, right))
+
+
+def _public(message: Message) -> tuple[object, ...]:
+    return type(message), message.private is None, repr(getattr(message, "public", None))
+
+
+def _spelled(message: Message, private: str | None) -> str:
+    if isinstance(message, Update):
+        return f"Update({private})"
+    parts = ([] if message.public is None else [repr(message.public)]) + ([] if private is None else [f"{private=!s}"])
+    return f"Ask({', '.join(parts)})"
+
+
+def _values(*messages: Message) -> str | None:
+    shown = [_shown(message.private) for message in messages if message.private is not None]
+    return " | ".join(shown) if shown else None
+
+
+def _shown(private: Secret) -> str:
+    return repr(dict(counted(private).pairs)) if private.keyed else repr(reveal(private))
+
+
+def _listed(answers: list[Answer]) -> str:
+    """Answers one by one, and runs of integers as a range."""
+    if len(answers) > 2 and all(type(answer) is int for answer in answers):
+        numbers = sorted(answers)
+        runs: list[list[int]] = []
+        for number in numbers:
+            if runs and number == runs[-1][-1] + 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    several = sorted(str(answer) for answer in answers)
+    return ", ".join(several[:6]) + (f" and {len(several) - 6} more" if len(several) > 6 else "")

@@ -1,0 +1,85 @@
+"""Counters under zCDP on a coarse grid and with a short life, so that all that they can do can be enumerated.
+
+A shipped counter draws its Gaussian noise on a grid of 2^-41 or so and lives for 2^40 answers: too fine to enumerate.
+The proof in `blt_noise` is for any grid 2^-bits and any number N of steps: a variance of s^2/(2 rho) on the grid is
+enough, where s = 2^bits |d| |c|_2 + r sqrt(N k). These counters run the very code of the shipped ones at a grid and a
+life that are small, with the variance that the proof then asks for; the shipped grid is for audits.
+
+>>> from counterpoint import Ask, Update
+>>> from counterpoint.verify.exact_loss import exact
+>>> counter = CoarseCounter(rho=2, horizon=2, bits=1, steps=1)
+>>> pairs = [(Update(0), Update(1)), (Ask(), Ask())]
+>>> exact(counter, messages=pairs, rounds=2, cut="1e-9").judge(counter.claim, allowance="1e-6")
+Verdict.HOLDS
+"""
+
+from fractions import Fraction
+from math import floor
+from typing import TYPE_CHECKING
+
+from counterpoint.mechanisms.counting.blt import for_horizon
+from counterpoint.mechanisms.counting.blt_noise import BltNoise, BltState, carried
+from counterpoint.mechanisms.counting.counters import Counter, Counting
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter, VectorCounting
+from counterpoint.mechanisms.mechanism import Answer, State
+from counterpoint.numbers import Number
+from counterpoint.numbers.interval import sqrt_up
+from counterpoint.privacy.messages import Message
+from counterpoint.randomness.coins import Coins
+
+
+class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True):
+    """A `Counter(rho=..., horizon=...)` on a grid of 2^-bits that halts after so many answers to new items."""
+
+    bits: int = 1
+    steps: int = 2
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, *, rho: Number, horizon: int, bound: int = 1, per_unit: int = 1, bits: int, steps: int
+        ) -> None: ...
+
+    def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
+        """The matrix of the horizon, and the variance that this grid and life need."""
+        return _noise(self, rho, squared)
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """As the counter does, for `steps` answers."""
+        return _living(self.steps, *Counter.step(self, state, message, coins))
+
+
+class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True):
+    """The same for a `VectorCounter`."""
+
+    bits: int = 1
+    steps: int = 2
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, dimensions: int, *, rho: Number, horizon: int, squared: int, per_unit: int = 1, bits: int, steps: int
+        ) -> None: ...
+
+    def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
+        """The matrix of the horizon, and the variance that this grid and life need."""
+        return _noise(self, rho, squared, apart, self.dimensions)
+
+    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
+        """As the counter does, for `steps` answers."""
+        return _living(self.steps, *VectorCounter.step(self, state, message, coins))
+
+
+def _noise(
+    counter: CoarseCounter | CoarseVectorCounter, rho: Fraction, squared: int, apart: int = 1, width: int = 1
+) -> BltNoise:
+    """What `blt_noise` makes of these, at the counter's grid and life."""
+    blt, bits = for_horizon(counter.horizon or 1), counter.bits
+    sensitivity = sqrt_up(4**bits * squared * blt.squared) + sqrt_up(carried(blt) ** 2 * counter.steps * apart)
+    return BltNoise(blt, bits, -floor(-(sensitivity**2) / (2 * rho)), width)
+
+
+def _living(steps: int, state: State | None, answer: Answer) -> tuple[State | None, Answer]:
+    assert isinstance(state, Counting | VectorCounting)
+    assert isinstance(state.noise, BltState)
+    return (None if state.noise.steps >= steps and answer is not None else state), answer

@@ -1,0 +1,211 @@
+"""The shipped mechanisms and composites on small instances, for the catalogue.
+
+Messages move by as much as the claim's relation allows, in every direction that matters, and stand where the mechanism
+decides something. Noise scales are kept small (large epsilons), so that what is remembered can be enumerated. What is
+1 by default (a sensitivity, the items of a unit) is more in an instance of its own: a factor of 1 that is missing would
+not show.
+
+>>> [instance.name for instance in MECHANISMS[:2]]
+['Laplace', 'Laplace, 3 asks']
+"""
+
+from fractions import Fraction
+
+from counterpoint.mechanisms.additive import Gaussian, Laplace
+from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
+from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
+from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.dice import Dice
+from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
+from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
+from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
+from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.privacy.messages import Ask
+from counterpoint.privacy.relations import Pair
+from counterpoint.privacy.tally import Tally
+from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.games.menus import asks, updates
+from counterpoint.verify.shipped.instances import Instance
+
+_ASK: Pair = (Ask(), Ask())
+_BOTH_WAYS = asks([(0, 1), (1, 0)])
+_BY_TWO = asks([(0, 2), (2, 0)], sensitivity=2)
+_ZERO, _TWO, _HUNDREDTH, _THOUSANDTH = Fraction(0), Fraction(2), Fraction(1, 100), Fraction(1, 1000)
+_COARSE, _FINE = Fraction(1, 10**6), Fraction(1, 10**9)
+_UNIT = updates([((0,), (1,))])
+_PLANE = updates([((0, 0), (1, 0)), ((1, 0), (0, 0))])
+_VECTORS = asks([((0, 0), (1, 1)), ((0, 0), (2, 0)), ((0, 0), (1, -1))], sensitivity=2)
+_SCORES = tuple(
+    (Ask(private=left, sensitivity=4, each=2), Ask(private=right, sensitivity=4, each=2))
+    for left, right in (((0, 0), (2, -2)), ((0, 0), (-2, 2)), ((-8, 0), (-6, -2)))
+)
+
+
+def _two_keys(units: int) -> Ask:
+    """Two keys of so many units each, of which a neighbour may have one more at both."""
+    return Ask(private=Tally((("a", units), ("b", units)) if units else ()), sensitivity=2, squared=2)
+
+
+_KEYS = tuple((_two_keys(n), _two_keys(n + 1)) for n in range(8))
+
+_SELECTION = (
+    Instance("sparse vector", SparseVector(1, 0), _BOTH_WAYS, 10),
+    Instance("sparse vector, 2 hits", SparseVector(2, 0, hits=2), _BOTH_WAYS, 8),
+    Instance("sparse vector, one way", SparseVector(1, 0, monotone=True), rounds=8),
+    Instance("sparse vector, by 2", SparseVector(1, 0, sensitivity=2), _BY_TWO, 10),
+    Instance("sparse vector, gaps", SparseVector(1, 0, release="gap"), _BOTH_WAYS, 6, cut=_COARSE, delta=_THOUSANDTH),
+    Instance(
+        "sparse vector, values",
+        SparseVector(1, 0, release="value", charge=1),
+        _BOTH_WAYS,
+        6,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance("sparse vector, zCDP", SparseVector(rho="0.5", hits=2), _BOTH_WAYS, 8),
+    Instance("AboveThreshold", AboveThreshold(1, 0), _BOTH_WAYS, 10),
+    Instance("AboveThreshold, by 2", AboveThreshold(1, 0, sensitivity=2), _BY_TWO, 10),
+    Instance("noisy max", NoisyMax(2), cut=_FINE),
+    Instance("noisy max, by 2", NoisyMax(2), _SCORES, cut=_FINE),
+    Instance("noisy max, one way", NoisyMax(2, monotone=True), cut=_FINE),
+    Instance("noisy max, exponential", NoisyMax(1, by="exponential", asks=2)),
+    Instance("noisy max, zCDP", NoisyMax(rho="0.5", asks=3), alpha=_TWO),
+    Instance("partition selection", PartitionSelection(1, _HUNDREDTH), delta=_HUNDREDTH),
+    Instance("selection of 2 keys", PartitionSelection(1, _HUNDREDTH), _KEYS, 1, delta=_HUNDREDTH),
+)
+
+_COUNTERS = (
+    Instance("counter", Counter(3, horizon=2), cut=_COARSE, delta=_THOUSANDTH),
+    Instance(
+        "counter, 2 of a unit",
+        Counter(6, horizon=2, per_unit=2),
+        (*updates([(0, 1), (1, 0)]), _ASK),
+        4,
+        cut=_FINE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "counter, off range",
+        Counter(3, horizon=2, bound=2),
+        (*updates([(-1, 1), (2, 4), (0, 2)]), _ASK),
+        3,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance("counter, no horizon", Counter(4), rounds=2, cut=_COARSE, delta=_THOUSANDTH),
+    Instance(
+        "counter, zCDP",
+        CoarseCounter(rho=2, horizon=2, bits=2, steps=2),
+        (*updates([(0, 1), (0, 0)]), _ASK),
+        4,
+        cut=_COARSE,
+        delta=_HUNDREDTH,
+    ),
+    Instance(
+        "vector counter",
+        VectorCounter(2, epsilon=4, horizon=1, bound=1),
+        (*_PLANE, _ASK),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "vectors, 2 of a unit",
+        VectorCounter(1, epsilon=6, horizon=2, bound=2, per_unit=2),
+        (*updates([((0,), (2,)), ((2,), (0,))]), _ASK),
+        3,
+        cut=_FINE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "vector counter, zCDP",
+        CoarseVectorCounter(2, rho=2, horizon=2, squared=1, bits=2, steps=1),
+        (*_PLANE, _ASK),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "zCDP, 3 of a unit",
+        CoarseVectorCounter(1, rho="0.5", horizon=1, squared=1, per_unit=3, bits=5, steps=1),
+        (*_UNIT, _ASK),
+        4,
+        cut=_FINE,
+        delta=_THOUSANDTH,
+    ),
+)
+
+MECHANISMS: tuple[Instance, ...] = (
+    Instance("Laplace", Laplace(1)),
+    Instance("Laplace, 3 asks", Laplace(1, asks=3)),
+    Instance("Laplace, by 2", Laplace(1), _BY_TWO),
+    Instance("Laplace, a vector", Laplace(2), _VECTORS, cut=_FINE),
+    Instance("Gaussian", Gaussian("0.5")),
+    Instance("Gaussian, 2 asks", Gaussian("0.5", asks=2)),
+    Instance("Gaussian, by 2", Gaussian("0.5"), _BY_TWO),
+    Instance("randomized response", RandomizedResponse(1)),
+    Instance("exposing response", RandomizedResponse(1, _HUNDREDTH), delta=Fraction(2, 100)),
+    Instance("interactive response", InteractiveRandomizedResponse(1, _HUNDREDTH), delta=Fraction(2, 100)),
+    Instance("open door", OpenDoor("1/7"), epsilon=_ZERO),
+    Instance("loud number", LoudNumber("1/4"), epsilon=_ZERO),
+    Instance("dice", Dice(6), epsilon=_ZERO),
+    *_SELECTION,
+    *_COUNTERS,
+)
+"""Every shipped mechanism."""
+
+
+def _weighed(left: tuple[int, ...], right: tuple[int, ...], weights: tuple[int, ...]) -> Pair:
+    return Ask(LinearGuess(weights, 0), left), Ask(LinearGuess(weights, 0), right)
+
+
+_COMPOSITES = (
+    Instance("guess and check", GuessAndCheck(1, 2), asks([(1, 2), (2, 1)], 0), 3),
+    Instance("guess and check, by 2", GuessAndCheck(1, 2, sensitivity=2), asks([(1, 3), (3, 1)], 0, 2), 3),
+    Instance(
+        "linear guess and check",
+        LinearGuessAndCheck(GuessAndCheck(1, 2), 2),
+        (_weighed((1, 0), (2, 0), (1, 0)), _weighed((0, 2), (0, 1), (0, 1))),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "linear, weights of 2",
+        LinearGuessAndCheck(GuessAndCheck(1, 2, sensitivity=2), 2, steps=2),
+        (_weighed((1, 0), (2, 0), (2, 0)), _weighed((0, 2), (0, 1), (0, 2))),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "multiplicative weights",
+        multiplicative_weights(8, 2, rows=4, margin="0.5", updates=1),
+        asks([((3, 1), (4, 1)), ((4, 1), (3, 1))], (1, 0)),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "monotone histogram",
+        MonotoneHistogram(30, max_of, 1, scale="1/10"),
+        (*_UNIT, _ASK),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "histogram with delta",
+        MonotoneHistogram(30, max_of, 1, delta=_HUNDREDTH, scale="1/10"),
+        (*_UNIT, _ASK),
+        2,
+        cut=Fraction(1, 10**4),
+        delta=Fraction(2, 100),
+    ),
+)
+COMPOSITES: tuple[Instance, ...] = tuple(instance._replace(group="composites") for instance in _COMPOSITES)
+"""Every shipped composite."""

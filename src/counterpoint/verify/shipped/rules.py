@@ -1,0 +1,185 @@
+"""The shipped rules against every adaptive analyst, and the local model's users and protocols, for the catalogue.
+
+A rule is verified as the game in which an analyst launches what she likes from a menu (`session_game`), or as the
+concurrent composition that a session is (`Concurrent`), over all interleavings.
+
+>>> RULES[0].name, LOCAL[-1].name
+('filter, basic', 'core protocol')
+"""
+
+from fractions import Fraction
+
+from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.odometers import Odometer
+from counterpoint.composition.rules.parallel import Parallel
+from counterpoint.composition.rules.slots import Slots
+from counterpoint.encoding import Plain
+from counterpoint.local.cores import core_protocol
+from counterpoint.local.membership import Among, Membership
+from counterpoint.local.multi_sparse_vector import MultiSparseVector
+from counterpoint.local.neighbourhood import Fewer, Neighbourhood
+from counterpoint.local.properties import AtMost, Data, Guarded
+from counterpoint.local.protocol import Protocol
+from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.examples import OpenDoor
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.randomized_response import RandomizedResponse
+from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.privacy.losses import ApproxDP, PureDP, RenyiDP, zCDP
+from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.relations import Pair, Steps, every_step, first_pair_consistent, k_sparse
+from counterpoint.privacy.secret import Raw
+from counterpoint.verify.games.menus import asks
+from counterpoint.verify.games.suitable import CreatedFirst
+from counterpoint.verify.shipped.instances import Instance
+from counterpoint.verify.shipped.sessions import session_game, stopped
+
+_ZERO, _TWO, _TWENTIETH = Fraction(0), Fraction(2), Fraction(1, 20)
+_PURE = [PureDP("0.3"), PureDP("0.5")]
+_THREE = [*_PURE, ApproxDP("0.2", "0.01")]
+_BUDGET = ApproxDP(1, _TWENTIETH)
+
+
+def _launch(child: Mechanism) -> Pair:
+    return Ask(Launch(child)), Ask(Launch(child))
+
+
+def _launched(child: Mechanism, copies: int) -> tuple[Pair, ...]:
+    """Its launch, and pairs of bits (equal ones too) to so many children."""
+    return (_launch(child), *(pair for n in range(copies) for pair in asks([(0, 0), (0, 1)], To(n))))
+
+
+_RULES = (
+    Instance("filter, basic", session_game(Filter(PureDP(1)), _PURE, 4)),
+    Instance("filter, best", session_game(Filter(_BUDGET), _THREE, 6), delta=_TWENTIETH),
+    Instance("filter, advanced", session_game(Filter(_BUDGET, by="advanced"), _THREE, 6), delta=_TWENTIETH),
+    Instance("filter, by renyi", session_game(Filter(_BUDGET, by="renyi"), _THREE, 6), delta=_TWENTIETH),
+    Instance("filter, by gaussian", session_game(Filter(_BUDGET, by="gaussian"), _THREE, 6), delta=_TWENTIETH),
+    Instance("filter, zCDP", session_game(Filter(zCDP("0.1")), _PURE, 6), alpha=_TWO),
+    Instance("filter, Renyi", session_game(Filter(RenyiDP(2, "0.5")), _PURE, 6), alpha=_TWO),
+    Instance("odometer, pure", session_game(stopped(Odometer(PureDP), PureDP(1)), _PURE, 4)),
+    Instance("odometer, zCDP", session_game(stopped(Odometer(zCDP), zCDP("0.1")), _PURE, 6), alpha=_TWO),
+    Instance(
+        "odometer, approximate",
+        session_game(stopped(Odometer.approximate(_TWENTIETH), _BUDGET), _THREE, 6),
+        delta=_TWENTIETH,
+    ),
+    Instance("slots", session_game(Slots(_THREE), _THREE, 3), delta=_TWENTIETH),
+    Instance(
+        "parallel, pure",
+        Concurrent(Parallel(1, each=PureDP(1)), k_sparse(1, every_step())),
+        _launched(RandomizedResponse(1), 2),
+        4,
+    ),
+    Instance(
+        "parallel, every delta",
+        Concurrent(Parallel(1, each=ApproxDP(0, "1/7"), delta_total="13/49"), k_sparse(1, Steps(asks=1))),
+        _launched(OpenDoor("1/7"), 2),
+        5,
+        epsilon=_ZERO,
+    ),
+    Instance(
+        "parallel, first pair",
+        Concurrent(Parallel(1, each=ApproxDP(1, "0.01"), first_pair=True), first_pair_consistent(1, every_step())),
+        _launched(RandomizedResponse(1, "0.01"), 2),
+        4,
+        delta=Fraction(2, 100),
+    ),
+    Instance(
+        "parts of a partition",
+        Concurrent(Parallel(1, each=PureDP(1)), k_sparse(1, every_step())),
+        (
+            _launch(Concurrent(Filter(PureDP(1)), every_step())),
+            *(
+                pair
+                for part in (0, 1)
+                for launched in (Ask(To(part, Launch(RandomizedResponse("0.5")))),)
+                for pair in ((launched, launched), *asks([(0, 1)], To(part, To(0))), *asks([(0, 1)], To(part, To(1))))
+            ),
+        ),
+        5,
+    ),
+)
+RULES: tuple[Instance, ...] = tuple(instance._replace(group="rules") for instance in _RULES)
+"""Every shipped rule."""
+
+
+def data(left: Raw, right: Raw, sensitivity: int = 1, to: int | None = None) -> Pair:
+    """Neighbouring data for a user, or for the user of this number in a protocol.
+
+    >>> data(0, 1, to=2)[0].public
+    To(child=2, public=Data())
+    """
+    public = Data() if to is None else To(to, Data())
+    return Ask(public, left, sensitivity), Ask(public, right, sensitivity)
+
+
+def query(said: Plain, to: int | None = None) -> Pair:
+    """A server's query to a user, or to the user of this number."""
+    ask = Ask(said if to is None else To(to, said))
+    return ask, ask
+
+
+_VERTEX = (
+    *(data(*rows) for rows in (((0, 1), (1, 1)), ((1, 0), (0, 0)), ((1, 1), (1, 1)))),
+    *map(query, (Fewer((0, 1), 1), Fewer((0,), 1), Fewer((0, 1), 2))),
+)
+_STRANGE = (*(data(*rows) for rows in (((-1, 2), (0, 2)), ((2, 0), (1, 0)), ((0, 2), (1, 2)))), *_VERTEX[3:])
+_REWIRED = (data((0, 1), (1, 0), 2), *map(query, (Fewer((0,), 1), Fewer((1,), 1), Fewer((0, 1), 2))))
+_CORES: Protocol = core_protocol(2, epsilon=12)
+_LOCAL = (
+    Instance(
+        "membership",
+        Membership(1, bits=2),
+        (data(0, 3, 3), data(0, 1, 3), *map(query, (Among(1, (0, 1)), Among(2, (0, 1, 2, 3))))),
+        2,
+    ),
+    Instance(
+        "membership, off range",
+        Membership(1, bits=1),
+        (data(0, 2, 2), data(-1, 1, 2), *map(query, (Among(1, (0, 1)), Among(1, (1,))))),
+        2,
+    ),
+    Instance(
+        "guarded user",
+        Guarded(Membership(1, bits=2), AtMost(1)),
+        (data(0, 3, 3), *map(query, (Among(1, (0, 1)), Among(2, (0, 1, 3))))),
+        3,
+    ),
+    Instance("vertex", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _VERTEX, 8),
+    Instance("vertex, off range", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _STRANGE, 8),
+    Instance("vertex, rewired", Neighbourhood(AboveThreshold(1, 0), 2, rewired=True), _REWIRED, 8),
+    Instance(
+        "multi sparse vector",
+        MultiSparseVector(SparseVector(6, 0), 2),
+        asks([((0, 0), (1, 0)), ((1, 0), (0, 0)), ((0, 0), (0, 0))]),
+        3,
+        cut=Fraction(1, 10**6),
+        delta=Fraction(1, 1000),
+    ),
+    Instance(
+        "multi sparse vector, 2",
+        MultiSparseVector(SparseVector(6, 0), 2, k=2),
+        asks([((0, 0), (1, 1)), ((1, 0), (0, 1))], sensitivity=2),
+        3,
+        cut=Fraction(1, 10**6),
+        delta=Fraction(1, 1000),
+    ),
+    Instance(
+        "core protocol",
+        _CORES.mechanism,
+        (
+            _launch(_CORES.admit(_CORES.users.mechanisms[0])),
+            data((0, 0), (0, 1), to=0),
+            data((0, 0), (1, 0), to=1),
+            query(Fewer((1,), 1), to=0),
+            query(Fewer((0,), 1), to=1),
+        ),
+        7,
+        cut=Fraction(1, 10**6),
+        delta=Fraction(1, 1000),
+        relation=CreatedFirst(_CORES.neighbours, 2),
+    ),
+)
+LOCAL: tuple[Instance, ...] = tuple(instance._replace(group="the local model") for instance in _LOCAL)
+"""Every user of the local model, and a protocol."""

@@ -1,0 +1,1 @@
+"""A mechanism as a postprocessing of one randomized response."""
