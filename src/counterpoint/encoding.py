@@ -24,6 +24,7 @@ from msgspec.structs import astuple
 
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.numbers import exact
+from counterpoint.numbers.parameters import read_before_checks
 
 T = TypeVar("T")
 _REGISTRY: dict[str, type] = {}
@@ -72,7 +73,14 @@ class Value(msgspec.Struct, frozen=True, tag=_versioned):
     ...     right: int
     >>> encode(Pair(1, 2**80))
     b'{"type":"Pair/1","left":1,"right":1208925819614629174706176}'
+
+    A field whose annotation is a kind of parameter (`numbers.parameters`) is read by it, before `__post_init__`.
     """
+
+    def __init_subclass__(cls, **_config: object) -> None:
+        """Let the class read the parameters it declares."""
+        super().__init_subclass__()
+        read_before_checks(cls)
 
 
 if TYPE_CHECKING:

@@ -14,15 +14,13 @@ True
 from abc import abstractmethod
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
 from counterpoint.mechanisms.tails import gaussian_within, laplace_beyond, may_fail
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import positive, whole
+from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import Positive, PositiveInt
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Message
@@ -71,17 +69,8 @@ class Laplace(Additive, Value, frozen=True):
     PureDP(0.3)
     """
 
-    epsilon: Fraction
-    asks: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, asks: int = 1) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
-        force_setattr(self, "asks", whole(self.asks, 1, "asks"))
+    epsilon: Positive
+    asks: PositiveInt = 1
 
     @property
     def claim(self) -> Claim:
@@ -120,17 +109,8 @@ class Gaussian(Additive, Value, frozen=True):
     zCDP(0.5)
     """
 
-    rho: Fraction
-    asks: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(self, rho: Number, asks: int = 1) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        force_setattr(self, "rho", positive(self.rho, "rho"))
-        force_setattr(self, "asks", whole(self.asks, 1, "asks"))
+    rho: Positive
+    asks: PositiveInt = 1
 
     @property
     def claim(self) -> Claim:

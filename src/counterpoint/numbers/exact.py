@@ -40,16 +40,16 @@ def exact(value: object, what: str = "the value") -> Fraction:
     """
     if isinstance(value, Fraction):
         return _in_range(value, what)
-    if type(value) is int:  # a truth value has another type
-        return _in_range(Fraction(value), what)
+    if type(value) is int and -LARGEST <= value <= LARGEST:  # a truth value has another type
+        return Fraction(value)
+    if isinstance(value, str | float):
+        return _ratio(value, what) if isinstance(value, str) and "/" in value else _decimal(value, what)
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         raise InvalidParameter(f"{what} must be a number, but a truth value was given")
     if hasattr(value, "__index__"):
         with suppress(TypeError):  # an array has it, too, and raises
             return _in_range(Fraction(operator.index(value)), what)
-    if isinstance(value, str) and "/" in value:
-        return _ratio(value, what)
-    if isinstance(value, float | str | Decimal) or hasattr(value, "as_integer_ratio"):
+    if isinstance(value, Decimal) or hasattr(value, "as_integer_ratio"):
         return _decimal(value, what)
     raise InvalidParameter(f"{what} must be a number, but a {type(value).__name__} was given")
 
@@ -101,7 +101,7 @@ def at_least(value: object, low: int, what: str) -> Fraction:
     Fraction(1, 2)
     """
     number = exact(value, what)
-    if number < low:
+    if number.numerator < low * number.denominator:
         raise InvalidParameter(f"{what} must be at least {low}, but {spell(number)} was given")
     return number
 
@@ -112,6 +112,8 @@ def positive(value: object, what: str) -> Fraction:
     >>> positive(2, "scale")
     Fraction(2, 1)
     """
+    if type(value) is Fraction and 0 < value.numerator <= LARGEST >= value.denominator:
+        return value
     number = exact(value, what)
     if number.numerator <= 0:
         raise InvalidParameter(f"{what} must be above 0, but {spell(number)} was given")
@@ -125,7 +127,7 @@ def probability(value: object, what: str) -> Fraction:
     Fraction(1, 1000000)
     """
     number = exact(value, what)
-    if not 0 <= number <= 1:
+    if not 0 <= number.numerator <= number.denominator:
         raise InvalidParameter(f"{what} must be between 0 and 1, but {spell(number)} was given")
     return number
 

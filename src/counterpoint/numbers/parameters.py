@@ -1,0 +1,177 @@
+"""Kinds of exact parameters: how a field reads what is given, declared once, in its annotation.
+
+A struct (`encoding.Value`) declares the kind of each parameter. A constructor then takes any `Number` for a rational
+kind, the field holds the `Fraction` it stands for, and `__post_init__`, which runs afterwards, is left with what
+relates one parameter to another. Messages call a parameter by its field's name, or by the text annotated beside it.
+
+>>> from counterpoint.encoding import Value
+>>> class Noise(Value, frozen=True):
+...     epsilon: Positive
+...     asks: PositiveInt = 1
+...     scale: Annotated[PositiveOrNone, "the scale"] = default(None)
+>>> Noise(0.1)
+Noise(epsilon=Fraction(1, 10), asks=1, scale=None)
+>>> Noise("0.1", scale=-2)
+Traceback (most recent call last):
+...
+counterpoint.errors.InvalidParameter: the scale must be above 0, but -2 was given
+
+A kind is `Annotated[Parameter[held, given], Read(reader)]`, so a room can declare its own. A kind that may be None has
+a name of its own (`PositiveOrNone`), since type checkers do not look into `Positive | None`; kinds of integers take
+what they hold, so that `PositiveInt | None` will do. A default other than an int's is written `default(...)`.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from counterpoint.numbers.exact import LARGEST, Number, at_least, exact, positive, probability, whole
+
+Held = TypeVar("Held")
+Given = TypeVar("Given")
+Reader = Callable[[Any, str], Any]
+"""Makes what a field holds of what was given, or raises `InvalidParameter` with the name it is handed."""
+
+if TYPE_CHECKING:
+
+    class Parameter(Generic[Held, Given]):
+        """A field that holds one type and is given another: to type checkers a descriptor, else the type it holds."""
+
+        @overload
+        def __get__(self, owner: None, kind: type) -> "Parameter[Held, Given]": ...
+        @overload
+        def __get__(self, owner: object, kind: type) -> Held: ...
+        def __get__(self, owner: object, kind: type) -> object: ...
+        def __set__(self, owner: Any, value: Given) -> None: ...
+
+else:
+
+    class Parameter:
+        """A field that holds one type and is given another: to type checkers a descriptor, else the type it holds."""
+
+        def __class_getitem__(cls, held_and_given: tuple[Any, Any]) -> Any:
+            return held_and_given[0]
+
+
+@dataclass(frozen=True)
+class Read:
+    """Marks a kind of parameter with its reader."""
+
+    reader: Reader
+
+
+def default(value: object) -> Any:
+    """The default of a parameter: what its field holds when nothing is given."""
+    return value
+
+
+def _at_least_zero(value: object, what: str) -> Fraction:
+    return at_least(value, 0, what)
+
+
+def _positive_int(value: object, what: str) -> int:
+    return value if type(value) is int and 0 < value <= LARGEST else whole(value, 1, what)
+
+
+def _non_negative_int(value: object, what: str) -> int:
+    return value if type(value) is int and 0 <= value <= LARGEST else whole(value, 0, what)
+
+
+Rational = Annotated[Parameter[Fraction, Number], Read(exact)]
+"""Any number."""
+NonNegative = Annotated[Parameter[Fraction, Number], Read(_at_least_zero)]
+"""A number from 0 on."""
+Positive = Annotated[Parameter[Fraction, Number], Read(positive)]
+"""A number above 0."""
+Probability = Annotated[Parameter[Fraction, Number], Read(probability)]
+"""A number from 0 to 1."""
+RationalOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(exact)]
+"""Any number, or None."""
+PositiveOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(positive)]
+"""A number above 0, or None."""
+ProbabilityOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(probability)]
+"""A number from 0 to 1, or None."""
+PositiveInt = Annotated[int, Read(_positive_int)]
+"""A whole number from 1 on."""
+NonNegativeInt = Annotated[int, Read(_non_negative_int)]
+"""A whole number from 0 on."""
+
+
+def read_before_checks(struct: type) -> None:
+    """Let a struct that is being defined read its parameters, by their kinds, before its own `__post_init__` runs."""
+    readers = {name: reader for base in reversed(struct.__mro__) for name, reader in _declared(base)}
+    if readers and ("__post_init__" in struct.__dict__ or any(_declared(struct))):
+        check = getattr(struct, "__post_init__", None)
+        struct.__post_init__ = _reading(readers, getattr(check, "after_reading", check))  # type: ignore[attr-defined]
+
+
+def _reading(readers: dict[str, tuple[Reader, str]], check: Callable[[Any], None] | None) -> Callable[[Any], None]:
+    """A `__post_init__` that reads the parameters, and then checks."""
+    steps = tuple((name, what, reader) for name, (reader, what) in readers.items())
+
+    def read_and_check(struct: Any) -> None:
+        for name, what, reader in steps:
+            given = getattr(struct, name)
+            held = reader(given, what)
+            if held is not given:
+                force_setattr(struct, name, held)
+        if check is not None:
+            check(struct)
+
+    read_and_check.after_reading = check  # type: ignore[attr-defined]
+    return read_and_check
+
+
+def _declared(struct: type) -> Iterator[tuple[str, tuple[Reader, str]]]:
+    """The parameters that this class itself declares, each with its reader and what messages call it."""
+    if not isinstance(struct, type(msgspec.Struct)):
+        return  # what a mixin annotates is no field
+    annotations = inspect.get_annotations(struct)
+    if any(isinstance(annotation, str) for annotation in annotations.values()):
+        resolved = get_type_hints(struct, localns={struct.__name__: struct}, include_extras=True)
+        annotations = {name: resolved[name] for name in annotations}
+    for name, annotation in annotations.items():
+        marks = list(_marks(annotation))
+        readers = [mark.reader for mark in marks if isinstance(mark, Read)]
+        if readers:
+            what = next((mark for mark in reversed(marks) if isinstance(mark, str)), name)
+            yield name, (_unless_none(readers[0]) if NoneType in marks else readers[0], what)
+
+
+def _marks(annotation: Any) -> Iterator[object]:
+    """What is annotated beside a type, inside first; `NoneType` among it says that the field may be None."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        yield from _marks(parts[0])
+        yield from parts[1:]
+    elif get_origin(annotation) in (Union, UnionType):
+        for part in parts:
+            yield from _marks(part)
+    elif annotation is NoneType:
+        yield NoneType
+    elif any(isinstance(mark, Read) for part in parts for mark in _marks(part)):
+        raise TypeError(f"{annotation} holds a kind of parameter, which is read only as a field of its own")
+
+
+def _unless_none(reader: Reader) -> Reader:
+    def read(value: object, what: str) -> object:
+        return None if value is None else reader(value, what)
+
+    return read
