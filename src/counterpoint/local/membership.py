@@ -15,10 +15,9 @@ has probability q/(1 + q) exactly, and a whole crowd tosses in one vector.
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from counterpoint.encoding import Plain, Tagged, Value
@@ -27,7 +26,7 @@ from counterpoint.local.properties import Asked, AtMost, Data, are_different, is
 from counterpoint.local.users import Answers, Crowd, Meeting, Query
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number, precision
-from counterpoint.numbers.exact import positive, whole
+from counterpoint.numbers.parameters import Positive, PositiveInt
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message
@@ -61,17 +60,11 @@ class Membership(Mechanism, Value, frozen=True):
     (PureDP(1), Asked(inner=Steps(), allowed=AtMost(queries=1)))
     """
 
-    epsilon: Fraction
-    bits: int
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, bits: int) -> None: ...
+    epsilon: Positive
+    bits: PositiveInt
 
     def __post_init__(self) -> None:
-        """Read the parameters."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
-        force_setattr(self, "bits", whole(self.bits, 1, "bits"))
+        """Check the number of bits."""
         if self.bits > MOST_BITS:
             raise InvalidParameter(f"values have at most {MOST_BITS} bits, not {self.bits}")
 

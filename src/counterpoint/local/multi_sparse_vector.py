@@ -15,9 +15,7 @@ many coordinates there are (Henzinger et al. 2024, Cor 5.5, 6.6).
 (PureDP(16), (False, True, False), (False, None, True))
 """
 
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
+from typing import Annotated
 
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -25,7 +23,7 @@ from counterpoint.local.properties import is_whole
 from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.comparing import Comparing
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.messages import Ask, Gap, Message
 from counterpoint.privacy.relations import Progress, Relation, every_step
 from counterpoint.privacy.secret import Raw, reveal
@@ -85,12 +83,8 @@ class MultiSparseVector(Composite, Value, frozen=True):
     """
 
     each: Comparing
-    width: int
-    k: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(self, each: Comparing, width: int, k: int = 1) -> None: ...
+    width: Annotated[PositiveInt, "the width"]
+    k: PositiveInt = 1
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -98,8 +92,6 @@ class MultiSparseVector(Composite, Value, frozen=True):
             raise InvalidParameter("each coordinate is a SparseVector or an AboveThreshold")
         if not every_step().within(self.each.claim.relation):
             raise NotCovered("coordinates may move either way between neighbours; take a sparse vector for that")
-        force_setattr(self, "width", whole(self.width, 1, "the width"))
-        force_setattr(self, "k", whole(self.k, 1, "k"))
 
     @property
     def structure(self) -> tuple[Part, ...]:

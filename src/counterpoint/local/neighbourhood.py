@@ -17,9 +17,7 @@ and acts on each neighbour alone, so the argument holds for data that change as 
 (False, (None, True))
 """
 
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
+from typing import Annotated
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -27,7 +25,7 @@ from counterpoint.local.properties import Data, are_different, is_whole
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.selecting.comparing import Comparing
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Gap, Message
 from counterpoint.privacy.relations import OneWay, Progress, Relation, Steps, every_step
@@ -89,16 +87,11 @@ class Neighbourhood(Mechanism, Value, frozen=True):
     """One vertex of a graph on vertices 0 ... `vertices` - 1 (which are public); its claim is that of `watch`."""
 
     watch: SparseVector | AboveThreshold
-    vertices: int
+    vertices: Annotated[PositiveInt, "the number of vertices"]
     rewired: bool = False
-
-    if TYPE_CHECKING:
-
-        def __init__(self, watch: SparseVector | AboveThreshold, vertices: int, rewired: bool = False) -> None: ...
 
     def __post_init__(self) -> None:
         """Check that the noise is enough for these neighbours."""
-        force_setattr(self, "vertices", whole(self.vertices, 1, "the number of vertices"))
         if not all(map(isinstance, (self.watch, self.rewired), (Comparing, bool))) or self.watch.hits != 1:
             raise InvalidParameter("a vertex watches with a sparse vector of one hit")
         moves: Relation = every_step() if self.rewired else OneWay()

@@ -16,15 +16,13 @@ server can go around it.
 """
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
+from typing import Annotated
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.mechanisms.composed.concurrent import Refused
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import NonNegativeInt
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Gap, Message, To
@@ -87,11 +85,7 @@ class AtMost(Property, Value, frozen=True):
     (True, False)
     """
 
-    queries: int
-
-    def __post_init__(self) -> None:
-        """Check the limit."""
-        force_setattr(self, "queries", whole(self.queries, 0, "the number of queries"))
+    queries: Annotated[NonNegativeInt, "the number of queries"]
 
     @property
     def hereditary(self) -> bool:
@@ -125,10 +119,6 @@ class Asked(Relation, Value, frozen=True):
 
     inner: Relation
     allowed: Property
-
-    if TYPE_CHECKING:
-
-        def __init__(self, inner: Relation, allowed: Property) -> None: ...
 
     @property
     def symmetric(self) -> bool:
@@ -196,10 +186,6 @@ class Guarded(Mechanism, Value, frozen=True):
 
     mechanism: Mechanism
     allowed: Property
-
-    if TYPE_CHECKING:
-
-        def __init__(self, mechanism: Mechanism, allowed: Property) -> None: ...
 
     def __post_init__(self) -> None:
         """Refuse a guard who allows more than the claim can bear."""

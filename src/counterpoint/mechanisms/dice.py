@@ -11,13 +11,11 @@ when two worlds are compared on one tape of sub-answers they fall the same way i
 (True, PureDP(0))
 """
 
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
+from typing import Annotated
 
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message
@@ -36,15 +34,7 @@ class Dice(Mechanism, Value, frozen=True):
     (True, False)
     """
 
-    sides: int
-
-    if TYPE_CHECKING:
-
-        def __init__(self, sides: int) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Check the number of sides."""
-        force_setattr(self, "sides", whole(self.sides, 1, "the number of sides"))
+    sides: Annotated[PositiveInt, "the number of sides"]
 
     @property
     def claim(self) -> Claim:

@@ -13,17 +13,12 @@ one.
 ('open', 1)
 """
 
-from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
-from counterpoint.numbers import Number
-from counterpoint.numbers.exact import probability
+from counterpoint.numbers.parameters import Probability
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.messages import Ask, Message
@@ -46,15 +41,7 @@ class OpenDoor(Mechanism, Value, frozen=True):
     ApproxDP(0, 0.125)
     """
 
-    delta: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, delta: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the parameter exactly."""
-        force_setattr(self, "delta", probability(self.delta, "delta"))
+    delta: Probability
 
     @property
     def claim(self) -> Claim:
@@ -103,15 +90,10 @@ class LoudNumber(Mechanism, Value, frozen=True):
     (ApproxDP(0, 1), 4)
     """
 
-    delta: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, delta: Number) -> None: ...
+    delta: Probability
 
     def __post_init__(self) -> None:
-        """Read the parameter exactly."""
-        force_setattr(self, "delta", probability(self.delta, "delta"))
+        """There must be a number to announce."""
         if self.delta == 0:
             raise InvalidParameter("delta must be above 0: the number is one of ceil(1/delta)")
 

@@ -12,15 +12,12 @@ E3); here both mechanisms say `exposed` in words: an answer is (exposed, bit), o
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number, certify
-from counterpoint.numbers.exact import at_least, probability
+from counterpoint.numbers.parameters import NonNegative, Probability, default
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, Message
@@ -29,16 +26,12 @@ from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 
 
-class Response(Value, frozen=True):
-    """The parameters that both forms share."""
+class Response(Mechanism):
+    """What both forms share: the loss, and how often the bit is wrong."""
 
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-
-    def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
-        force_setattr(self, "delta", probability(self.delta, "delta"))
+    __slots__ = ()
+    epsilon: NonNegative
+    delta: Probability
 
     @property
     def loss(self) -> PureDP | ApproxDP:
@@ -57,16 +50,15 @@ class Response(Value, frozen=True):
         return 0 if Fraction(lies) <= may_fail(probability) else 1
 
 
-class RandomizedResponse(Mechanism, Response, frozen=True):
+class RandomizedResponse(Response, Value, frozen=True):
     """Answers one ask about a bit with (exposed, bit); whatever is not a bit is brought to the nearest one.
 
     >>> RandomizedResponse(1).claim.loss, RandomizedResponse(1, 1e-6).claim.loss
     (PureDP(1), ApproxDP(1, 1e-6))
     """
 
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, delta: Number = 0) -> None: ...
+    epsilon: NonNegative
+    delta: Probability = default(Fraction(0))
 
     @property
     def claim(self) -> Claim:
@@ -99,7 +91,7 @@ class Decided(State, Value, frozen=True):
     bit: Secret
 
 
-class InteractiveRandomizedResponse(Mechanism, Response, frozen=True):
+class InteractiveRandomizedResponse(Response, Value, frozen=True):
     """Tells first whether the bit is exposed and, when asked again, the bit; then it halts.
 
     See Henzinger et al. 2024, Def 2.9.
@@ -110,9 +102,8 @@ class InteractiveRandomizedResponse(Mechanism, Response, frozen=True):
     FirstMessage(bound=None)
     """
 
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, delta: Number = 0) -> None: ...
+    epsilon: NonNegative
+    delta: Probability = default(Fraction(0))
 
     @property
     def claim(self) -> Claim:

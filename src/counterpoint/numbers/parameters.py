@@ -42,6 +42,7 @@ from typing import (
 import msgspec
 from msgspec.structs import force_setattr
 
+from counterpoint.errors import InvalidParameter
 from counterpoint.numbers.exact import LARGEST, Number, at_least, exact, positive, probability, whole
 
 Held = TypeVar("Held")
@@ -94,6 +95,12 @@ def _non_negative_int(value: object, what: str) -> int:
     return value if type(value) is int and 0 <= value <= LARGEST else whole(value, 0, what)
 
 
+def _flag(value: object, what: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise InvalidParameter(f"{what} is True or False")
+
+
 Rational = Annotated[Parameter[Fraction, Number], Read(exact)]
 """Any number."""
 NonNegative = Annotated[Parameter[Fraction, Number], Read(_at_least_zero)]
@@ -112,6 +119,8 @@ PositiveInt = Annotated[int, Read(_positive_int)]
 """A whole number from 1 on."""
 NonNegativeInt = Annotated[int, Read(_non_negative_int)]
 """A whole number from 0 on."""
+Flag = Annotated[bool, Read(_flag)]
+"""True or False."""
 
 
 def read_before_checks(struct: type) -> None:

@@ -16,9 +16,7 @@ PureDP(4)
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec.structs import force_setattr
+from typing import Annotated, NamedTuple
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -28,7 +26,8 @@ from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.sparse_vector import SparseVector, Threshold
 from counterpoint.mechanisms.tails import laplace_beyond, may_fail
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import exact, positive, whole
+from counterpoint.numbers.exact import exact
+from counterpoint.numbers.parameters import Positive, PositiveInt, Rational, RationalOrNone, default
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Relation, every_step
@@ -45,18 +44,12 @@ class Guess(Tagged, Value, frozen=True):
     """
 
     value: int
-    margin: Fraction | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(self, value: int, margin: Number | None = None) -> None: ...
+    margin: Annotated[RationalOrNone, "the margin"] = default(None)
 
     def __post_init__(self) -> None:
-        """Read both exactly."""
+        """Check the guess."""
         if type(self.value) is not int:
             raise InvalidParameter("a guess is a whole number on the grid of the value")
-        if self.margin is not None:
-            force_setattr(self, "margin", exact(self.margin, "the margin"))
 
 
 class WrongLeft(Own, Value, frozen=True):
@@ -84,31 +77,20 @@ class GuessAndCheck(Composite, Value, frozen=True):
     units (`Ask` by `Ask`) that is the grid of the values.
 
     >>> print(GuessAndCheck(epsilon=0.5, margin=10, wrong=3).claim.certificate)
-    PureDP(2) for neighbours in Steps() │ by Henzinger et al. 2024, Thm 6.1, Cor 6.6: destination and response by
-    tainted values, f -> f' as the parts declare └─ the parts together are PureDP(2), in any interleaving
-       │ by concurrent composition, losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4) ├─ part 'check',
-       launched once, is PureDP(1.5) for neighbours in Steps() │    by its claim implies the part's loss on a family
-       that contains the part's (Henzinger et al. 2024, Obs 8.9), checked at launch └─ part 'answer', launched once, is
-       PureDP(0.5) for neighbours in Steps()
-            by its claim implies the part's loss on a family that contains the part's (Henzinger et al. 2024, Obs 8.9),
-            checked at launch
+    PureDP(2) for neighbours in Steps()
+    │ by Henzinger et al. 2024, Thm 6.1, Cor 6.6: destination and response by tainted values, ...
+    └─ the parts together are PureDP(2), in any interleaving
+       │ by concurrent composition, losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4)
+       ├─ part 'check', launched once, is PureDP(1.5) for neighbours in Steps()
+       │    by its claim implies the part's loss on a family that contains the part's (...), checked at launch
+       └─ part 'answer', launched once, is PureDP(0.5) for neighbours in Steps()
+            by its claim implies the part's loss on a family that contains the part's (...), checked at launch
     """
 
-    epsilon: Fraction
-    margin: Fraction
-    wrong: int = 1
-    sensitivity: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, margin: Number, wrong: int = 1, sensitivity: int = 1) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
-        force_setattr(self, "margin", exact(self.margin, "the margin"))
-        force_setattr(self, "wrong", whole(self.wrong, 1, "wrong"))
-        force_setattr(self, "sensitivity", whole(self.sensitivity, 1, "the sensitivity"))
+    epsilon: Positive
+    margin: Annotated[Rational, "the margin"]
+    wrong: PositiveInt = 1
+    sensitivity: Annotated[PositiveInt, "the sensitivity"] = 1
 
     @property
     def structure(self) -> tuple[Part, ...]:

@@ -13,9 +13,7 @@ done that. A change of L1 norm s in the histogram moves the sum by at most s * s
 (('PASS', None), PureDP(4))
 """
 
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
+from typing import Annotated
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
@@ -23,7 +21,7 @@ from counterpoint.mechanisms.composed.composite import Composite, Context, Own, 
 from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck, GuessError
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Relation, every_step
 
@@ -47,19 +45,13 @@ class LinearGuessAndCheck(Composite, Value, frozen=True):
     """
 
     checks: GuessAndCheck
-    universe: int
-    steps: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(self, checks: GuessAndCheck, universe: int, steps: int = 1) -> None: ...
+    universe: Annotated[PositiveInt, "the size of the universe"]
+    steps: PositiveInt = 1
 
     def __post_init__(self) -> None:
-        """Check the shape."""
+        """Check what checks the guesses."""
         if not isinstance(self.checks, GuessAndCheck):
             raise InvalidParameter(f"what checks the guesses is a GuessAndCheck, not a {type(self.checks).__name__}")
-        force_setattr(self, "universe", whole(self.universe, 1, "the size of the universe"))
-        force_setattr(self, "steps", whole(self.steps, 1, "steps"))
 
     @property
     def structure(self) -> tuple[Part, ...]:

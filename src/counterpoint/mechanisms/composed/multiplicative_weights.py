@@ -31,7 +31,7 @@ The hypothesis is kept as integer exponents, and its answers are computed in int
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec.structs import force_setattr
 
@@ -43,7 +43,8 @@ from counterpoint.mechanisms.composed.postprocessing import Asker, Postprocessed
 from counterpoint.mechanisms.composed.postprocessing import Own as Remembered
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.numbers import Number, precision
-from counterpoint.numbers.exact import exact, positive, whole
+from counterpoint.numbers.exact import exact, whole
+from counterpoint.numbers.parameters import Positive, PositiveInt, Read
 from counterpoint.privacy.messages import Ask
 
 UNCHECKED = "UNCHECKED"
@@ -52,6 +53,9 @@ UNCHECKED = "UNCHECKED"
 RATE = 2**16
 """The hypothesis gives cell x the weight e^(exponent of x / (RATE * steps))."""
 
+
+AtLeastTwo = Annotated[int, Read(lambda value, what: whole(value, 2, what))]
+"""A whole number from 2 on."""
 
 FAR = 32
 """No update changes the odds of two cells by more than about e^FAR."""
@@ -86,39 +90,20 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
     87
     """
 
-    epsilon: Fraction
-    universe: int
-    rows: int
-    margin: Fraction
-    updates: int | None = None
-    steps: int = 1
-    sensitivity: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            epsilon: Number,
-            universe: int,
-            rows: int,
-            margin: Number,
-            updates: int | None = None,
-            *,
-            steps: int = 1,
-            sensitivity: int = 1,
-        ) -> None: ...
+    epsilon: Positive
+    universe: AtLeastTwo
+    rows: PositiveInt
+    margin: Annotated[Positive, "the margin"]
+    updates: PositiveInt | None = None
+    steps: PositiveInt = 1
+    sensitivity: PositiveInt = 1
 
     def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
-        margin = positive(self.margin, "the margin")
-        if margin > 1:
+        """Check the margin; where the number of updates is not given, it follows from it."""
+        if self.margin > 1:
             raise InvalidParameter("the margin is a part of the rows, such as 0.05: at most 1")
-        force_setattr(self, "margin", margin)
-        for name, least in (("universe", 2), ("rows", 1), ("steps", 1), ("sensitivity", 1)):
-            force_setattr(self, name, whole(getattr(self, name), least, name))
-        most = _updates(self.universe, margin) if self.updates is None else whole(self.updates, 1, "updates")
-        force_setattr(self, "updates", most)
+        if self.updates is None:
+            force_setattr(self, "updates", _updates(self.universe, self.margin))
 
     @property
     def _scale(self) -> int:

@@ -13,16 +13,13 @@ PureDP(2)
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
 
 from counterpoint.composition.fixed.compose import basic, optimal
 from counterpoint.composition.rules.conversions import epsilon_and_delta
 from counterpoint.composition.rules.parallel import Parallel, times
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import GaussianDP, PureDP, TradeOff
@@ -44,24 +41,15 @@ class Part(Tagged, Value, frozen=True):
     name: str
     loss: Loss
     relation: Relation
-    sparse: int | None = None
-    slots: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self, name: str, loss: Loss, relation: Relation, sparse: int | None = None, slots: int = 1
-        ) -> None: ...
+    sparse: PositiveInt | None = None
+    slots: PositiveInt = 1
 
     def __post_init__(self) -> None:
         """Check what is declared."""
         if not all(map(isinstance, (self.name, self.loss, self.relation), (str, Loss, Relation))):
             raise InvalidParameter("a part has a name, the loss that it stays within and the relation of its inputs")
-        force_setattr(self, "slots", whole(self.slots, 1, "slots"))
-        if self.sparse is not None:
-            force_setattr(self, "sparse", whole(self.sparse, 1, "sparse"))
-            if self.slots != 1:
-                raise InvalidParameter("a part has slots or is sparse, not both: sparse=k takes any number of launches")
+        if self.sparse is not None and self.slots != 1:
+            raise InvalidParameter("a part has slots or is sparse, not both: sparse=k takes any number of launches")
 
     def has_place(self, at: int) -> bool:
         """Whether something may be launched at this number: any in a sparse part, else one of the slots."""

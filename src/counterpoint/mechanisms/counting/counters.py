@@ -18,9 +18,9 @@ True
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -29,7 +29,8 @@ from counterpoint.mechanisms.counting.tree_noise import SHARE, TreeNoise
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import positive, whole
+from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import Flag, PositiveInt, PositiveOrNone, default
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP, zCDP
@@ -94,34 +95,16 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
     Claim(loss=zCDP(0.5), relation=Steps(updates=4, bound=1), ...
     """
 
-    epsilon: Fraction | None = None
-    horizon: int | None = None
-    bound: int | None = None
-    rho: Fraction | None = None
-    per_unit: int | None = None
-    clamp: bool = True
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            epsilon: Number | None = None,
-            horizon: int | None = None,
-            bound: int | None = None,
-            *,
-            rho: Number | None = None,
-            per_unit: int | None = None,
-            clamp: bool = True,
-        ) -> None: ...
+    epsilon: PositiveOrNone = default(None)
+    horizon: Annotated[PositiveInt | None, "the horizon"] = None
+    bound: Annotated[PositiveInt | None, "the bound"] = None
+    rho: PositiveOrNone = default(None)
+    per_unit: PositiveInt | None = None
+    clamp: Flag = True
 
     def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        read_privacy(self)
-        for name in ("bound", "per_unit"):
-            if getattr(self, name) is not None:
-                force_setattr(self, name, whole(getattr(self, name), 1, f"the {name.replace('_', ' ')}"))
-        if not isinstance(self.clamp, bool):
-            raise InvalidParameter("clamp is True or False")
+        """Check how it is private."""
+        check_privacy(self.epsilon, self.rho, self.horizon)
 
     def fitted(self, relation: Relation, dimensions: int | None) -> "Counter":
         """The counter with what was left out as the source declares it: how far an item moves, how many of a unit do.
@@ -229,19 +212,12 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
 
 
-def read_privacy(counter: Value) -> None:
-    """Read epsilon or rho, whichever is given, and the horizon."""
-    epsilon, rho, horizon = (getattr(counter, name) for name in ("epsilon", "rho", "horizon"))
+def check_privacy(epsilon: Fraction | None, rho: Fraction | None, horizon: int | None) -> None:
+    """A counter is given one of epsilon and rho, and with rho a horizon that it can reach."""
     if (epsilon is None) == (rho is None):
         raise InvalidParameter("a counter takes either epsilon=..., for pure privacy, or rho=..., for zCDP")
-    for name, value in (("epsilon", epsilon), ("rho", rho)):
-        if value is not None:
-            force_setattr(counter, name, positive(value, name))
-    if horizon is not None:
-        last = whole(horizon, 1, "the horizon")
-        force_setattr(counter, "horizon", last)
-        if rho is not None and last > LIFETIME:
-            raise InvalidParameter(f"under zCDP a counter gives at most {LIFETIME} answers; say a horizon up to that")
+    if rho is not None and horizon is not None and horizon > LIFETIME:
+        raise InvalidParameter(f"under zCDP a counter gives at most {LIFETIME} answers; say a horizon up to that")
 
 
 def is_past(epsilon: Fraction | None, horizon: int | None, items: int) -> bool:

@@ -25,7 +25,7 @@ the base.
 
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from msgspec.structs import force_setattr, replace
 
@@ -41,7 +41,8 @@ from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import positive, probability, whole
+from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import Positive, PositiveInt, Probability, default
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, Message, Update
@@ -90,47 +91,25 @@ class MonotoneHistogram(Composite, Value, frozen=True):
     Steps(updates=5, bound=1000)
     """
 
-    epsilon: Fraction
+    epsilon: Positive
     query: MonotoneQuery
-    dimensions: int | None = None
-    diameter: int | None = None
-    delta: Fraction = Fraction(0)
-    beta: Fraction = Fraction(1, 20)
-    scale: Fraction = Fraction(1, 4)
-    per_unit: int | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            epsilon: Number,
-            query: MonotoneQuery,
-            dimensions: int | None = None,
-            diameter: int | None = None,
-            delta: Number = 0,
-            *,
-            beta: Number = Fraction(1, 20),
-            scale: Number = Fraction(1, 4),
-            per_unit: int | None = None,
-        ) -> None: ...
+    dimensions: PositiveInt | None = None
+    diameter: Annotated[PositiveInt | None, "the diameter"] = None
+    delta: Probability = default(Fraction(0))
+    beta: Probability = default(Fraction(1, 20))
+    scale: Annotated[Positive, "the scale"] = default(Fraction(1, 4))
+    per_unit: PositiveInt | None = None
 
     def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
+        """Check the parameters; a diameter is at most the number of dimensions."""
         if not isinstance(self.query, MonotoneQuery):
             raise InvalidParameter("the query is a MonotoneQuery, such as max_of")
-        force_setattr(self, "delta", probability(self.delta, "delta"))
         if self.delta == 1:
             raise InvalidParameter("delta must be below 1: at 1 nothing is promised")
-        force_setattr(self, "beta", may_fail(1 - probability(self.beta, "beta")))
-        force_setattr(self, "scale", positive(self.scale, "the scale"))
-        for name, said in (("diameter", "the diameter"), ("per_unit", "per unit")):
-            if getattr(self, name) is not None:
-                force_setattr(self, name, whole(getattr(self, name), 1, said))
+        if self.beta == 0:
+            raise InvalidParameter("beta must be above 0: noise has no largest value")
         if self.dimensions is not None:
-            width = whole(self.dimensions, 1, "dimensions")
-            force_setattr(self, "dimensions", width)
-            force_setattr(self, "diameter", width if self.diameter is None else min(width, self.diameter))
+            force_setattr(self, "diameter", min(self.diameter or self.dimensions, self.dimensions))
 
     def fitted(self, relation: Relation, dimensions: int | None) -> "MonotoneHistogram":
         """With the dimensions and the diameter of a stream, and how many items of a unit there are, where not given.

@@ -27,13 +27,11 @@ counterpoint.errors.InvalidParameter: 'spread' falls from 1 at (-1, 0) to 0 at (
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
-
-from msgspec.structs import force_setattr
+from typing import Annotated, TypeAlias
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.randomness.seeded import SeededCoins
 
 Bars: TypeAlias = tuple[int, ...]
@@ -72,11 +70,7 @@ class MonotoneQuery(Tagged, Value, frozen=True):
     """
 
     name: str
-    rank: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(self, name: str, rank: int = 1) -> None: ...
+    rank: Annotated[PositiveInt, "the rank"] = 1
 
     def __post_init__(self) -> None:
         """Only what is known to be monotone and 1-sensitive."""
@@ -85,7 +79,6 @@ class MonotoneQuery(Tagged, Value, frozen=True):
                 f"a monotone query is one of {', '.join(_SHIPPED)}, or a name that was declared with monotone_query, "
                 f"not {self.name!r}"
             )
-        force_setattr(self, "rank", whole(self.rank, 1, "the rank"))
         if self.name == "percentile" and self.rank > 100:
             raise InvalidParameter("a percentile is one of the 1st to the 100th")
 

@@ -16,10 +16,10 @@ True
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import numpy as np
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidRequest
@@ -28,16 +28,17 @@ from counterpoint.mechanisms.counting.counters import (
     TUNED,
     PastHorizon,
     below_one,
+    check_privacy,
     counting_claim,
     declared,
     is_past,
-    read_privacy,
 )
 from counterpoint.mechanisms.counting.packed import Packed, roomy
 from counterpoint.mechanisms.counting.tree_noise import TreeNoise
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt, PositiveOrNone, default
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import Relation, Steps
@@ -68,35 +69,17 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
     (Steps(updates=1, bound=2), Steps(updates=1, squared=2))
     """
 
-    dimensions: int
-    epsilon: Fraction | None = None
-    horizon: int | None = None
-    bound: int | None = None
-    squared: int | None = None
-    rho: Fraction | None = None
-    per_unit: int | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            dimensions: int,
-            epsilon: Number | None = None,
-            horizon: int | None = None,
-            *,
-            bound: int | None = None,
-            squared: int | None = None,
-            rho: Number | None = None,
-            per_unit: int | None = None,
-        ) -> None: ...
+    dimensions: PositiveInt
+    epsilon: PositiveOrNone = default(None)
+    horizon: Annotated[PositiveInt | None, "the horizon"] = None
+    bound: Annotated[PositiveInt | None, "the bound"] = None
+    squared: PositiveInt | None = None
+    rho: PositiveOrNone = default(None)
+    per_unit: PositiveInt | None = None
 
     def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        read_privacy(self)
-        force_setattr(self, "dimensions", whole(self.dimensions, 1, "dimensions"))
-        for name in ("bound", "squared", "per_unit"):
-            if getattr(self, name) is not None:
-                force_setattr(self, name, whole(getattr(self, name), 1, f"the {name.replace('_', ' ')}"))
+        """Check how it is private."""
+        check_privacy(self.epsilon, self.rho, self.horizon)
 
     def fitted(self, relation: Relation, dimensions: int | None) -> "VectorCounter":
         """The counter with what was left out as the source declares it.

@@ -12,9 +12,7 @@ with the noisy threshold. After its last hit it halts. How large the two noises 
 from abc import abstractmethod
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
+from typing import Annotated
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -22,6 +20,7 @@ from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.tails import laplace_beyond, may_fail
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, whole
+from counterpoint.numbers.parameters import Rational
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.coins import Coins
@@ -34,15 +33,7 @@ class Threshold(Tagged, Value, frozen=True):
     Threshold(at=Fraction(5, 2))
     """
 
-    at: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, at: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the threshold exactly."""
-        force_setattr(self, "at", exact(self.at, "the threshold"))
+    at: Annotated[Rational, "the threshold"]
 
 
 class Watching(State, Value, frozen=True):
@@ -56,7 +47,7 @@ class Comparing(Mechanism):
     """Compares values with one noisy threshold until it has found its last hit."""
 
     __slots__ = ()
-    threshold: Fraction
+    threshold: Rational
     sensitivity: int
 
     @property

@@ -32,7 +32,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import count
 from math import ceil
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec.structs import force_setattr
 
@@ -41,7 +41,8 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Interval, Number, Precision, certify, precision
-from counterpoint.numbers.exact import positive, whole
+from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import Flag, PositiveInt, PositiveOrNone, default
 from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Message
@@ -80,33 +81,16 @@ class NoisyMax(Mechanism, Value, frozen=True):
     Fraction(1, 2)
     """
 
-    epsilon: Fraction | None = None
-    asks: int = 1
-    monotone: bool = False
+    epsilon: PositiveOrNone = default(None)
+    asks: PositiveInt = 1
+    monotone: Flag = False
     by: By | None = None
-    rho: Fraction | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            epsilon: Number | None = None,
-            asks: int = 1,
-            monotone: bool = False,
-            by: By | None = None,
-            rho: Number | None = None,
-        ) -> None: ...
+    rho: PositiveOrNone = default(None)
 
     def __post_init__(self) -> None:
-        """Read the parameters exactly; the way of choosing follows from the measure where it is not given."""
+        """The way of choosing follows from the measure where it is not given."""
         if (self.epsilon is None) == (self.rho is None):
             raise InvalidParameter("NoisyMax takes either epsilon=... or rho=...")
-        for name in ("epsilon", "rho"):
-            if getattr(self, name) is not None:
-                force_setattr(self, name, positive(getattr(self, name), name))
-        force_setattr(self, "asks", whole(self.asks, 1, "asks"))
-        if not isinstance(self.monotone, bool):
-            raise InvalidParameter("monotone is True or False")
         if self.by not in (None, "permute-and-flip", "exponential"):
             raise InvalidParameter("by is 'permute-and-flip' or 'exponential'")
         if self.rho is not None and self.by == "permute-and-flip":

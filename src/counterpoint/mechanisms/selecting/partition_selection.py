@@ -17,16 +17,14 @@ from bisect import bisect_left
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, isqrt
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number, certify, precision
-from counterpoint.numbers.exact import positive, probability, spell, whole
+from counterpoint.numbers.exact import spell, whole
+from counterpoint.numbers.parameters import Positive, Probability
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.messages import Ask, Message
@@ -70,17 +68,11 @@ class PartitionSelection(Mechanism, Value, frozen=True):
     ApproxDP(0.5, 1e-9)
     """
 
-    epsilon: Fraction
-    delta: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, delta: Number) -> None: ...
+    epsilon: Positive
+    delta: Probability
 
     def __post_init__(self) -> None:
-        """Read the parameters exactly; without a delta no key could ever be released."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
-        force_setattr(self, "delta", probability(self.delta, "delta"))
+        """Without a delta no key could ever be released."""
         for name, least in (("epsilon", LEAST_EPSILON), ("delta", LEAST_DELTA)):
             given = getattr(self, name)
             if given < least:

@@ -25,9 +25,7 @@ with the noise it was compared with; it takes fresh noise, and its own charge: `
 
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-from msgspec.structs import force_setattr
+from typing import Annotated, Literal, TypeAlias
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
@@ -36,7 +34,8 @@ from counterpoint.mechanisms.selecting.comparing import Comparing, Threshold, Wa
 from counterpoint.mechanisms.selecting.comparison_noise import shares_of_concentrated, shares_of_pure
 from counterpoint.mechanisms.tails import laplace_beyond, may_fail
 from counterpoint.numbers import Number, precision
-from counterpoint.numbers.exact import exact, positive, whole
+from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import Flag, Positive, PositiveInt, PositiveOrNone, Rational, default
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask
@@ -76,42 +75,19 @@ class SparseVector(Comparing, Value, frozen=True):
     ((Fraction(2, 1), Fraction(2, 1)), OneWay(inner=Steps()))
     """
 
-    epsilon: Fraction | None = None
-    threshold: Fraction = Fraction(0)
-    hits: int = 1
-    sensitivity: int = 1
-    monotone: bool = False
+    epsilon: PositiveOrNone = default(None)
+    threshold: Annotated[Rational, "the threshold"] = default(Fraction(0))
+    hits: PositiveInt = 1
+    sensitivity: Annotated[PositiveInt, "the sensitivity"] = 1
+    monotone: Flag = False
     release: Release | None = None
-    charge: Fraction | None = None
-    rho: Fraction | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            epsilon: Number | None = None,
-            threshold: Number = 0,
-            hits: int = 1,
-            sensitivity: int = 1,
-            monotone: bool = False,
-            *,
-            release: Release | None = None,
-            charge: Number | None = None,
-            rho: Number | None = None,
-        ) -> None: ...
+    charge: PositiveOrNone = default(None)
+    rho: PositiveOrNone = default(None)
 
     def __post_init__(self) -> None:
-        """Read the parameters exactly."""
+        """Check that the parameters go together."""
         if (self.epsilon is None) == (self.rho is None):
             raise InvalidParameter("SparseVector takes either epsilon=... or rho=...")
-        for name in ("epsilon", "rho", "charge"):
-            if getattr(self, name) is not None:
-                force_setattr(self, name, positive(getattr(self, name), name))
-        force_setattr(self, "threshold", exact(self.threshold, "the threshold"))
-        force_setattr(self, "hits", whole(self.hits, 1, "hits"))
-        force_setattr(self, "sensitivity", whole(self.sensitivity, 1, "the sensitivity"))
-        if not isinstance(self.monotone, bool):
-            raise InvalidParameter("monotone is True or False")
         if self.release not in (None, "gap", "value"):
             raise InvalidParameter("release is 'gap', which is free, or 'value', which has a charge")
         if (self.release == "value") != (self.charge is not None):
@@ -204,19 +180,9 @@ class AboveThreshold(Comparing, Value, frozen=True):
     ((Fraction(2, 1), Fraction(4, 1)), PureDP(1))
     """
 
-    epsilon: Fraction
-    threshold: Fraction
-    sensitivity: int = 1
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, threshold: Number, sensitivity: int = 1) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        force_setattr(self, "epsilon", positive(self.epsilon, "epsilon"))
-        force_setattr(self, "threshold", exact(self.threshold, "the threshold"))
-        force_setattr(self, "sensitivity", whole(self.sensitivity, 1, "the sensitivity"))
+    epsilon: Positive
+    threshold: Annotated[Rational, "the threshold"]
+    sensitivity: Annotated[PositiveInt, "the sensitivity"] = 1
 
     @property
     def hits(self) -> int:
