@@ -17,7 +17,7 @@ from datetime import date as Day  # noqa: N812 - next to what a data person call
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from msgspec.structs import force_setattr
 
@@ -25,6 +25,7 @@ from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, whole
+from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.arguments import ascending, check_texts, listed
@@ -44,6 +45,29 @@ FINEST = 10**6
 """The largest denominator of a quantile: scores are counted in so many parts of a row."""
 
 
+def _share(q: object, what: str = "q") -> Fraction:
+    try:
+        share = exact(q, what)
+    except InvalidParameter as error:
+        raise InvalidRequest(str(error)) from None
+    if not 0 <= share <= 1 or share.denominator > FINEST:
+        raise InvalidRequest(f"{what} must be between 0 and 1, with a denominator of at most {FINEST}")
+    return share
+
+
+def _up_to(top: int) -> Read:
+    def read(value: object, what: str) -> int:
+        try:
+            number = whole(value, 1, what)
+        except InvalidParameter as error:
+            raise InvalidRequest(str(error)) from None
+        if number > top:
+            raise InvalidRequest(f"{what} must be at most {top}")
+        return number
+
+    return Read(read)
+
+
 class Keys(Request, Value, frozen=True):
     """How many units each value of a column has, as a tally: which values there are is private as well.
 
@@ -53,15 +77,13 @@ class Keys(Request, Value, frozen=True):
     """
 
     column: str
-    longest: int = 100
-    most: int = MOST_KEYS
+    longest: Annotated[int, _up_to(LONGEST_KEY)] = 100
+    most: Annotated[int, _up_to(MOST_KEYS)] = MOST_KEYS
     where: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the texts and the bounds."""
+        """Check the texts."""
         check_texts(column=self.column, where=self.where)
-        for name, top in (("longest", LONGEST_KEY), ("most", MOST_KEYS)):
-            force_setattr(self, name, _up_to(getattr(self, name), top, name))
 
     def plan(self, declared: Declaration) -> Plan:
         """Count units by what is found; where a unit has one row, that is counting rows."""
@@ -125,15 +147,14 @@ class Quantile(Request, Value, frozen=True):
     """
 
     column: str
-    q: Fraction
+    q: Annotated[Parameter[Fraction, AnyNumber], Read(_share)]
     candidates: tuple[Fraction, ...]
     where: str | None = None
     dates: bool = False
 
     def __post_init__(self) -> None:
-        """Check the texts, the quantile and the candidates."""
+        """Check the texts and the candidates."""
         check_texts(column=self.column, where=self.where)
-        force_setattr(self, "q", _share(self.q))
         candidates, dates = ascending(self.candidates, "candidates", 1)
         force_setattr(self, "candidates", candidates)
         force_setattr(self, "dates", self.dates or dates)
@@ -214,7 +235,7 @@ def quantile(column: str, q: AnyNumber, candidates: Iterable[AnyNumber | Day], w
     >>> quantile("born", "0.9", ["1990-01-01", "2000-01-01"]).dates
     True
     """
-    return Quantile(column, _share(q), listed(candidates, "candidates") or (), where)
+    return Quantile(column, q, listed(candidates, "candidates") or (), where)
 
 
 def quantile_from(ranks: Sequence[AnyNumber], candidates: Sequence[T], q: AnyNumber) -> T:
@@ -245,23 +266,3 @@ def _rising(values: list[Fraction]) -> list[Fraction]:
             total, size = total + before, size + number
         pools.append((total, size))
     return [total / size for total, size in pools for _ in range(size)]
-
-
-def _share(q: object) -> Fraction:
-    try:
-        share = exact(q, "q")
-    except InvalidParameter as error:
-        raise InvalidRequest(str(error)) from None
-    if not 0 <= share <= 1 or share.denominator > FINEST:
-        raise InvalidRequest(f"q must be between 0 and 1, with a denominator of at most {FINEST}")
-    return share
-
-
-def _up_to(value: object, top: int, what: str) -> int:
-    try:
-        number = whole(value, 1, what)
-    except InvalidParameter as error:
-        raise InvalidRequest(str(error)) from None
-    if number > top:
-        raise InvalidRequest(f"{what} must be at most {top}")
-    return number

@@ -17,13 +17,14 @@ from datetime import date as Day  # noqa: N812 - next to what a data person call
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidRequest
 from counterpoint.numbers import Number as AnyNumber
+from counterpoint.numbers.parameters import Read
 from counterpoint.privacy.secret import Raw
 from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.arguments import ascending, check_texts, distinct, listed
@@ -106,6 +107,10 @@ class CountDistinct(Request, Value, frozen=True):
         return Plan(adds, ((1,),), self._condition(declared), once=True)
 
 
+DistinctKeys = Annotated[tuple[Key, ...] | None, Read(lambda keys, _: distinct(keys))]
+"""Keys, all different, if there are any."""
+
+
 class Sum(Request, Value, frozen=True):
     """The sum of a column over the rows that satisfy `where`; with `by`, one sum for each key of that column.
 
@@ -115,12 +120,11 @@ class Sum(Request, Value, frozen=True):
     column: str
     where: str | None = None
     by: str | None = None
-    keys: tuple[Key, ...] | None = None
+    keys: DistinctKeys = None
 
     def __post_init__(self) -> None:
         """Check the texts and the keys, which belong to a column to group by."""
         check_texts(column=self.column, where=self.where, by=self.by)
-        force_setattr(self, "keys", distinct(self.keys))
         if self.by is None and self.keys is not None:
             raise InvalidRequest("keys were given but no column to group by: give by=... as well")
 
@@ -182,7 +186,7 @@ class Histogram(Request, Value, frozen=True):
     """
 
     column: str
-    keys: tuple[Key, ...] | None = None
+    keys: DistinctKeys = None
     edges: tuple[Fraction, ...] | None = None
     where: str | None = None
     dates: bool = False
@@ -192,7 +196,6 @@ class Histogram(Request, Value, frozen=True):
         check_texts(column=self.column, where=self.where)
         if self.keys is not None and self.edges is not None:
             raise InvalidRequest("a histogram has keys or edges, not both")
-        force_setattr(self, "keys", distinct(self.keys))
         if self.edges is not None:
             edges, dates = ascending(self.edges, "edges", 2)
             force_setattr(self, "edges", edges)

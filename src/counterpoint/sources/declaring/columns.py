@@ -20,14 +20,13 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-from msgspec.structs import force_setattr
+from typing import Annotated, Literal, TypeAlias
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers import Number as AnyNumber
-from counterpoint.numbers.exact import exact, positive, spell
+from counterpoint.numbers.exact import exact, spell
+from counterpoint.numbers.parameters import Parameter, Positive, Rational, Read, default
 
 Kind: TypeAlias = Literal["number", "text", "boolean"]
 """What a column is stored as: a 64-bit integer of steps, a text, a truth value."""
@@ -95,17 +94,13 @@ class Column(Tagged):
 class Number(Column, Value, frozen=True):
     """A number from `low` to `high`, kept as a whole number of steps."""
 
-    low: Fraction
-    high: Fraction
-    step: Fraction = Fraction(1)
-
-    if TYPE_CHECKING:
-
-        def __init__(self, low: AnyNumber, high: AnyNumber, step: AnyNumber = 1) -> None: ...
+    low: Rational
+    high: Rational
+    step: Positive = default(Fraction(1))
 
     def __post_init__(self) -> None:
-        """Read the bounds exactly: they must lie on the grid, or the largest possible value would not be known."""
-        low, high, step = exact(self.low, "low"), exact(self.high, "high"), positive(self.step, "step")
+        """The bounds must lie on the grid, or the largest possible value would not be known."""
+        low, high, step = self.low, self.high, self.step
         if low >= high:
             raise InvalidParameter(f"low must be below high, but {spell(low)} and {spell(high)} were given")
         if max(step.numerator, step.denominator) > _LONGEST_STEP:
@@ -119,8 +114,6 @@ class Number(Column, Value, frozen=True):
                 )
             if abs(steps) > WIDEST:
                 raise InvalidParameter(f"{name} is more than 2^62 steps from 0: choose a larger step")
-        for name, value in (("low", low), ("high", high), ("step", step)):
-            force_setattr(self, name, value)
 
     @property
     def kind(self) -> Kind:
@@ -160,18 +153,20 @@ class Whole(Column, Value, frozen=True):
         return "a whole number without bounds"
 
 
+def _items(keys: object, what: str) -> tuple[int | str, ...]:
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise InvalidParameter(f"the {what} of a category are a list of texts or of whole numbers")
+    return tuple(keys)
+
+
 class Category(Column, Value, frozen=True):
     """One of a public list of keys, all texts or all whole numbers; any other value is missing."""
 
-    keys: tuple[int | str, ...]
-
-    if TYPE_CHECKING:
-
-        def __init__(self, keys: Iterable[int | str]) -> None: ...
+    keys: Annotated[Parameter[tuple[int | str, ...], Iterable[int | str]], Read(_items)]
 
     def __post_init__(self) -> None:
         """Check that the keys are distinct and of one type."""
-        keys = _items(self.keys)
+        keys = self.keys
         kinds = {type(key) for key in keys}
         if kinds not in ({str}, {int}):
             raise InvalidParameter("the keys of a category are one or more texts, or one or more whole numbers")
@@ -179,7 +174,6 @@ class Category(Column, Value, frozen=True):
             raise InvalidParameter(f"the keys of a category are distinct, and at most {MOST_KEYS}")
         if any(key not in _INT64 if isinstance(key, int) else not is_readable(key) for key in keys):
             raise InvalidParameter("a key is a text without NUL, or a whole number of at most 64 bits")
-        force_setattr(self, "keys", keys)
 
     @property
     def kind(self) -> Kind:
@@ -273,12 +267,6 @@ def readable(value: str) -> str:
     if not is_readable(value):
         raise InvalidRequest("a text may not hold NUL or half a character")
     return value
-
-
-def _items(keys: object) -> tuple[int | str, ...]:
-    if isinstance(keys, str) or not isinstance(keys, Iterable):
-        raise InvalidParameter("the keys of a category are a list of texts or of whole numbers")
-    return tuple(keys)
 
 
 def is_readable(value: str) -> bool:

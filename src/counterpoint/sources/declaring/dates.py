@@ -14,36 +14,36 @@ import re
 from datetime import date as Day  # noqa: N812 - `date` is what a data person declares a column with
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
+from typing import Annotated
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.sources.declaring.columns import Column, Key, Kind
 
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _EPOCH = Day(1970, 1, 1).toordinal()
 
 
+def _day(value: object, what: str) -> str:
+    found = days(value)
+    if found is None:
+        raise InvalidParameter(f"{what} must be a date such as '2020-12-31', but {shown(value)} was given")
+    return spelled(found)
+
+
+DayText = Annotated[Parameter[str, str | Day], Read(_day)]
+"""A day, as YYYY-MM-DD."""
+
+
 class Date(Column, Value, frozen=True):
     """A date from `low` to `high`, both YYYY-MM-DD, kept as a number of days."""
 
-    low: str
-    high: str
-
-    if TYPE_CHECKING:
-
-        def __init__(self, low: str | Day, high: str | Day) -> None: ...
+    low: DayText
+    high: DayText
 
     def __post_init__(self) -> None:
-        """Read both days."""
-        for name in ("low", "high"):
-            given = getattr(self, name)
-            found = days(given)
-            if found is None:
-                raise InvalidParameter(f"{name} must be a date such as '2020-12-31', but {shown(given)} was given")
-            force_setattr(self, name, spelled(found))
+        """Check their order."""
         if self.low >= self.high:  # as texts: ISO 8601 is made for that
             raise InvalidParameter(f"low must be before high, but {self.low} and {self.high} were given")
 

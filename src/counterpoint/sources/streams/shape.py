@@ -21,6 +21,7 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import Flag, PositiveInt
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.declaring.columns import Key
 
@@ -91,9 +92,9 @@ class Shape(Value, frozen=True):
     (6, 2)
     """
 
-    bound: int = 1
-    dimensions: int | None = None
-    signed: bool = False
+    bound: PositiveInt = 1
+    dimensions: PositiveInt | None = None
+    signed: Flag = False
     l1: int | None = None
     l2_squared: int | None = None
     largest: int | None = None
@@ -101,14 +102,10 @@ class Shape(Value, frozen=True):
 
     def __post_init__(self) -> None:
         """Check what is declared, derive the rest: `largest` and `largest_squared` are norms that no vector exceeds."""
-        if not isinstance(self.signed, bool):
-            raise InvalidParameter("signed is True or False")
-        force_setattr(self, "bound", whole(self.bound, 1, "bound"))
         reach = self.bound * (2 if self.signed else 1)
         if self.dimensions is None and not (self.l1 is None and self.l2_squared is None):
             raise InvalidParameter("l1 and l2_squared are for vectors: declare dimensions, too")
-        width = whole(1 if self.dimensions is None else self.dimensions, 1, "dimensions")
-        force_setattr(self, "dimensions", None if self.dimensions is None else width)
+        width = self.dimensions or 1
         box, squared_box = reach * width, reach * reach * width
         # Vectors of L1 norm r are at most 2r apart; of squared L2 norm s at most 4s, or 2s if none is ever negative.
         apart = 4 if self.signed else 2

@@ -21,12 +21,11 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import Self
-
-from msgspec.structs import force_setattr
+from typing import Annotated, Self
 
 from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.numbers.parameters import Read
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret
@@ -43,11 +42,7 @@ _FEW = 64
 class RunningTotal(Tagged, Value, frozen=True):
     """The request for the sum of all items so far, coordinate by coordinate; of records, of these fields."""
 
-    of: Of = None
-
-    def __post_init__(self) -> None:
-        """Check the names."""
-        force_setattr(self, "of", named(self.of))
+    of: Annotated[Of, Read(lambda of, _: named(of))] = None
 
 
 def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:

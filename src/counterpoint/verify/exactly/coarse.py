@@ -15,14 +15,12 @@ Verdict.HOLDS
 
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING
 
 from counterpoint.mechanisms.counting.blt import for_horizon
 from counterpoint.mechanisms.counting.blt_noise import BltNoise, BltState, carried
 from counterpoint.mechanisms.counting.counters import Counter, Counting
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter, VectorCounting
 from counterpoint.mechanisms.mechanism import Answer, State
-from counterpoint.numbers import Number
 from counterpoint.numbers.interval import sqrt_up
 from counterpoint.privacy.messages import Message
 from counterpoint.randomness.coins import Coins
@@ -33,12 +31,6 @@ class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True):
 
     bits: int = 1
     steps: int = 2
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self, *, rho: Number, horizon: int, bound: int = 1, per_unit: int = 1, bits: int, steps: int
-        ) -> None: ...
 
     def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
         """The matrix of the horizon, and the variance that this grid and life need."""
@@ -54,12 +46,6 @@ class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True):
 
     bits: int = 1
     steps: int = 2
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self, dimensions: int, *, rho: Number, horizon: int, squared: int, per_unit: int = 1, bits: int, steps: int
-        ) -> None: ...
 
     def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
         """The matrix of the horizon, and the variance that this grid and life need."""

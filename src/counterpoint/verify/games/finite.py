@@ -11,17 +11,16 @@ whose private part is a bit; the table says with which probability it is answere
 Bounds(0.5, 0.5)
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-from msgspec.structs import force_setattr
+from typing import Annotated, Any, TypeAlias
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import probability, whole
+from counterpoint.numbers.exact import probability
+from counterpoint.numbers.parameters import NonNegativeInt, Parameter, Probability, Read, default
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.messages import Ask, Message
@@ -34,24 +33,22 @@ from counterpoint.randomness.coins import Coins
 class Outcome(Tagged, Value, frozen=True):
     """With this probability: this answer, and this state next (None: halted)."""
 
-    probability: Fraction
+    probability: Annotated[Probability, "a probability"]
     answer: Plain
-    state: int | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(self, probability: Number, answer: Plain, state: int | None = None) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the probability exactly."""
-        force_setattr(self, "probability", probability(self.probability, "a probability"))
-        if self.state is not None:
-            force_setattr(self, "state", whole(self.state, 0, "the state"))
+    state: Annotated[NonNegativeInt | None, "the state"] = None
 
 
 Outcomes: TypeAlias = tuple[Outcome, ...]
 Table: TypeAlias = tuple[tuple[tuple[Outcomes, Outcomes], ...], ...]
 """For each state, for each query, the outcomes where the bit is 0 and where it is 1."""
+
+
+def _law(chances: Iterable[Number], _what: str) -> tuple[Fraction, ...]:
+    return tuple(probability(chance, "a probability") for chance in chances)
+
+
+Law = Annotated[Parameter[tuple[Fraction, ...], tuple[Number, ...]], Read(_law)]
+"""The probability of each state."""
 
 
 class InState(State, Value, frozen=True):
@@ -67,25 +64,13 @@ class FiniteMechanism(Mechanism, Value, frozen=True):
     """
 
     table: Table
-    start_law: tuple[Fraction, ...] = (Fraction(1),)
+    start_law: Law = default((Fraction(1),))
     loss: Loss = Unbounded()
     relation: Relation = every_step()
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            table: Table,
-            start_law: tuple[Number, ...] = (1,),
-            loss: Loss = ...,
-            relation: Relation = ...,
-        ) -> None: ...
-
     def __post_init__(self) -> None:
         """Check that every law sums to 1 and every state exists."""
-        law = tuple(probability(p, "a probability") for p in self.start_law)
-        force_setattr(self, "start_law", law)
-        if sum(law) != 1 or len(law) > len(self.table):
+        if sum(self.start_law) != 1 or len(self.start_law) > len(self.table):
             raise InvalidParameter("the probabilities of the first state must sum to 1, one for each state at most")
         for outcomes in self._rows():
             if sum(outcome.probability for outcome in outcomes) != 1:

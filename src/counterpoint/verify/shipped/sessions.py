@@ -16,9 +16,6 @@ True
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
 
 from counterpoint.composition.rules.budgets import within
 from counterpoint.composition.rules.conversions import epsilon_and_delta
@@ -28,7 +25,7 @@ from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.loss import Loss
@@ -55,15 +52,10 @@ class SessionGame(Mechanism, Value, frozen=True):
 
     rule: Rule
     menu: tuple[Mechanism, ...]
-    launches: int
-
-    if TYPE_CHECKING:
-
-        def __init__(self, rule: Rule, menu: tuple[Mechanism, ...], launches: int) -> None: ...
+    launches: PositiveInt
 
     def __post_init__(self) -> None:
         """Only mechanisms that answer once."""
-        force_setattr(self, "launches", whole(self.launches, 1, "launches"))
         if not self.menu or not all(isinstance(item, Mechanism) for item in self.menu):
             raise InvalidParameter("the menu of a session game holds losses or one-shot mechanisms, at least one")
         for item in self.menu:
