@@ -66,11 +66,11 @@ _ROOMS = {
     "mechanisms.composed.guess_and_check": ("Guess", "GuessAndCheck"),
     "mechanisms.interaction": ("Analyst", "View", "interact"),
     "mechanisms.composed.linear_queries": ("LinearGuess", "LinearGuessAndCheck"),
-    "mechanisms.mechanism": ("Mechanism", "State"),
+    "mechanisms.mechanism": ("Chosen", "Mechanism", "State"),
     "mechanisms.counting.monotone_histogram": ("MonotoneHistogram",),
     "mechanisms.counting.monotone_queries": ("MonotoneQuery", "max_of", "monotone_query"),
     "mechanisms.composed.multiplicative_weights": ("MultiplicativeWeights", "multiplicative_weights"),
-    "mechanisms.selecting.noisy_max": ("Chosen", "NoisyMax"),
+    "mechanisms.selecting.noisy_max": ("NoisyMax",),
     "mechanisms.selecting.partition_selection": ("PartitionSelection",),
     "mechanisms.composed.postprocessing": ("Postprocessor", "postprocess"),
     "mechanisms.randomized_response": ("InteractiveRandomizedResponse", "RandomizedResponse"),
@@ -219,13 +219,13 @@ if TYPE_CHECKING:
     from counterpoint.mechanisms.interaction import Analyst as Analyst
     from counterpoint.mechanisms.interaction import View as View
     from counterpoint.mechanisms.interaction import interact as interact
+    from counterpoint.mechanisms.mechanism import Chosen as Chosen
     from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
     from counterpoint.mechanisms.mechanism import State as State
     from counterpoint.mechanisms.randomized_response import (
         InteractiveRandomizedResponse as InteractiveRandomizedResponse,
     )
     from counterpoint.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
-    from counterpoint.mechanisms.selecting.noisy_max import Chosen as Chosen
     from counterpoint.mechanisms.selecting.noisy_max import NoisyMax as NoisyMax
     from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection as PartitionSelection
     from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold as AboveThreshold

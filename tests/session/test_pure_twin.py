@@ -108,7 +108,8 @@ class Run:
     def ask(self, handle, request, value, **options):
         """The message holds the value that the test knows, not what the source made of the request."""
         prepared = None if request is None else handle._source.prepare(request)
-        message = message_of(handle._public(prepared, options), prepared, value)
+        public = handle.mechanism.public_part(None if prepared is None else prepared.grid, **options)
+        message = message_of(public, prepared, value)
         return self.send(handle.path, message, lambda: handle.ask(request, **options))
 
     def replayed(self, pure):

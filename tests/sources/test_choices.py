@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources import people
 
-from counterpoint.encoding import Tagged, Value, decode, encode
+from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, SecretLeak
 from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.secret import Secret, reveal
@@ -189,17 +190,11 @@ def test_the_best_score_is_the_median_even_where_all_values_are_equal():
     assert scores.index(max(scores)) == 5 and scores.count(max(scores)) == 1
 
 
-class Picked(Tagged, Value, frozen=True):
-    """A choice as a mechanism may spell it."""
-
-    index: int
-
-
 def test_the_number_of_a_candidate_becomes_the_candidate():
     source = people.table({})
     prepared = source.prepare(choices.quantile("income", 0.5, [0, 0.5, 3]))
     assert [prepared.in_units(i) for i in range(3)] == [0, Fraction(1, 2), 3]
-    assert prepared.in_units(Picked(1)) == Fraction(1, 2) and prepared.in_units("none") == "none"
+    assert prepared.in_units(Chosen(1)) == Fraction(1, 2) and prepared.in_units("none") == "none"
     assert prepared.in_units((-1, 0, 4)) == (Fraction(-1, 2), 0, 2)
     for number_ in (3, -1):
         with pytest.raises(InvalidRequest):

@@ -25,10 +25,12 @@ A new mechanism is a struct with four members:
 """
 
 from abc import abstractmethod
+from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias
 
-from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import INTERRUPTIONS, Halted, InvalidRequest, NotTotal, SecretLeak, TapeMismatch
+from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.errors import INTERRUPTIONS, Halted, InvalidRequest, NotCovered, NotTotal, SecretLeak, TapeMismatch
+from counterpoint.numbers import Number
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message, To
 from counterpoint.privacy.relations import Relation, every_step
@@ -36,6 +38,7 @@ from counterpoint.randomness.coins import Coins
 
 __all__ = [
     "Answer",
+    "Chosen",
     "Left",
     "Mechanism",
     "State",
@@ -44,6 +47,7 @@ __all__ = [
     "every_step",
     "is_addressed",
     "ready",
+    "refuse_options",
     "step",
     "stepped",
 ]
@@ -84,8 +88,22 @@ class Left(State, Value, frozen=True):
         return Left(self.asks - 1) if self.asks > 1 else None
 
 
+class Chosen(Tagged, Value, frozen=True):
+    """An answer that chooses one of several: a public index, which is no number on the grid of the values.
+
+    >>> Chosen(3).index
+    3
+    """
+
+    index: int
+
+
 class Mechanism(Tagged):
-    """A randomized state machine with a claim. Concrete mechanisms are final; variation is by wrapping."""
+    """A randomized state machine with a claim. Concrete mechanisms are final; variation is by wrapping.
+
+    A mechanism must have `claim`, `accepts`, `start` and `step`. The other members have defaults, which are right for
+    one that leaves no parameter open, takes no options and follows no vectors; nothing else is asked of a mechanism.
+    """
 
     __slots__ = ()
 
@@ -93,23 +111,6 @@ class Mechanism(Tagged):
     @abstractmethod
     def claim(self) -> Claim:
         """What this mechanism promises, and why."""
-
-    def fitted(self, relation: Relation, dimensions: int | None) -> "Mechanism":
-        """The mechanism for data with these neighbours, and updates that are vectors of so many (None: numbers).
-
-        A session launches what this returns: where a parameter was left open, it is taken from what is public about
-        the data. It must not look at anything else, and a mechanism that leaves nothing open is itself.
-        """
-        return self
-
-    @property
-    def asks_are_public(self) -> bool:
-        """Whether it takes private data in updates alone: every ask it accepts comes without a private part.
-
-        A counter does. Its asks cannot differ between neighbours, so that it may be postprocessed under any `Steps`. A
-        mechanism that declares this is never sent an ask with a private part, whatever it accepts (see `accepted`).
-        """
-        return False
 
     @abstractmethod
     def accepts(self, message: object) -> bool:
@@ -123,9 +124,49 @@ class Mechanism(Tagged):
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """The next state (None: halted after this answer) and the answer to an accepted message.
 
-        It is total: it fails on no accepted message, whatever the private part, since that would tell of the data. A
-        session halts a mechanism whose step fails, and says so in the same words whatever it raised.
+        It is total: it fails on no accepted message, whatever the private part, since a failure would depend on the
+        data. A session halts a mechanism whose step fails, with the same error whatever was raised.
         """
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> "Mechanism":
+        """The mechanism that a session launches on data with these neighbours; itself, if no parameter was left open.
+
+        Parameters that were left open are taken from what is public about the data: the relation, and the length of the
+        vectors that its updates bring (None: single numbers).
+        """
+        return self
+
+    def public_part(self, grid: Fraction | None, /, **options: Any) -> Plain:
+        """The public part of an ask, from the options that an analyst gave with it, such as `threshold=2.5`.
+
+        Options are in the units of the request, whose integers are multiples of `grid` (None: no request was given).
+        Without options of its own, a mechanism refuses all of them.
+        """
+        refuse_options(self, options)
+        return None
+
+    @property
+    def asks_are_public(self) -> bool:
+        """Whether private data comes in updates alone: every ask it accepts has no private part.
+
+        This holds for a counter. Its asks cannot differ between neighbours, so it may be postprocessed under any
+        `Steps`. A mechanism that declares this is never sent an ask with a private part (see `accepted`).
+        """
+        return False
+
+    @property
+    def sensitivity(self) -> int | None:
+        """The largest sensitivity of an ask that it accepts; None if it does not limit it. It only words refusals."""
+        return None
+
+    @property
+    def dimensions(self) -> int | None:
+        """The length of the vectors in the updates that it accepts; None for single numbers, or no updates."""
+        return None
+
+    def error(self, probability: Number, *facts: Any, **more: Any) -> Any:
+        """How far off its answers are at most, with this probability; which public facts it needs is its own to say."""
+        raise NotCovered(f"{type(self).__name__} does not say how far off its answers are")
 
 
 def accepted(mechanism: Mechanism, message: object) -> Message:
@@ -172,6 +213,18 @@ def stepped(mechanism: Mechanism, state: State, message: Message, coins: Coins) 
     raise NotTotal("the code of a mechanism failed in a step: it must not, whatever the data")
 
 
+def refuse_options(asked: object, options: dict[str, Any]) -> None:
+    """Raise `InvalidRequest` if an ask came with options, to a mechanism or postprocessor that has none.
+
+    >>> refuse_options(Left(1), {"threshold": 3})
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidRequest: Left takes no threshold=
+    """
+    if options:
+        raise InvalidRequest(f"{type(asked).__name__} takes no {', '.join(f'{name}=' for name in sorted(options))}")
+
+
 def is_addressed(message: Message) -> bool:
     """Whether the message is meant for a child of a composition rather than for the mechanism itself."""
-    return isinstance(getattr(message, "public", None), To)
+    return isinstance(message, Ask) and isinstance(message.public, To)

@@ -63,9 +63,9 @@ def _size(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str:
             "table do: this one may move either way; launch one without monotone=True"
         )
     if mechanism.accepts(Ask(public, prepared.blank(), one_way=True)):
-        most = getattr(mechanism, "sensitivity", None)
-        limit = f"more than its sensitivity of {most}" if isinstance(most, int) else "more than it takes"
-        launch = f"; launch one with sensitivity={prepared.sensitivity}" if isinstance(most, int) else ""
+        most = mechanism.sensitivity
+        limit = "more than it takes" if most is None else f"more than its sensitivity of {most}"
+        launch = "" if most is None else f"; launch one with sensitivity={prepared.sensitivity}"
         return (
             f"was launched for requests that move less: this one moves by up to {prepared.sensitivity} steps between "
             f"neighbours, {limit}{launch}"

@@ -62,8 +62,7 @@ def _must_follow(mechanism: Mechanism, width: int | None) -> None:
     """Refuse a mechanism that takes updates, but none of this shape: single numbers, or vectors of its own length."""
     if mechanism.accepts(_blank(width)):
         return
-    own = getattr(mechanism, "dimensions", None)
-    for other in (None, own if isinstance(own, int) else None):
+    for other in (None, mechanism.dimensions):
         if mechanism.accepts(_blank(other)):
             raise InvalidRequest(
                 f"{type(mechanism).__name__} follows {_shape(other)}, but this data sends {_shape(width)}: choose a "

@@ -10,15 +10,13 @@ path after a restart.
 ((0,), True)
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidRequest, LedgerError
 from counterpoint.ledger.ledger import Faulty, Path, Sealed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.session.explaining import explained
-from counterpoint.sources.source import Prepared, Source, in_units
+from counterpoint.sources.source import Source, in_units
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
@@ -47,7 +45,7 @@ class Handle:
         """
         self._session._must_be_open()
         prepared = None if request is None else self._source.prepare(request)
-        public = self._public(prepared, options)
+        public = self.mechanism.public_part(None if prepared is None else prepared.grid, **options)
         refused: str | None = None
         try:
             answer = self._session._engine.ask(
@@ -58,15 +56,6 @@ class Handle:
         if refused is not None:
             raise InvalidRequest(explained(self.mechanism, public, prepared) or refused)
         return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
-
-    def _public(self, prepared: Prepared | None, options: dict[str, Any]) -> Plain:
-        """What the mechanism makes of its options, on the grid of the request."""
-        understand: Callable[..., Plain] | None = getattr(self.mechanism, "public_part", None)
-        if understand is not None:
-            return understand(None if prepared is None else prepared.grid, **options)
-        if options:
-            raise InvalidRequest(f"{type(self.mechanism).__name__} takes no {', '.join(options)}")
-        return None
 
     @property
     def halted(self) -> bool:

@@ -17,7 +17,7 @@ from fractions import Fraction
 
 from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidRequest, shown
-from counterpoint.mechanisms.selecting.noisy_max import Chosen
+from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret

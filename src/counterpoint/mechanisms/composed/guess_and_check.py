@@ -119,7 +119,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
             and (type(message.public) is int or isinstance(message.public, Guess))
         )
 
-    def public_part(self, grid: Fraction | None, **options: Number) -> Plain:
+    def public_part(self, grid: Fraction | None, /, **options: Number) -> Plain:
         """The guess, and the margin of this ask, on the grid of its value, from units: `guess=`, `margin=`.
 
         A guess between two points of the grid is taken for the nearer one.

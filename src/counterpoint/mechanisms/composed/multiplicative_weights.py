@@ -127,7 +127,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
         guess = LinearGuess(ask.public, 0)  # type: ignore[arg-type]  # the checks see whether these are integers
         return self.checks.accepts(Ask(guess, ask.private, ask.sensitivity, ask.squared))
 
-    def public_part(self, grid: Fraction | None, **options: object) -> Plain:
+    def public_part(self, grid: Fraction | None, /, **options: object) -> Plain:
         """The weights of an ask, from `weights=`: numbers from 0 to 1, multiples of 1/steps.
 
         >>> MultiplicativeWeights(1, universe=3, rows=100, margin=0.1, steps=4).public_part(None, weights=[0, 0.25, 1])

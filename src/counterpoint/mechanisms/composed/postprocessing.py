@@ -26,15 +26,14 @@ one ask differs loses 2 to a postprocessor that asks twice.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value, encode
-from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotAllowed, NotCovered, NotTotal
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted, stepped
+from counterpoint.errors import Halted, InvalidParameter, NotAllowed, NotCovered, NotTotal
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted, refuse_options, stepped
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, Update
@@ -66,8 +65,16 @@ class Postprocessor(Tagged):
     __slots__ = ()
 
     def accepts(self, ask: Ask) -> bool:
-        """Whether it takes this ask, whose private part has been blanked: every one unless it says otherwise."""
+        """Whether it takes this ask, whose private part has been blanked; by default every ask."""
         return True
+
+    def public_part(self, grid: Fraction | None, /, **options: Any) -> Plain:
+        """The request, from the options that an analyst gave with an ask; by default there are none.
+
+        As `Mechanism.public_part`: `grid` is that of the integers asked about, in the units of the options.
+        """
+        refuse_options(self, options)
+        return None
 
     @abstractmethod
     def start(self) -> Own:
@@ -167,14 +174,14 @@ class Postprocessed(Mechanism, Value, frozen=True):
             return not self.asks_are_public and self.postprocessor.accepts(blank)
         return isinstance(message, Update) and self.mechanism.accepts(message)
 
-    def public_part(self, grid: Fraction | None, **options: Any) -> Plain:
-        """What the postprocessor makes of the options of an ask, if it takes any."""
-        understand: Callable[..., Plain] | None = getattr(self.postprocessor, "public_part", None)
-        if understand is not None:
-            return understand(grid, **options)
-        if options:
-            raise InvalidRequest(f"{type(self.postprocessor).__name__} takes no {', '.join(options)}")
-        return None
+    def public_part(self, grid: Fraction | None, /, **options: Any) -> Plain:
+        """What the postprocessor makes of the options of an ask."""
+        return self.postprocessor.public_part(grid, **options)
+
+    @property
+    def dimensions(self) -> int | None:
+        """Those of the mechanism, which receives the updates."""
+        return self.mechanism.dimensions
 
     def start(self, coins: Coins) -> State:
         """Both start."""
@@ -239,6 +246,10 @@ class Chain(Postprocessor, Value, frozen=True):
     def accepts(self, ask: Ask) -> bool:
         """What the first of them takes."""
         return self.first.accepts(ask)
+
+    def public_part(self, grid: Fraction | None, /, **options: Any) -> Plain:
+        """What the first of them makes of the options: it receives the request."""
+        return self.first.public_part(grid, **options)
 
     def start(self) -> Own:
         """Both start."""

@@ -78,7 +78,7 @@ class Comparing(Mechanism):
             and (message.public is None or type(message.public) is int or isinstance(message.public, Threshold))
         )
 
-    def public_part(self, grid: Fraction | None, **options: Number) -> Plain:
+    def public_part(self, grid: Fraction | None, /, **options: Number) -> Plain:
         """The threshold of one ask on the grid of its values, from units: `threshold=`, or that of the launch.
 
         >>> from counterpoint import SparseVector

@@ -36,9 +36,9 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import force_setattr
 
-from counterpoint.encoding import Tagged, Value
+from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
+from counterpoint.mechanisms.mechanism import Answer, Chosen, Left, Mechanism, State, is_addressed
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Interval, Number, Precision, certify, precision
 from counterpoint.numbers.exact import whole
@@ -55,16 +55,6 @@ By: TypeAlias = Literal["permute-and-flip", "exponential"]
 
 _DIGITS = 30
 _WIDEST = 10**300
-
-
-class Chosen(Tagged, Value, frozen=True):
-    """The answer: a public index. It is no number on the grid of the scores, so it is no plain integer.
-
-    >>> Chosen(3).index
-    3
-    """
-
-    index: int
 
 
 class NoisyMax(Mechanism, Value, frozen=True):

@@ -96,8 +96,9 @@ class SparseVector(Comparing, Value, frozen=True):
             )
 
     def accepts(self, message: object) -> bool:
-        """As all that compare do; and what relies on asks that move one way takes only those that say so."""
-        return Comparing.accepts(self, message) and (not self.monotone or getattr(message, "one_way", False))
+        """What every `Comparing` accepts; with `monotone=True`, only asks that are `one_way`."""
+        one_way = isinstance(message, Ask) and message.one_way
+        return Comparing.accepts(self, message) and (one_way or not self.monotone)
 
     @property
     def claim(self) -> Claim:

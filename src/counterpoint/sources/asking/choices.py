@@ -21,8 +21,9 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec.structs import force_setattr
 
-from counterpoint.encoding import Plain, Tagged, Value
+from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, whole
 from counterpoint.numbers.parameters import Parameter, Read
@@ -190,7 +191,7 @@ class Quantile(Request, Value, frozen=True):
 class Scored(Prepared, frozen=True, kw_only=True):
     """Prepared scores. In units the number of a candidate, counted from 0, is the candidate; scores are in rows.
 
-    A mechanism may say the number as it is, or as a value of its own that has it as its `index`.
+    A mechanism answers with the number itself or with `Chosen`.
     """
 
     candidates: tuple[Fraction, ...]
@@ -205,7 +206,7 @@ class Scored(Prepared, frozen=True, kw_only=True):
         """
         if isinstance(answer, tuple):
             return tuple(map(super().in_units, answer))
-        number = getattr(answer, "index", None) if isinstance(answer, Tagged) else answer
+        number = answer.index if isinstance(answer, Chosen) else answer
         if isinstance(number, bool) or not isinstance(number, int):
             return answer
         if not 0 <= number < len(self.candidates):

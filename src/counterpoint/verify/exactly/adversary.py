@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from counterpoint.encoding import encode
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.privacy.messages import Message, Update
+from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.privacy.secret import Secret, counted, reveal
 from counterpoint.randomness.coins import Coins
@@ -148,7 +148,7 @@ def said(pair: Pair) -> str:
 
 
 def _public(message: Message) -> tuple[object, ...]:
-    return type(message), message.private is None, repr(getattr(message, "public", None))
+    return type(message), message.private is None, repr(message.public) if isinstance(message, Ask) else ""
 
 
 def _spelled(message: Message, private: str | None) -> str:
