@@ -111,6 +111,7 @@ def test_nothing_heavy_is_imported_before_it_is_used():
         "pandas",
         "pyarrow",
         "mpmath",
+        "flint",
         "duckdb",
         "sqlglot",
         "typer",

@@ -38,14 +38,26 @@ def test_tail_density_and_their_quotient_are_enclosed(x, digits):
 
 
 @pytest.mark.parametrize("digits", [15, 60])
-def test_the_two_ways_of_computing_meet_where_they_change_over(digits):
-    change = (2 * (digits + 12)) ** 0.5
-    p = precision(digits)
+@pytest.mark.parametrize("x", ["1e5", "1e8", "1e15"])
+def test_far_out_the_tail_has_as_many_digits_as_elsewhere(x, digits):
+    point = Fraction(x)
     with mpmath.workdps(150):
-        for x in (Fraction(change * 0.999), Fraction(change * 1.001)):
-            point = mpmath.mpf(x.numerator) / x.denominator
-            tail = normal_tail(p(x))
-            assert encloses(tail, mpmath.erfc(point / mpmath.sqrt(2)) / 2) and tail.agrees_to(digits - 5)
+        below, above = mpmath.mpf(x) / (1 + mpmath.mpf(x) ** 2), 1 / mpmath.mpf(x)
+        ratio = mills_ratio(precision(digits)(point))
+        assert mpmath.mpf(str(ratio.lower)) < above and mpmath.mpf(str(ratio.upper)) > below
+        assert ratio.agrees_to(digits - 3)
+    if point < 10**8:
+        tail, density = normal_tail(precision(digits)(point)), normal_density(precision(digits)(point))
+        product = density * ratio
+        assert tail.agrees_to(digits - 3) and tail.lower <= product.upper and product.lower <= tail.upper
+
+
+def test_where_a_tail_is_smaller_than_every_decimal_its_upper_bound_is_above_zero():
+    p = precision(20)
+    for x in (p(10**10), p(10**400)):
+        assert normal_tail(x).lower == normal_density(x).lower == 0 < min(normal_tail(x).upper, normal_density(x).upper)
+        assert normal_tail(-x).lower < 1 <= normal_tail(-x).upper and normal_tail(-x).agrees_to(18)
+    assert mills_ratio(p(10**400)).agrees_to(17)
 
 
 def test_a_wide_interval_encloses_the_tail_at_both_of_its_ends():

@@ -1,8 +1,9 @@
 """Real numbers enclosed between two decimals, rounded outward at every step.
 
 A formula written with `Interval`s yields a lower and an upper bound that are certain whatever the cancellation
-inside; `certify` raises the working precision until the two agree closely enough. Python's `decimal` rounds
-exp, ln and sqrt correctly, so one unit in the last place on either side encloses them.
+inside; `certify` raises the working precision until the two agree closely enough. exp and log
+(`functions`) and sqrt (Python's `decimal`) are rounded correctly, so one unit in the last place on either side encloses
+them.
 
 >>> def golden(p):
 ...     return (p(5).sqrt() + 1) / 2
@@ -12,12 +13,16 @@ exp, ln and sqrt correctly, so one unit in the last place on either side enclose
 
 import decimal
 from collections.abc import Callable
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.numbers import functions
+from counterpoint.numbers.functions import Function
+
+_ZERO, _MINUS_ONE = Decimal(0), Decimal(-1)
 
 
 class Precision:
@@ -27,12 +32,13 @@ class Precision:
     Interval(0.33333, 0.33334)
     """
 
-    __slots__ = ("ceiling", "digits", "floor")
+    __slots__ = ("ceiling", "digits", "floor", "nearest")
 
     def __init__(self, digits: int) -> None:
         self.digits = digits
         self.floor = _context(digits, ROUND_FLOOR)
         self.ceiling = _context(digits, ROUND_CEILING)
+        self.nearest = _context(digits, ROUND_HALF_EVEN)
 
     def __call__(self, value: "Interval | Fraction | Decimal | int") -> "Interval":
         """Enclose a number."""
@@ -46,6 +52,14 @@ class Precision:
     def between(self, lower: Decimal | int, upper: Decimal | int) -> "Interval":
         """Enclose everything between two numbers."""
         return Interval(self.floor.create_decimal(lower), self.ceiling.create_decimal(upper), self)
+
+    def value(self, function: Function, x: Decimal) -> "Interval":
+        """Enclose function(x).
+
+        >>> Precision(5).value(functions.exp, Decimal(1))
+        Interval(2.7182, 2.7184)
+        """
+        return Interval(*functions.bounds(function, x, self.nearest), self)
 
 
 @lru_cache(maxsize=256)
@@ -121,6 +135,8 @@ class Interval:
         o, p = self._lift(other), self.precision
         if o.lower <= 0 <= o.upper:
             raise ZeroDivisionError("the divisor may be zero")
+        if self.lower >= 0 and o.lower > 0:
+            return Interval(p.floor.divide(self.lower, o.upper), p.ceiling.divide(self.upper, o.lower), p)
         corners = [(a, b) for a in (self.lower, self.upper) for b in (o.lower, o.upper)]
         return Interval(
             min(p.floor.divide(a, b) for a, b in corners), max(p.ceiling.divide(a, b) for a, b in corners), p
@@ -144,50 +160,32 @@ class Interval:
 
     def exp(self) -> "Interval":
         """E to this power."""
-        p = self.precision
-        lower = self.lower if self.lower == 0 else p.floor.next_minus(p.floor.exp(self.lower))
-        upper = self.upper if self.upper == 0 else p.ceiling.next_plus(p.ceiling.exp(self.upper))
-        one = Decimal(1)
-        return Interval(one if self.lower == 0 else max(lower, Decimal(0)), one if self.upper == 0 else upper, p)
+        lower, upper = self._rising(functions.exp, self.precision)
+        return Interval(max(lower, _ZERO), upper, self.precision)
 
     def expm1(self) -> "Interval":
-        """E to this power, less one, without cancellation near 0 (evaluated with as many digits as that takes)."""
-        p = self.precision
-        if self._is_tiny():  # x <= e^x - 1 <= x + x^2 for x below 1
-            return Interval(self.lower, p.ceiling.add(self.upper, self._largest_square()), p)
-        smallest = min(self.lower.copy_abs(), self.upper.copy_abs())
-        extra = max(0, -smallest.adjusted()) if smallest else 0
-        finer = precision(self.precision.digits + min(extra, 2000) + 2)
-        raised = finer.between(self.lower, self.upper).exp() - 1
-        return self.precision.between(raised.lower, raised.upper)
+        """E to this power, less one, without cancellation near 0."""
+        lower, upper = self._rising(functions.expm1, precision(self.precision.digits + 2))
+        return self.precision.between(max(lower, self.lower, _MINUS_ONE), upper)  # e^x - 1 is at least x and -1
 
     def log(self) -> "Interval":
         """The natural logarithm; the number must be positive."""
-        p = self.precision
         if self.lower <= 0:
             raise InvalidParameter("the logarithm of a number that may be zero was asked for")
-        lower = Decimal(0) if self.lower == 1 else p.floor.next_minus(p.floor.ln(self.lower))
-        upper = Decimal(0) if self.upper == 1 else p.ceiling.next_plus(p.ceiling.ln(self.upper))
-        return Interval(lower, upper, p)
+        return Interval(*self._rising(functions.log, self.precision), self.precision)
 
     def log1p(self) -> "Interval":
         """The natural logarithm of one more than this number, without cancellation near 0."""
-        p = self.precision
-        if self._is_tiny():  # x - x^2 <= log(1 + x) <= x for x between -1/2 and 1/2
-            return Interval(p.floor.subtract(self.lower, self._largest_square()), self.upper, p)
-        smallest = min(self.lower.copy_abs(), self.upper.copy_abs())
-        extra = max(0, -smallest.adjusted()) if smallest else 0
-        finer = precision(self.precision.digits + min(extra, 2000) + 2)
-        raised = (finer.between(self.lower, self.upper) + 1).log()
-        return self.precision.between(raised.lower, raised.upper)
+        if self.lower <= -1:
+            raise InvalidParameter("the logarithm of a number that may be zero was asked for")
+        lower, upper = self._rising(functions.log1p, precision(self.precision.digits + 2))
+        return self.precision.between(lower, min(upper, self.upper))  # log(1 + x) <= x
 
-    def _is_tiny(self) -> bool:
-        """Whether its square is below its last digit."""
-        return max(self.lower.adjusted(), self.upper.adjusted()) < -self.precision.digits - 2
-
-    def _largest_square(self) -> Decimal:
-        size = max(self.lower.copy_abs(), self.upper.copy_abs())
-        return self.precision.ceiling.multiply(size, size)
+    def _rising(self, function: Function, p: Precision) -> tuple[Decimal, Decimal]:
+        """Bounds on a rising function: below its value at the lower end, above that at the upper one."""
+        first = p.value(function, self.lower)
+        last = first if self.upper == self.lower else p.value(function, self.upper)
+        return first.lower, last.upper
 
     def sqrt(self) -> "Interval":
         """The square root; what is below 0 in the lower bound is read as 0."""
