@@ -1,12 +1,15 @@
 """Plain data has one encoding, and reads back as what it was."""
 
+from collections import Counter
 from fractions import Fraction
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.encoding import Plain, Tagged, Value, decode, digest, encode
+import counterpoint
+from counterpoint.encoding import _REGISTRY, Plain, Tagged, Value, decode, digest, encode
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.privacy.secret import Secret
 
@@ -101,3 +104,19 @@ def test_what_is_nested_too_deeply_is_a_typed_error():
 @given(plain, plain)
 def test_fingerprints_agree_just_where_values_do(left, right):
     assert (digest(left) == digest(right)) == (encode(left) == encode(right))
+
+
+def test_a_class_that_was_renamed_is_stored_and_read_under_its_older_name():
+    class Newer(Tagged, Value, frozen=True, tag="AnOlderName/1"):
+        left: int
+
+    assert encode(Newer(1)) == b'{"type":"AnOlderName/1","left":1}'
+    assert decode(encode(Newer(1)), Tagged) == Newer(1) == decode(encode((Newer(1),)), Plain)[0]
+
+
+def test_no_two_of_our_classes_are_stored_under_one_name():
+    counterpoint.load_everything()
+    ours = [kind for kind in set(_REGISTRY.values()) if kind.__module__.startswith("counterpoint.")]
+    tags = Counter(kind.__struct_config__.tag for kind in ours if issubclass(kind, msgspec.Struct))
+    assert len(tags) > 100 and max(tags.values()) == 1, tags.most_common(3)
+    assert {"Counting/1", "Interval/1"} <= tags.keys(), "as ledgers hold them"

@@ -209,10 +209,18 @@ def _read_tagged(kind: type, data: dict[str, Any]) -> object:
     if name not in _REGISTRY:
         # stored data may name anything public, and the package imports its rooms only when they are used
         import_module("counterpoint").load_everything()
-    found = _REGISTRY.get(name)
+    found = _REGISTRY.get(name) or _renamed(tag)
     if found is None or not issubclass(found, kind) or not issubclass(found, msgspec.Struct):
         raise InvalidParameter(f"{tag or 'untagged data'} is not a known {kind.__name__}")
     return msgspec.convert(data, found, dec_hook=_read, strict=True)
+
+
+def _renamed(tag: str) -> type | None:
+    """The class that is stored under an older name than its own: it says so by `tag="OlderName/1"`."""
+    for kind in tuple(_REGISTRY.values()):
+        if issubclass(kind, msgspec.Struct) and kind.__struct_config__.tag == tag:
+            return _REGISTRY.setdefault(tag.rpartition("/")[0], kind)
+    return None
 
 
 _OPEN = msgspec.json.Encoder(enc_hook=_write, order="deterministic")

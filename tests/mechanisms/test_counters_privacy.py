@@ -152,7 +152,7 @@ class Forgetful:
         self.counter, self.start = counter, counter.start
 
     def step(self, state, message, coins):
-        fresh = counters.Counting(state.items, state.total, self.counter.noise.start())
+        fresh = counters.CounterState(state.items, state.total, self.counter.noise.start())
         return self.counter.step(fresh, message, coins)
 
 

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from counterpoint.encoding import Value, decode, encode
 from counterpoint.errors import InvalidParameter, RelationMismatch, SecretLeak
 from counterpoint.mechanisms.counting.monotone_histogram import (
-    Interval,
+    HistogramInterval,
     MonotoneHistogram,
     MonotoneQuery,
     max_of,
@@ -198,7 +198,7 @@ class Based(MonotoneHistogram, frozen=True):
     """Wrong: the base of the threshold, which is public, is remembered from raw data."""
 
     def react(self, context, own, message):
-        return Interval(own.time, own.hits, own.since.map(self.query), own.noisy, own.since), None
+        return HistogramInterval(own.time, own.hits, own.since.map(self.query), own.noisy, own.since), None
 
 
 class Unprivate(MonotoneHistogram, frozen=True):
@@ -266,7 +266,7 @@ class Hoarding(MonotoneHistogram, frozen=True):
     def react(self, context, own, message):
         after, said = super().react(context, own, message)
         since = own.since + message.private
-        return Interval(after.time, after.hits, after.base, (0,) * self.dimensions, since), said
+        return HistogramInterval(after.time, after.hits, after.base, (0,) * self.dimensions, since), said
 
 
 class Doubled(MonotoneHistogram, frozen=True):
@@ -282,7 +282,7 @@ class Unclamped(MonotoneHistogram, frozen=True):
     def react(self, context, own, message):
         value = (own.since + message.private).map(self.query)
         context.ask("above", value, 10**9)
-        return Interval(own.time + 1, own.hits, own.base, own.noisy, own.since + message.private), None
+        return HistogramInterval(own.time + 1, own.hits, own.base, own.noisy, own.since + message.private), None
 
 
 @pytest.mark.parametrize("mutant", [Hoarding, Doubled, Unclamped])

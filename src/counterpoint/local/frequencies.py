@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from counterpoint.errors import InvalidParameter
 from counterpoint.local.membership import Among, Members, Membership
 from counterpoint.local.properties import AtMost
-from counterpoint.local.protocol import Done, Outcome, Protocol, Server
+from counterpoint.local.protocol import Done, Protocol, ProtocolOutcome, Server
 from counterpoint.local.users import Answers, Query, Round
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import positive, whole
@@ -223,6 +223,6 @@ def heavy_hitters(
     return Frequencies(tuple(Frequency(*row) for row in outcome.result), outcome.claim, outcome.rounds)
 
 
-def _run(server: Server, crowd: Members, data: Any, coins: Coins | None, server_coins: Coins | None) -> Outcome:
+def _run(server: Server, crowd: Members, data: Any, coins: Coins | None, server_coins: Coins | None) -> ProtocolOutcome:
     protocol = Protocol(server, crowd, first_pair_consistent(1, FirstMessage()), AtMost(1))
     return protocol.run(data, coins, server_coins=server_coins, keep_view=False)

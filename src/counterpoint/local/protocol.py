@@ -29,7 +29,7 @@ from counterpoint.composition.rules.parallel import Parallel
 from counterpoint.composition.rules.rule import Account
 from counterpoint.errors import Halted, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.local.properties import Anything, AtMost, Guarded, Property
-from counterpoint.local.users import Answers, Individuals, Query, Round, Tally, Users, indices
+from counterpoint.local.users import Answers, Individuals, Query, QueryHistory, Round, Users, indices
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.composed.structure import composed
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -45,7 +45,7 @@ from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.secure import SecureCoins
 from counterpoint.randomness.tape import RecordingCoins, Tape
 
-__all__ = ["AtMost", "Done", "FirstMessage", "Outcome", "Protocol", "Round", "Running", "Server", "ServerView"]
+__all__ = ["AtMost", "Done", "FirstMessage", "Protocol", "ProtocolOutcome", "Round", "Running", "Server", "ServerView"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class ServerView:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProtocolOutcome:
     """What came of a protocol: the server's result, its view (None if it was not kept), and what is promised."""
 
     result: Any
@@ -199,7 +199,7 @@ class Protocol:
 
     def run(
         self, data: Any, coins: Coins | None = None, *, server_coins: Coins | None = None, keep_view: bool = True
-    ) -> Outcome:
+    ) -> ProtocolOutcome:
         """The whole protocol, until the server is done."""
         return self.open(data, coins, server_coins=server_coins, keep_view=keep_view).finish()
 
@@ -216,7 +216,7 @@ class Running:
         self._tossed = RecordingCoins(server_coins)
         self._account = protocol.launched()
         self._users = protocol.users.meet(data, coins)
-        self._tally = Tally(protocol.allowed)
+        self._history = QueryHistory(protocol.allowed)
         self._own = protocol.server.start()
         self._answers: Answers | None = None
         self._seen: list[tuple[Query, Answers]] | None = [] if keep_view else None
@@ -254,20 +254,20 @@ class Running:
         to = indices(heard.to, self._users.size)
         self._users.check(to, heard)
         if not isinstance(self.protocol.allowed, Anything):
-            self._tally.note(to, heard.query)
+            self._history.note(to, heard.query)
         answers = self._users.reply(to, heard, self._coins)
         self.rounds, self.asks = self.rounds + 1, self.asks + len(to)
         if self._seen is not None:
             self._seen.append((heard, answers))
         return answers
 
-    def finish(self) -> Outcome:
+    def finish(self) -> ProtocolOutcome:
         """All remaining turns."""
         while not self.done and self.turn():
             pass
         assert self._done is not None
         view = None if self._seen is None else ServerView(self._tossed.tape, tuple(self._seen))
-        return Outcome(self._done.result, self.rounds, self.asks, self.protocol.claim, view)
+        return ProtocolOutcome(self._done.result, self.rounds, self.asks, self.protocol.claim, view)
 
     def join(self, mechanism: Mechanism, data: Raw | Secret, *, sensitivity: int = 1) -> int:
         """A new user with its data; its number."""

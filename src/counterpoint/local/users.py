@@ -1,8 +1,8 @@
 """Users: many mechanisms that a server speaks to, one object each (`Individuals`) or as arrays (a `Crowd`).
 
 Both forms answer rounds: one query to a set of users. A round that any of the users would refuse, for public reasons,
-is refused as a whole before anybody has tossed a coin. Which queries a user may be asked is kept by a `Tally`, for all
-users at once. On equal coins both forms give equal answers (coins are dealt: see `dealing`).
+is refused as a whole before any coin is tossed. A `QueryHistory` keeps what each user has been asked, for all users at
+once, and so which queries it may still be asked. On equal coins both forms give equal answers (see `dealing`).
 
 >>> from counterpoint import SeededCoins
 >>> from counterpoint.local.membership import Among, Membership
@@ -230,15 +230,15 @@ class Crowd(Users):
         return (self.user,)
 
 
-class Tally:
+class QueryHistory:
     """What has been asked of each user: the engine's enforcement of a property, for all users at once.
 
     Users with the same past share one entry, so a round costs one look at the property for each different past.
 
     >>> from counterpoint.local.properties import AtMost
-    >>> tally = Tally(AtMost(1))
-    >>> tally.note(np.array([0, 1]), "q")
-    >>> tally.note(np.array([1]), "q")
+    >>> history = QueryHistory(AtMost(1))
+    >>> history.note(np.array([0, 1]), "q")
+    >>> history.note(np.array([1]), "q")
     Traceback (most recent call last):
     ...
     counterpoint.errors.NotAllowed: the queries to each user must keep AtMost(queries=1), and this one would not

@@ -52,7 +52,7 @@ def discrete_gaussian(sigma2: Fraction, size: int, stream: Keystream, width: int
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class GaussianTest:
     """The acceptance test for one sigma2.
 
     With r = 1/sqrt(2 sigma2) and c = sigma2/scale, g is the square of the distance between |y| r and c r. In
@@ -128,7 +128,7 @@ class Gaussian:
 
 
 @lru_cache(maxsize=256)
-def gaussian(sigma2: Fraction) -> Gaussian:
+def gaussian(sigma2: Fraction) -> GaussianTest:
     """The compiled law; square roots of rationals are floors of integer square roots."""
     scale = math.isqrt(math.floor(sigma2)) + 1
     bits = scale.bit_length()
@@ -136,7 +136,7 @@ def gaussian(sigma2: Fraction) -> Gaussian:
     point = bits + 29 - shift
     slope = math.isqrt(math.floor(4 ** (point + shift) / (2 * sigma2)))
     middle = math.isqrt(math.floor(4**point * sigma2 / (2 * scale**2)))
-    return Gaussian(sigma2, scale, shift, point, min(slope, 2**40), middle)
+    return GaussianTest(sigma2, scale, shift, point, min(slope, 2**40), middle)
 
 
 def _parts(floor: Any) -> tuple[Any, Any, Any]:

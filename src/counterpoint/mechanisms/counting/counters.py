@@ -43,7 +43,7 @@ TUNED = 2**20
 """The horizon that a counter under zCDP is tuned for if none is given."""
 
 
-class Counting(State, Value, frozen=True):
+class CounterState(State, Value, frozen=True, tag="Counting/1"):
     """How many items came and their sum; the noise of the last ask, and what the next ones need."""
 
     items: int
@@ -167,11 +167,11 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
 
     def start(self, coins: Coins) -> State:
         """Nothing has been counted."""
-        return Counting(0, Secret(0), self.noise.start())
+        return CounterState(0, Secret(0), self.noise.start())
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """Take an item, or tell the noisy count."""
-        assert isinstance(state, Counting)
+        assert isinstance(state, CounterState)
         if isinstance(message, Update):
             return self._counted(state, message), None
         noise = self.noise
@@ -179,14 +179,14 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         count = _number(state.total) + int(noise.now(after)[0])
         if self._is_past(state.items):
             return None, PastHorizon(count)
-        return None if noise.is_last(after) else Counting(state.items, state.total, after), count
+        return None if noise.is_last(after) else CounterState(state.items, state.total, after), count
 
-    def _counted(self, state: Counting, update: Update) -> Counting:
+    def _counted(self, state: CounterState, update: Update) -> CounterState:
         items, total = state.items + 1, state.total
         if not self._is_past(items):
             item = _number(update.private)
             total = Secret(_number(total) + (min(max(item, 0), self._most) if self.clamp else item))
-        return Counting(items, total, state.noise)
+        return CounterState(items, total, state.noise)
 
     def _is_past(self, items: int) -> bool:
         return is_past(self.epsilon, self.horizon, items)

@@ -49,10 +49,10 @@ from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import Relation, Steps, every_step
 from counterpoint.privacy.secret import Secret
 
-__all__ = ["Interval", "MonotoneHistogram", "MonotoneQuery", "max_of"]
+__all__ = ["HistogramInterval", "MonotoneHistogram", "MonotoneQuery", "max_of"]
 
 
-class Interval(Own, Value, frozen=True):
+class HistogramInterval(Own, Value, frozen=True, tag="Interval/1"):
     """How many updates and hits there were, the base of the threshold, the noisy histogram, and the sums since."""
 
     time: int
@@ -204,22 +204,22 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         """The totals, and the first sparse vector."""
         context.launch("totals", self.totals)
         empty = (0,) * self._shape[0]
-        return self._watching(context, Interval(0, 0, self.query(empty), empty, Secret(empty)))
+        return self._watching(context, HistogramInterval(0, 0, self.query(empty), empty, Secret(empty)))
 
     def react(self, context: Context, own: Own, message: Message) -> tuple[Own | None, Answer]:
         """Take a vector, or tell the function of the last noisy histogram."""
-        assert isinstance(own, Interval)
+        assert isinstance(own, HistogramInterval)
         if isinstance(message, Ask):
             return own, self.query(own.noisy)
         time, since = own.time + 1, own.since + message.private.clamp(0, 1)
         value, threshold = (since + own.noisy).map(self.query), own.base + self.gamma(time, own.hits + 1)
         if not context.ask("above", value, threshold):
-            return Interval(time, own.hits, own.base, own.noisy, since), None
+            return HistogramInterval(time, own.hits, own.base, own.noisy, since), None
         base = threshold if self._confirmed(context, value, threshold - self.xi(time, own.hits + 1)) else own.base
         noisy = self._counted(context, since)
-        return self._watching(context, Interval(time, own.hits + 1, base, noisy, since * 0)), None
+        return self._watching(context, HistogramInterval(time, own.hits + 1, base, noisy, since * 0)), None
 
-    def _watching(self, context: Context, own: Interval) -> Interval:
+    def _watching(self, context: Context, own: HistogramInterval) -> HistogramInterval:
         context.launch("above", AboveThreshold(self._third, own.base))
         return own
 

@@ -18,7 +18,7 @@ from math import floor
 
 from counterpoint.mechanisms.counting.blt import for_horizon
 from counterpoint.mechanisms.counting.blt_noise import BltNoise, BltState, carried
-from counterpoint.mechanisms.counting.counters import Counter, Counting
+from counterpoint.mechanisms.counting.counters import Counter, CounterState
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter, VectorCounting
 from counterpoint.mechanisms.mechanism import Answer, State
 from counterpoint.numbers.interval import sqrt_up
@@ -66,6 +66,6 @@ def _noise(
 
 
 def _living(steps: int, state: State | None, answer: Answer) -> tuple[State | None, Answer]:
-    assert isinstance(state, Counting | VectorCounting)
+    assert isinstance(state, CounterState | VectorCounting)
     assert isinstance(state.noise, BltState)
     return (None if state.noise.steps >= steps and answer is not None else state), answer

@@ -28,7 +28,7 @@ from counterpoint.verify.games.menus import menu
 _MOST_PROGRESSES = 1000
 
 
-class Asked(NamedTuple):
+class AskedFor(NamedTuple):
     """The pairs of messages, how many of them may be sent, and which sequences of them are valid."""
 
     pairs: list[Pair]
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 def asked_for(
     mechanism: Mechanism, relation: Relation | None, messages: Iterable[Pair] | None, rounds: int | None
-) -> Asked:
+) -> AskedFor:
     """What was asked for, checked; the claim's own relation and the menu's messages where none are given."""
     checked = mechanism.claim.relation if relation is None else relation
     if not isinstance(checked, Relation):
@@ -47,7 +47,7 @@ def asked_for(
     pairs = _pairs(messages) if messages is not None else list(by_default.pairs) if by_default else []
     many = by_default.rounds if rounds is None and by_default else whole(rounds, 1, "rounds")
     _require_playable(mechanism, checked, pairs, all_of_them=messages is not None)
-    return Asked(pairs, many, checked)
+    return AskedFor(pairs, many, checked)
 
 
 def _pairs(messages: Iterable[Pair]) -> list[Pair]:
