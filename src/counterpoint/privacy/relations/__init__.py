@@ -1,0 +1,37 @@
+"""Relations: which pairs of message sequences are neighbours. One family in each file, all of them in one place here.
+
+`Steps` limits how many messages differ, `FirstMessage` which, `OneWay` in which direction, and `Sparse` how many
+children of a composition they reach; `Predicate` is any function of the pairs.
+
+>>> from counterpoint.privacy.messages import Update
+>>> event_level = one_step()
+>>> pairs = [(0, 0), (1, 1), (0, 1), (1, 1)]
+>>> event_level.valid([(Update(a), Update(b)) for a, b in pairs])
+True
+>>> event_level.valid([(Update(a), Update(b)) for a, b in [*pairs, (1, 0)]])
+False
+"""
+
+from counterpoint.privacy.relations.first_message import FirstMessage
+from counterpoint.privacy.relations.one_way import OneWay
+from counterpoint.privacy.relations.predicate import Predicate
+from counterpoint.privacy.relations.relation import Pair, Progress, Relation
+from counterpoint.privacy.relations.sparse import Sparse, first_pair_consistent, k_sparse
+from counterpoint.privacy.relations.steps import Steps, every_step, identical, one_step, up_to_steps
+
+__all__ = [
+    "FirstMessage",
+    "OneWay",
+    "Pair",
+    "Predicate",
+    "Progress",
+    "Relation",
+    "Sparse",
+    "Steps",
+    "every_step",
+    "first_pair_consistent",
+    "identical",
+    "k_sparse",
+    "one_step",
+    "up_to_steps",
+]

@@ -1,0 +1,101 @@
+"""Relations: which pairs of message sequences are neighbours; the verification functions f of Henzinger et al. 2024,
+Def 3.3.
+
+A relation is an automaton over pairs of messages. `begin()` is its progress before the first pair, `check` the progress
+after one more pair, or None: from then on nothing is valid any more (the verifier of Henzinger et al. 2024, Def 3.5
+evaluates f on every prefix and halts for good). Every relation here is reflexive (errata, Henzinger E11: "differ in one
+step" means at most one). `within` says whether one family is contained in another (Henzinger et al. 2024, Obs 8.9); how
+far a single ask may move is checked ask by ask, by the mechanism that accepts it. `symmetric` says whether swapping the
+two worlds keeps every sequence valid, which Henzinger et al. 2024, Thm 5.4 needs (errata, Henzinger E1).
+
+A claim speaks of the sequences that reach its mechanism. Two declarations say when it may be passed on to a party that
+stands before the mechanism and does not hand on what it receives one to one. `closed`: a postprocessor may repeat asks,
+leave them out and change their public parts (Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16).
+`hereditary`: a guard or a composition may leave messages out. Both are False unless a relation says otherwise.
+
+>>> from counterpoint import Ask
+>>> from counterpoint.privacy.relations import every_step
+>>> relation = every_step()
+>>> relation.check(relation.begin(), Ask(private=5), Ask(private=9)) is None  # an ask moves by its sensitivity, 1
+True
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from counterpoint.encoding import Tagged
+from counterpoint.privacy.messages import Gap, Message, gap
+
+Progress: TypeAlias = Any
+"""What a relation remembers of a sequence: plain data of its own kind; None once the sequence is invalid."""
+
+Pair: TypeAlias = tuple[Message, Message]
+
+
+class Relation(Tagged):
+    """Which pairs of message sequences are neighbours."""
+
+    __slots__ = ()
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether swapping the two worlds keeps every valid sequence valid."""
+        return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether postprocessing keeps every valid sequence valid, so that a claim under this relation outlives it.
+
+        In the place of each ask a postprocessor sends any finite list of asks, perhaps an empty one, each with the
+        private part and the sensitivities of that ask and a public part of the postprocessor's choice; updates pass
+        once, in place. Haney et al. 2023, Thm 2.17 and Henzinger et al. 2024, Lemma 2.16 say that the view behind a
+        postprocessor is a function of its coins and of a view of the mechanism: that is a view of this relation's game
+        if and only if such sequences are valid. So a relation that counts asks or looks at public parts (whom an ask is
+        for, what it asks) is not closed.
+        """
+        return False
+
+    @property
+    def hereditary(self) -> bool:
+        """Whether leaving out messages, asks or updates, keeps every valid sequence valid.
+
+        What stands before a mechanism and refuses messages needs that: a guard (Henzinger et al. 2024, Def 8.5), or a
+        composition, whose child does not see what it does not accept, what came before its launch and what is for other
+        children.
+        """
+        return False
+
+    @property
+    def instead(self) -> str:
+        """What to do where a closed relation is needed and this is none: the end of an error message."""
+        return "launch the mechanism as it is and compute on the answers it gives"
+
+    @property
+    def per_child(self) -> "Relation":
+        """What one child of a composition sees of sequences in this relation, if this relation is hereditary."""
+        return self
+
+    def check(self, progress: Progress, left: Message, right: Message) -> Progress:
+        """The progress after one more pair; None, for good, from the first invalid pair on."""
+        distance = None if progress is None else gap(left, right)
+        return None if distance is None else self._advance(progress, left, right, distance)
+
+    def valid(self, pairs: Iterable[Pair]) -> bool:
+        """Whether a whole sequence of pairs is in this relation, prefix by prefix."""
+        progress = self.begin()
+        for left, right in pairs:
+            progress = self.check(progress, left, right)
+        return progress is not None
+
+    @abstractmethod
+    def begin(self) -> Progress:
+        """The progress before the first pair."""
+
+    @abstractmethod
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        """The progress after a pair that agrees in public and is this far apart in private."""
+
+    @abstractmethod
+    def within(self, other: "Relation") -> bool:
+        """Whether every sequence in this family is in the other one (False where that is not known)."""
