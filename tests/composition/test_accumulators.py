@@ -11,20 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.accumulators import (
-    Accumulator,
-    AdvancedSum,
-    ApproximateSum,
-    ApproximateZCDPSum,
-    GaussianSum,
-    PureSum,
-    RenyiSum,
-    Tail,
-    TCDPSum,
-    ZCDPSum,
-)
+from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import NotCovered
+from counterpoint.privacy.accumulator import Accumulator
 from counterpoint.privacy.losses import (
     ApproxDP,
     ApproxzCDP,
@@ -37,6 +27,13 @@ from counterpoint.privacy.losses import (
     tCDP,
     zCDP,
 )
+from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
+from counterpoint.privacy.measures.approximate_zcdp import ApproximateZCDPSum
+from counterpoint.privacy.measures.gaussian import GaussianSum
+from counterpoint.privacy.measures.pure import PureSum
+from counterpoint.privacy.measures.renyi import RenyiSum
+from counterpoint.privacy.measures.tcdp import TCDPSum
+from counterpoint.privacy.measures.zcdp import ZCDPSum
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())
 DELTA, SLACK = Fraction(1, 10**6), Fraction(1, 2 * 10**6)

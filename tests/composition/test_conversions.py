@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.conversions import renyi_offset, rho_below
+from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.losses import ApproxDP, zCDP
+from counterpoint.privacy.measures.zcdp import rho_below
 
 
 @settings(max_examples=25)

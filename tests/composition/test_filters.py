@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.budgets import used, within
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
@@ -77,7 +76,7 @@ PAIRS = st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(kind, kind))
 @given(PAIRS | st.tuples(st.one_of(KINDS), st.one_of(KINDS)), st.sampled_from([1, 10, 2**62]))
 def test_a_budget_is_used_up_by_more_than_all_its_parts_exactly_if_the_total_is_not_within_it(losses, parts):
     total, budget = losses
-    assert (0 <= used(total, budget, parts) <= parts) == within(total, budget)
+    assert (0 <= total.used_of(budget, parts) <= parts) == total.within(budget)
 
 
 @everyone
@@ -102,9 +101,9 @@ def test_t03_a_refusal_changes_nothing():
 
 
 def test_t06_budgets_are_compared_coordinate_by_coordinate():
-    assert not within(ApproxDP(0.5, 0.9), BUDGET)
-    assert not within(ApproxDP(2, 1e-9), BUDGET) and within(ApproxDP(1, 1e-6), BUDGET)
-    assert not within(PureDP(0.1), BUDGET), "another measure"
+    assert not ApproxDP(0.5, 0.9).within(BUDGET)
+    assert not ApproxDP(2, 1e-9).within(BUDGET) and ApproxDP(1, 1e-6).within(BUDGET)
+    assert not PureDP(0.1).within(BUDGET), "another measure"
     assert launch(Filter(BUDGET, by="basic"), ApproxDP(0.5, 0.9))[1] == [False]
 
 
@@ -172,7 +171,7 @@ def test_all_delta_may_be_slack_and_then_only_pure_launches_fit():
 @given(st.lists(st.fractions(0, 1, max_denominator=100).map(PureDP), max_size=8))
 def test_the_loss_never_exceeds_the_budget_and_refusals_are_invisible(rule, losses):
     account, admitted = launch(rule, *losses)
-    assert within(rule.loss(account), rule.budget)
+    assert rule.loss(account).within(rule.budget)
     clean, _ = launch(rule, *(loss for loss, fits in zip(losses, admitted, strict=True) if fits))
     assert clean == account
 
@@ -225,7 +224,7 @@ def test_a_launch_fits_exactly_if_it_is_admitted(rule, claims):
         except CounterpointError:
             assert not fits
         else:
-            assert fits and within(rule.loss(account), rule.budget)
+            assert fits and rule.loss(account).within(rule.budget)
 
 
 @pytest.mark.parametrize("rule", EVERY_FILTER, ids=str)

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from counterpoint.composition.rules.budgets import within
-from counterpoint.composition.rules.conversions import variance_at
+from counterpoint.composition.rules.advanced import variance_at
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer, truncated
 from counterpoint.composition.rules.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016
@@ -89,7 +88,7 @@ def test_lemma_2_19_a_filter_admits_just_what_keeps_the_odometer_within_its_thre
             admitted = True
         except BudgetExceeded:
             admitted = False
-        assert admitted == within(odometer.loss(reading), threshold(level))
+        assert admitted == odometer.loss(reading).within(threshold(level))
         if not admitted:
             break
 

@@ -11,7 +11,6 @@ from tests.ledger.places import DATA, Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.composition.rules.budgets import within
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.errors import (
     BudgetExceeded,
@@ -176,7 +175,7 @@ def test_the_database_refuses_a_charge_beyond_the_budget_even_if_the_rule_lets_i
                 s.launch(mechanism)
     with lasting.reopened() as s:
         s._engine.ledger.verify()
-        assert within(s.loss, budget)
+        assert s.loss.within(budget)
         assert 0 < lasting_spent(s) <= BUDGET
 
 

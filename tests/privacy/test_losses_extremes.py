@@ -18,8 +18,7 @@ from counterpoint.composition.fixed import compose
 from counterpoint.composition.rules.parallel import Created, Parallel
 from counterpoint.errors import CounterpointError, NotCovered
 from counterpoint.numbers import Interval, interval
-from counterpoint.privacy.divergence_bound import _corner
-from counterpoint.privacy.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
+from counterpoint.privacy.formulas.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from counterpoint.privacy.losses import (
     ApproxDP,
     ApproxzCDP,
@@ -34,6 +33,7 @@ from counterpoint.privacy.losses import (
     tCDP,
     zCDP,
 )
+from counterpoint.privacy.measures.divergence_bound import _corner
 
 MOST_CALLS = 600_000
 MOST_DIGITS = 1700

@@ -11,13 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoint.numbers import certify
-from counterpoint.privacy.divergences import (
+from counterpoint.privacy.formulas.divergences import (
     concentrated_of_pure,
     renyi_of_pure,
     renyi_to_delta,
     renyi_to_epsilon,
 )
-from counterpoint.privacy.gaussian_curve import normal_quantile
+from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())["d_convert"]

@@ -7,21 +7,16 @@ See Henzinger et al. 2024, Def 4.1, creation query.
 PureDP(0.5)
 """
 
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.privacy.accumulator import Interaction
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import GaussianDP, TradeOff
 from counterpoint.privacy.relations import Relation
 
-Interaction: TypeAlias = Literal["one-shot", "finite", "endless"]
-"""How long a mechanism talks: one answer and nothing kept; finitely many messages and answers; or without such a bound.
-
-The theorems about sequences of non-interactive mechanisms (Whitehouse et al. 2023) need one-shot mechanisms; those
-about f-DP (Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, sec. 14) need finite communication.
-"""
+__all__ = ["Claim", "Interaction", "claim", "require_finite"]
 
 
 class Claim(Tagged, Value, frozen=True):
@@ -48,7 +43,7 @@ def require_finite(claimed: Claim, slot: Loss) -> None:
     >>> from counterpoint import Laplace, PureDP
     >>> require_finite(Laplace(1, asks=2).claim, PureDP(1))
     """
-    if isinstance(slot, GaussianDP | TradeOff) and claimed.interaction == "endless":
+    if slot.needs_finite_communication and claimed.interaction == "endless":
         raise NotCovered(
             f"{slot!r} composes by theorems on f-DP, which need finite communication, and this mechanism has no such "
             "bound; use a measure such as zCDP or ApproxDP instead"

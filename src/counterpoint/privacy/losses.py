@@ -6,16 +6,18 @@
 ['ProbabilisticDP', 'OneSidedDP', 'ApproxzCDP', 'Unbounded']
 """
 
-from counterpoint.privacy.approx import ApproxDP, ProbabilisticDP
-from counterpoint.privacy.approximate_concentrated import ApproxzCDP
-from counterpoint.privacy.concentrated import tCDP, zCDP
-from counterpoint.privacy.gaussian import GaussianDP
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.one_sided import OneSidedDP
-from counterpoint.privacy.pure import PureDP
-from counterpoint.privacy.renyi import RenyiDP
-from counterpoint.privacy.tradeoff import TradeOff
-from counterpoint.privacy.unbounded import Unbounded
+from counterpoint.privacy.measures.approximate import ApproxDP
+from counterpoint.privacy.measures.approximate_zcdp import ApproxzCDP
+from counterpoint.privacy.measures.gaussian import GaussianDP
+from counterpoint.privacy.measures.one_sided import OneSidedDP
+from counterpoint.privacy.measures.probabilistic import ProbabilisticDP
+from counterpoint.privacy.measures.pure import PureDP
+from counterpoint.privacy.measures.renyi import RenyiDP
+from counterpoint.privacy.measures.tcdp import tCDP
+from counterpoint.privacy.measures.tradeoff import TradeOff
+from counterpoint.privacy.measures.unbounded import Unbounded
+from counterpoint.privacy.measures.zcdp import zCDP
 
 __all__ = [
     "ApproxDP",

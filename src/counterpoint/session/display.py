@@ -14,11 +14,10 @@ delegated: PureDP(0.25), of which PureDP(0) is used; the rest stays reserved
 from html import escape
 from typing import TYPE_CHECKING
 
-from counterpoint.composition.rules.conversions import root_below
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.errors import LedgerError
 from counterpoint.numbers import spell
-from counterpoint.privacy.losses import GaussianDP, zCDP
+from counterpoint.privacy.losses import PureDP
 
 if TYPE_CHECKING:
     from counterpoint.session.handle import Handle
@@ -50,14 +49,12 @@ def _given(session: "Session") -> list[tuple[str, str]]:
 
 def _would_fit(session: "Session", rule: Filter) -> str:
     left, lost = session.remaining, session.loss
-    if isinstance(rule.budget, GaussianDP) and isinstance(lost, GaussianDP) and lost.mu < rule.budget.mu:
-        return repr(GaussianDP(root_below(rule.budget.mu**2 - lost.mu**2)))
-    if not left.epsilon:
+    own = rule.budget.left_after(lost)
+    pure = PureDP(left.epsilon)
+    offers = [loss for loss in dict.fromkeys((own or pure, pure)) if any(loss.amounts)]
+    if not offers:
         return "nothing more; what was launched goes on answering"
-    fits = f"PureDP({spell(left.epsilon)}), such as Laplace(epsilon={spell(left.epsilon)})"
-    if isinstance(rule.budget, zCDP) and isinstance(lost, zCDP):
-        rho = spell(rule.budget.rho - lost.rho)
-        fits = f"zCDP({rho}), such as Gaussian(rho={rho}); or {fits}"
+    fits = "; or ".join(f"{loss!r}, such as {loss.example}" if loss.example else repr(loss) for loss in offers)
     return f"{fits}; delta {spell(left.delta)} is left" if left.delta else fits
 
 

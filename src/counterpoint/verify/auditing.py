@@ -24,7 +24,6 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import positive, probability, whole
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.secure import SecureCoins
@@ -173,8 +172,8 @@ def _delta(delta: Number | None, loss: Loss) -> Fraction:
     """The delta at which the largest epsilon is sought: the claim's own; where its epsilon there is infinite, 1e-3."""
     if delta is not None:
         return probability(delta, "delta")
-    if isinstance(loss, ApproxDP):
-        return loss.delta
+    if loss.stated_delta is not None:
+        return loss.stated_delta
     return Fraction(0) if math.isfinite(loss.epsilon_at(0)) else _SMALL
 
 

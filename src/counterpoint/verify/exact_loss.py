@@ -26,11 +26,11 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, precision, spell
 from counterpoint.numbers.exact import at_least, float_down, float_up, probability, whole
-from counterpoint.privacy import curves
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.divergence_bound import above_one
+from counterpoint.privacy.formulas import curves
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import TradeOff
+from counterpoint.privacy.measures.divergence_bound import above_one
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.exactly.adversary import Adversary, strategy
 from counterpoint.verify.exactly.arithmetic import UNIT

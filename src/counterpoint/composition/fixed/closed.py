@@ -17,7 +17,7 @@ from counterpoint.composition.fixed.composed import INFINITE, Composed
 from counterpoint.composition.fixed.exposure import Parts, exposure, left_after, spell_parts, with_exposure
 from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, Precision, certify, precision
-from counterpoint.privacy.divergences import concentrated_of_pure
+from counterpoint.privacy.formulas.divergences import concentrated_of_pure
 from counterpoint.privacy.loss import DIGITS, certified_delta, rounded_up
 from counterpoint.privacy.losses import ApproxDP
 

@@ -16,32 +16,18 @@ GaussianDP(5)
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TypeVar
 
 from counterpoint.composition.fixed.closed import Advanced, vadhan_wang_loss
 from counterpoint.composition.fixed.composed import Composed, Total
 from counterpoint.composition.fixed.exposure import Parts
 from counterpoint.composition.fixed.optimal import Optimal
-from counterpoint.composition.rules.conversions import epsilon_and_delta
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.numbers import spell, sqrt_up
-from counterpoint.privacy.loss import Loss, rounded_up
-from counterpoint.privacy.losses import (
-    ApproxDP,
-    GaussianDP,
-    RenyiDP,
-    TradeOff,
-    tCDP,
-    zCDP,
-)
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import ApproxDP
 
 __all__ = ["advanced", "basic", "optimal", "vadhan_wang"]
-
-L = TypeVar("L", bound=Loss)
-Counted = Mapping[L, int]
-"""Losses, and how many there are of each."""
 
 
 def optimal(losses: Iterable[Loss]) -> Composed:
@@ -61,24 +47,27 @@ def optimal(losses: Iterable[Loss]) -> Composed:
     return _by_own_rule(counted)
 
 
-def repeated(loss: Loss, copies: int) -> Composed:
-    """So many equal losses by the rule of their own measure, (epsilon, delta) by basic composition.
+def summed(counted: Mapping[Loss, int]) -> Loss:
+    """What so many of each loss cost by the rule of their own measure; mixed (epsilon, delta) by basic composition.
 
-    >>> from counterpoint import GaussianDP, zCDP
-    >>> repeated(zCDP("1e-30"), 10**30).loss, repeated(GaussianDP(1), 4).loss
-    (zCDP(1), GaussianDP(2))
+    >>> from counterpoint import ApproxDP, GaussianDP, PureDP, zCDP
+    >>> summed({zCDP("1e-30"): 10**30}), summed({GaussianDP(1): 4}), summed({PureDP(1): 2, ApproxDP(1, 1e-6): 1})
+    (zCDP(1), GaussianDP(2), ApproxDP(3, 1e-6))
     """
-    parts = _parts({loss: copies})
-    return _basic(parts) if parts is not None else _by_own_rule({loss: copies})
+    if len({type(loss) for loss in counted}) > 1:
+        parts = _parts(counted)
+        if parts is not None:
+            return _basic(parts).loss
+    return _by_own_rule(counted).loss
 
 
 def _by_own_rule(counted: Mapping[Loss, int]) -> Total:
-    for kind, rule in _OWN_RULES.items():
-        if all(isinstance(loss, kind) for loss in counted):
-            return rule(counted)
-    kinds = ", ".join(sorted({type(loss).__name__ for loss in counted}))
+    measures = {type(loss) for loss in counted}
+    if len(measures) == 1:
+        return Total(*measures.pop().together(counted))
+    names = ", ".join(sorted(measure.__name__ for measure in measures))
     raise NotCovered(
-        f"no theorem composes {kinds} losses as they are; convert them to one measure first, "
+        f"no theorem composes {names} losses as they are; convert them to one measure first, "
         "for instance with as_zcdp(), as_renyi(alpha) or as_tradeoff()"
     )
 
@@ -94,9 +83,7 @@ def basic(losses: Iterable[Loss]) -> Composed:
 
 
 def _basic(parts: Parts) -> Total:
-    epsilon = sum((copies * epsilon for epsilon, _, copies in parts), Fraction(0))
-    delta = sum((copies * delta for _, delta, copies in parts), Fraction(0))
-    return Total(ApproxDP(rounded_up(epsilon), min(Fraction(1), rounded_up(delta))), "basic")
+    return Total(*ApproxDP.together({ApproxDP(epsilon, delta): copies for epsilon, delta, copies in parts}))
 
 
 def advanced(losses: Iterable[Loss]) -> Composed:
@@ -138,10 +125,10 @@ def _parts(counted: Mapping[Loss, int]) -> Parts | None:
     """The (epsilon, delta) of each loss, counted; None where one has none."""
     parts: Counter[tuple[Fraction, Fraction]] = Counter()
     for loss, copies in counted.items():
-        epsilon, delta = epsilon_and_delta(loss)
-        if epsilon is None:
+        response = loss.added_response()
+        if response is None:
             return None
-        parts[epsilon, delta] += copies
+        parts[response] += copies
     return tuple(sorted((epsilon, delta, copies) for (epsilon, delta), copies in parts.items()))
 
 
@@ -150,44 +137,3 @@ def _approximate(losses: Iterable[Loss], rule: str) -> Parts:
     if parts is None:
         raise NotCovered(f"{rule} composition is for PureDP and ApproxDP losses; compose.optimal takes the others")
     return parts
-
-
-def _zcdp(counted: Counted[zCDP]) -> Total:
-    return Total(zCDP(_sum((loss.rho, copies) for loss, copies in counted.items())), "sum")
-
-
-def _tcdp(counted: Counted[tCDP]) -> Total:
-    rho = _sum((loss.rho, copies) for loss, copies in counted.items())
-    return Total(tCDP(rho, min(loss.omega for loss in counted)), "sum")
-
-
-def _renyi(counted: Counted[RenyiDP]) -> Total:
-    orders = {loss.alpha for loss in counted}
-    if len(orders) > 1:
-        raise NotCovered(f"Renyi losses add at one order only; give them all as_renyi({spell(min(orders))})")
-    return Total(RenyiDP(min(orders), _sum((loss.epsilon, copies) for loss, copies in counted.items())), "sum")
-
-
-def _gaussian(counted: Counted[GaussianDP]) -> Total:
-    squares = sum((copies * loss.mu**2 for loss, copies in counted.items()), Fraction(0))
-    return Total(GaussianDP(rounded_up(sqrt_up(squares))), "root of the sum of squares")
-
-
-def _tensor(counted: Counted[TradeOff]) -> Total:
-    (first, *rest) = [loss.tensor_power(copies) for loss, copies in counted.items()]
-    for other in rest:
-        first = first.tensor(other)
-    return Total(first, "tensor product")
-
-
-def _sum(terms: Iterable[tuple[Fraction, int]]) -> Fraction:
-    return rounded_up(sum((copies * amount for amount, copies in terms), Fraction(0)))
-
-
-_OWN_RULES: dict[type[Loss], Callable[..., Total]] = {
-    zCDP: _zcdp,
-    tCDP: _tcdp,
-    RenyiDP: _renyi,
-    GaussianDP: _gaussian,
-    TradeOff: _tensor,
-}

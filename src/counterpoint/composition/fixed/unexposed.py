@@ -21,7 +21,7 @@ from counterpoint.composition.fixed.inverse import at_most, crossing, log_of
 from counterpoint.composition.fixed.lattice import Lattice
 from counterpoint.composition.fixed.moments import Groups, Shape, largest_loss
 from counterpoint.numbers import Interval, Precision, certify, precision
-from counterpoint.privacy.divergences import renyi_of_pure, renyi_to_epsilon
+from counterpoint.privacy.formulas.divergences import renyi_of_pure, renyi_to_epsilon
 from counterpoint.privacy.loss import rounded_up
 
 REACH = Fraction(1, 10**300)

@@ -32,9 +32,6 @@ from typing import NamedTuple
 
 from msgspec.structs import force_setattr
 
-from counterpoint.composition.rules.accumulators import ZERO, Accumulator
-from counterpoint.composition.rules.budgets import within
-from counterpoint.composition.rules.conversions import epsilon_and_delta, pure_below, renyi_loss, renyi_of, renyi_offset
 from counterpoint.composition.rules.reserve import (
     UNIT,
     left_after,
@@ -45,9 +42,11 @@ from counterpoint.composition.rules.reserve import (
 )
 from counterpoint.encoding import Tagged, Value
 from counterpoint.numbers.exact import added_up
-from counterpoint.privacy.claims import Interaction
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
+from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, Unbounded
+from counterpoint.privacy.losses import ApproxDP, Unbounded
+from counterpoint.privacy.measures.pure import pure_below, renyi_of
 
 RESERVE_SHARE = Fraction(4, 5)
 WHOLE = Fraction(1)
@@ -159,9 +158,8 @@ class BestSum(Accumulator, Value, frozen=True):
         )
 
     def _payment(self, loss: Loss, interaction: Interaction) -> Payment:
-        epsilon, delta = epsilon_and_delta(loss)
-        mu = loss.mu if isinstance(loss, GaussianDP) and interaction != "endless" else None
-        pays = Payment(epsilon, mu, delta)
+        epsilon, delta = loss.added_response() or (None, ZERO)
+        pays = Payment(epsilon, loss.added_mu(interaction), delta)
         if self.terms.alpha is None and not pays.by_reserve:
             self._not_covered(
                 loss, 'PureDP, ApproxDP, and GaussianDP with finite communication; for zCDP and Renyi use by="best"'
@@ -171,7 +169,7 @@ class BestSum(Accumulator, Value, frozen=True):
     def _renyi(self, loss: Loss, epsilon: Fraction | None) -> int:
         alpha = self.terms.alpha
         assert alpha is not None
-        return units_up(renyi_loss(loss, alpha)) if epsilon is None else renyi_units(epsilon, alpha)
+        return units_up(loss.added_renyi(alpha)) if epsilon is None else renyi_units(epsilon, alpha)
 
     @property
     def total(self) -> ApproxDP | Unbounded:
@@ -190,14 +188,14 @@ class BestSum(Accumulator, Value, frozen=True):
     def keeps(self, budget: Loss) -> bool:
         """Whether one of the parts holds and the deltas have room."""
         if budget is not self.terms.budget and budget != self.terms.budget:
-            return within(self.total, budget)
+            return self.total.within(budget)
         if self.exposed > self.terms.room:
             return False
         if self.left is not None or (self.basic is not None and self.basic <= self.terms.budget.epsilon):
             return True
         return self.most is not None and self.renyi <= self.most
 
-    def delta_left(self, budget: ApproxDP) -> Fraction:
+    def delta_left(self, budget: Loss) -> Fraction:
         """How much the deltas of further launches may add up to."""
         return max(ZERO, self.terms.room - self.exposed)
 

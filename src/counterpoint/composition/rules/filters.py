@@ -23,32 +23,22 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec.structs import force_setattr
 
-from counterpoint.composition.rules.accumulators import (
-    Accumulator,
-    AdvancedSum,
-    ApproximateSum,
-    ApproximateZCDPSum,
-    GaussianSum,
-    PureSum,
-    RenyiSum,
-    Tail,
-    TCDPSum,
-    ZCDPSum,
-)
+from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.composition.rules.best import BestSum, Terms
-from counterpoint.composition.rules.budgets import used
-from counterpoint.composition.rules.conversions import renyi_offset
 from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Value
-from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
+from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter
 from counterpoint.numbers import Number, spell
 from counterpoint.numbers.exact import positive
+from counterpoint.privacy.accumulator import Accumulator
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.divergence_bound import above_one
+from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
+from counterpoint.privacy.losses import ApproxDP
+from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
+from counterpoint.privacy.measures.divergence_bound import above_one
 from counterpoint.privacy.relations import Relation
 
 By = Literal["best", "basic", "renyi", "advanced", "gaussian"]
@@ -78,6 +68,7 @@ class Filter(Rule, Value, frozen=True):
     fixed in advance. `halt` ends everything at the first refusal, literally as Haney et al. 2023, Alg 3. Not covered:
     optimal composition (fixed parameters only: `Slots`), f-DP other than Gaussian, and what each accumulator says.
 
+    >>> from counterpoint import PureDP
     >>> Filter(PureDP(1)).budget, Filter(ApproxDP(1, 1e-6), by="advanced", slack=5e-7).slack
     (PureDP(1), Fraction(1, 2000000))
     """
@@ -144,31 +135,11 @@ class Filter(Rule, Value, frozen=True):
         return self.halt
 
     def start(self) -> Accumulator:
-        """Nothing launched."""
+        """Nothing launched: the sum of the budget's own measure, or of the theorem that `by` names."""
         budget = self.budget
-        if isinstance(budget, ApproxDP):
-            return self._approximate(budget)
-        if isinstance(budget, PureDP):
-            return PureSum()
-        if isinstance(budget, zCDP):
-            return ZCDPSum()
-        if isinstance(budget, RenyiDP):
-            return RenyiSum(budget.alpha)
-        if isinstance(budget, ApproxzCDP):
-            return ApproximateZCDPSum()
-        if isinstance(budget, tCDP):
-            return TCDPSum(tCDP(0, budget.omega))
-        if isinstance(budget, GaussianDP):
-            return GaussianSum()
-        raise NotCovered(
-            f"no theorem gives a filter with a budget of {budget!r}; there is one for PureDP, ApproxDP, zCDP, "
-            "RenyiDP, tCDP, GaussianDP and ApproxzCDP"
-        )
-
-    def _approximate(self, budget: ApproxDP) -> Accumulator:
-        if self.by == "basic":
-            return ApproximateSum()
-        assert self.slack is not None
+        if self.slack is None:
+            return budget.accumulator()
+        assert isinstance(budget, ApproxDP)
         if self.by == "advanced":
             return AdvancedSum(budget.delta, self.slack)
         if self.by == "gaussian":
@@ -202,7 +173,7 @@ class Filter(Rule, Value, frozen=True):
         A bare loss is that of a mechanism of which no more is known, so that it may talk for ever: some theorems refuse
         it where they would admit the claim of a mechanism that answers once.
 
-        >>> from counterpoint import Laplace
+        >>> from counterpoint import Laplace, PureDP
         >>> rule = Filter(PureDP(1))
         >>> rule.fits(rule.start(), PureDP(1)), rule.fits(rule.start(), Laplace("1.000000000001").claim)
         (True, False)
@@ -222,12 +193,7 @@ class Filter(Rule, Value, frozen=True):
         0 for a budget in GaussianDP, which takes no pure launches: `BudgetExceeded.would_fit` says what it takes.
         """
         spent = _accumulator(account)
-        delta = Fraction(0)
-        if isinstance(spent, AdvancedSum | ApproximateSum | BestSum) and isinstance(self.budget, ApproxDP):
-            delta = spent.delta_left(self.budget)
-        elif isinstance(spent, ApproximateZCDPSum) and isinstance(self.budget, ApproxzCDP):
-            delta = self.budget.delta - spent.delta
-        return Remaining(spent.room(self.budget), delta)
+        return Remaining(spent.room(self.budget), spent.delta_left(self.budget))
 
     def loss(self, account: Account) -> Loss:
         """What has been lost so far."""
@@ -236,12 +202,12 @@ class Filter(Rule, Value, frozen=True):
     def used(self, account: Account, parts: int) -> int:
         """How many of so many equal parts of the budget are spent, rounded up; more than all if it does not hold.
 
-        >>> from counterpoint import Laplace
+        >>> from counterpoint import Laplace, PureDP
         >>> rule = Filter(PureDP(1))
         >>> rule.used(rule.admit(rule.start(), Laplace("1/3").claim), 1000)
         334
         """
-        return used(_accumulator(account).total, self.budget, parts)
+        return _accumulator(account).total.used_of(self.budget, parts)
 
     def bound(self, relation: Relation) -> Loss:
         """The budget."""

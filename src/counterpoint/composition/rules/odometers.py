@@ -12,23 +12,13 @@ zCDP(0.25)
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
-from counterpoint.composition.rules.accumulators import (
-    Accumulator,
-    AdvancedSum,
-    ApproximateSum,
-    GaussianSum,
-    PureSum,
-    RenyiSum,
-    Tail,
-    TCDPSum,
-    ZCDPSum,
-)
-from counterpoint.composition.rules.budgets import within
+from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.composition.rules.time_uniform import Kind, TimeUniform, constant_for
@@ -36,15 +26,16 @@ from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, positive, probability
+from counterpoint.privacy.accumulator import Accumulator
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.divergence_bound import above_one
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import GaussianDP, OneSidedDP, PureDP, RenyiDP, Unbounded, tCDP, zCDP
+from counterpoint.privacy.losses import RenyiDP, tCDP
+from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
+from counterpoint.privacy.measures.divergence_bound import above_one
 from counterpoint.privacy.relations import Relation
 
 T = TypeVar("T")
-_SUMS: dict[type, Accumulator] = {PureDP: PureSum(), zCDP: ZCDPSum(), GaussianDP: GaussianSum()}
 
 
 class Odometer(Rule, Value, frozen=True):
@@ -57,12 +48,13 @@ class Odometer(Rule, Value, frozen=True):
 
     if TYPE_CHECKING:
 
-        def __init__(self, empty: type[PureDP] | type[zCDP] | type[GaussianDP] | Accumulator) -> None: ...
+        def __init__(self, empty: type[Loss] | Accumulator) -> None: ...
 
     def __post_init__(self) -> None:
         """Read a measure as its accumulator."""
-        if isinstance(self.empty, type) and self.empty in _SUMS:
-            force_setattr(self, "empty", _SUMS[self.empty])
+        if isinstance(self.empty, type) and issubclass(self.empty, Loss):
+            with suppress(NotCovered):
+                force_setattr(self, "empty", self.empty.odometer())
         if not isinstance(self.empty, Accumulator):
             raise InvalidParameter(
                 "Odometer takes PureDP, zCDP or GaussianDP; for others there are Odometer.approximate(delta=...), "
@@ -111,7 +103,7 @@ class Odometer(Rule, Value, frozen=True):
         >>> Odometer.renyi(8).start().total
         RenyiDP(alpha=8, epsilon=0)
         """
-        return cls(RenyiSum(above_one(alpha, "alpha")))
+        return cls(RenyiDP(alpha, 0).accumulator())
 
     @classmethod
     def tcdp(cls, omega: Number) -> Self:
@@ -120,7 +112,7 @@ class Odometer(Rule, Value, frozen=True):
         >>> Odometer.tcdp(20).start().total
         tCDP(rho=0, omega=20)
         """
-        return cls(TCDPSum(tCDP(0, omega)))
+        return cls(tCDP(0, omega).accumulator())
 
     @classmethod
     def filter(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
@@ -195,28 +187,21 @@ def truncated(readings: Iterable[tuple[Loss, T]], threshold: Loss) -> tuple[T, .
     (`OneSidedDP` for Whitehouse et al.'s time-uniform odometers); a reading of another measure says nothing about it
     and is refused.
 
+    >>> from counterpoint import PureDP
     >>> truncated([(PureDP(0.5), "a"), (PureDP(1), "b"), (PureDP(1.1), "c"), (PureDP(1.1), "d")], PureDP(1))
     ('a', 'b')
     """
     kept: list[T] = []
     for loss, answer in readings:
-        _require_threshold(loss, threshold)
-        if not within(loss, threshold):
+        if not loss.can_keep(threshold):
+            raise NotCovered(
+                f"{threshold!r} is no threshold for an odometer that reads {loss!r}: give one of the same measure, "
+                "with its order or its delta"
+            )
+        if not loss.within(threshold):
             break
         kept.append(answer)
     return tuple(kept)
-
-
-def _require_threshold(reading: Loss, threshold: Loss) -> None:
-    """Refuse a threshold that this odometer could not keep if nothing were lost: the view would always be empty."""
-    if isinstance(reading, Unbounded):  # beyond every threshold, in every measure
-        return
-    at_best = replace(reading, epsilon=Fraction(0)) if isinstance(reading, OneSidedDP | RenyiDP) else threshold
-    if type(reading) is not type(threshold) or not within(at_best, threshold):
-        raise NotCovered(
-            f"{threshold!r} is no threshold for an odometer that reads {reading!r}: give one of the same measure, "
-            "with its order or its delta"
-        )
 
 
 def _split(delta: Number, slack: Number | None) -> tuple[Fraction, Fraction]:

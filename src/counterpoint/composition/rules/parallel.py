@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
 
-from counterpoint.composition.fixed.compose import repeated
-from counterpoint.composition.rules.conversions import epsilon_and_delta
+from counterpoint.composition.fixed.compose import summed
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
@@ -34,8 +33,8 @@ from counterpoint.numbers import Number, spell
 from counterpoint.numbers.exact import bounded_up, probability, whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, require_finite
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP, PureDP
+from counterpoint.privacy.loss import EpsilonDelta, Loss
+from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Relation, Sparse
 
 
@@ -87,19 +86,19 @@ class Parallel(Rule, Value, frozen=True):
             self._check_changing_data()
 
     def _check_changing_data(self) -> None:
-        if isinstance(self.each, PureDP):
-            return
-        if not isinstance(self.each, ApproxDP):
+        part = self.each.part_on_changing_data()
+        if part is None:
             raise NotCovered(
                 f"{self.each!r} in parallel on changing data is covered by no theorem (Henzinger et al. "
                 "2024, Thm 13.5 is a "
                 "counterexample for Renyi); PureDP is, ApproxDP with delta_total is, and every measure is with "
                 "first_pair=True (Henzinger et al. 2024, Thm 5.14, 13.6, Cor 14.8)"
             )
-        if self.each.delta and self.delta_total is None:
+        _, delta = part
+        if delta and self.delta_total is None:
             raise NotCovered(
                 f"{self.each!r} in parallel on changing data needs delta_total, to which every created mechanism's "
-                f"delta is charged (Henzinger et al. 2024, Thm 5.4): {spell(100 * self.each.delta)} would "
+                f"delta is charged (Henzinger et al. 2024, Thm 5.4): {spell(100 * delta)} would "
                 "do for 100 of them. PureDP needs "
                 "none, nor does data that stands still, as a table does (first_pair=True; Henzinger et "
                 "al. 2024, Thm 5.14)"
@@ -108,7 +107,13 @@ class Parallel(Rule, Value, frozen=True):
     @property
     def counts_every_delta(self) -> bool:
         """Whether unaffected mechanisms cost delta, too."""
-        return not self.first_pair and isinstance(self.each, ApproxDP) and self.each.delta > 0
+        return self._counted is not None
+
+    @property
+    def _counted(self) -> EpsilonDelta | None:
+        """The epsilon and the delta of each part, where unaffected ones cost delta, too."""
+        part = None if self.first_pair else self.each.part_on_changing_data()
+        return part if part is not None and part[1] else None
 
     def start(self) -> Created:
         """Nothing created."""
@@ -125,9 +130,9 @@ class Parallel(Rule, Value, frozen=True):
                 remaining=self.each,
                 would_fit=self.each,
             )
-        exposed = account.exposed
-        if self.counts_every_delta:
-            exposed = bounded_up(exposed + (1 - exposed) * self._charge(claim.loss))
+        exposed, part = account.exposed, self._counted
+        if part is not None:
+            exposed = bounded_up(exposed + (1 - exposed) * self._charge(claim.loss, part))
             assert self.delta_total is not None
             if exposed > self.delta_total:
                 raise BudgetExceeded(
@@ -138,20 +143,24 @@ class Parallel(Rule, Value, frozen=True):
                 )
         return Created(account.count + 1, exposed)
 
-    def _charge(self, loss: Loss) -> Fraction:
+    def _charge(self, loss: Loss, part: EpsilonDelta) -> Fraction:
         """What a created mechanism adds to the deltas: its own where it has one, else that of `each`."""
-        epsilon, delta = epsilon_and_delta(loss)
-        assert isinstance(self.each, ApproxDP)
-        own = delta if epsilon is not None and epsilon <= self.each.epsilon else self.each.delta
+        response = loss.added_response()
+        own = response[1] if response is not None and response[0] <= part[0] else part[1]
         return own if self.symmetric or self.k == 1 else min(Fraction(1), 2 * own)
 
     def bound(self, relation: Relation) -> Loss:
         """K times `each`; with `delta_total` in the place of the deltas where all of them count."""
         self._check(relation)
-        if self.counts_every_delta:
-            assert isinstance(self.each, ApproxDP) and self.delta_total is not None
-            return ApproxDP(self.k * self.each.epsilon, self.delta_total)
-        return times(self.each, self.k)
+        return self._bound(self.delta_total)
+
+    def _bound(self, exposed: Fraction | None) -> Loss:
+        """K times `each`; with `exposed` in the place of the deltas where all of them count."""
+        part = self._counted
+        if part is None:
+            return times(self.each, self.k)
+        assert exposed is not None
+        return ApproxDP(self.k * part[0], exposed)
 
     def _check(self, relation: Relation) -> None:
         if not isinstance(relation, Sparse) or relation.k > self.k:
@@ -179,12 +188,9 @@ class Parallel(Rule, Value, frozen=True):
         return "k-sparse parallel composition, every created delta charged (Henzinger et al. 2024, Thm 5.4, tight form)"
 
     def loss(self, account: Account) -> Loss:
-        """The bound from the start: which k are affected is nobody's to know."""
+        """The bound from the start, since which k are affected is secret."""
         assert isinstance(account, Created)
-        if self.counts_every_delta:
-            assert isinstance(self.each, ApproxDP)
-            return ApproxDP(self.k * self.each.epsilon, account.exposed)
-        return times(self.each, self.k)
+        return self._bound(account.exposed)
 
     def promise(self, relation: Relation) -> Certificate:
         """At most k mechanisms are affected."""
@@ -207,8 +213,4 @@ def times(loss: Loss, k: int) -> Loss:
     >>> times(zCDP(0.5), 2), times(GaussianDP(1), 4)
     (zCDP(1), GaussianDP(2))
     """
-    if k == 1:
-        return loss
-    if isinstance(loss, PureDP):
-        return PureDP(k * loss.epsilon)
-    return repeated(loss, k).loss
+    return loss if k == 1 else summed({loss: k})

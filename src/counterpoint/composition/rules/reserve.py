@@ -28,8 +28,8 @@ from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
 
-from counterpoint.composition.rules.conversions import short
 from counterpoint.numbers import normal_tail, precision
+from counterpoint.privacy.formulas.roots import short
 from counterpoint.privacy.loss import DIGITS
 from counterpoint.privacy.losses import GaussianDP
 

@@ -15,16 +15,13 @@ after the launch or raises, and nothing else happens. `loss` reads an account an
 from abc import abstractmethod
 
 from counterpoint.encoding import Tagged
+from counterpoint.privacy.accumulator import Account
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
 
-
-class Account(Tagged):
-    """What a rule remembers of the launches so far: a frozen value whose size does not grow with their number."""
-
-    __slots__ = ()
+__all__ = ["Account", "Rule"]
 
 
 class Rule(Tagged):

@@ -27,7 +27,6 @@ from counterpoint.errors import BudgetExceeded, InvalidParameter
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, require_finite
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import TradeOff
 from counterpoint.privacy.relations import Relation
 
 Groups = tuple[tuple[Loss, int], ...]
@@ -66,7 +65,7 @@ class Slots(Rule, Value, frozen=True):
     def __post_init__(self) -> None:
         """Count equal losses together; losses that no theorem composes are refused here."""
         force_setattr(self, "slots", _grouped(self.slots))
-        if not all(isinstance(loss, TradeOff) for loss, _ in self.slots):  # these compose, and that takes its time
+        if not all(loss.slow_to_compose for loss, _ in self.slots):
             optimal([loss for loss, _ in self.slots])
 
     def __repr__(self) -> str:

@@ -28,17 +28,16 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from counterpoint.composition.rules.accumulators import Accumulator
-from counterpoint.composition.rules.conversions import variance_at
+from counterpoint.composition.rules.advanced import variance_at
 from counterpoint.composition.rules.orders import smallest_at
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Precision, float_up, precision, spell
 from counterpoint.numbers.exact import LARGEST, added_up
+from counterpoint.privacy.accumulator import Accumulator, Interaction
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Interaction
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_down, rounded_up
-from counterpoint.privacy.losses import OneSidedDP, ProbabilisticDP, PureDP, Unbounded
+from counterpoint.privacy.losses import OneSidedDP, Unbounded
 
 Kind = Literal["filter", "mixture", "stitched"]
 
@@ -64,41 +63,46 @@ class TimeUniform(Accumulator, Value, frozen=True):
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TimeUniform":
         """Add a one-shot pure or probabilistic loss."""
         once = interaction == "one-shot"
-        if not once or not isinstance(loss, PureDP | ProbabilisticDP):
+        added = loss.added_probabilistic() if once else None
+        if added is None:
             self._not_covered(
                 repr(loss) if once else f"{loss!r} of an interactive mechanism",
                 "one-shot mechanisms in PureDP or ProbabilisticDP (convert by ApproxDP.as_probabilistic); "
                 "for others use Odometer.approximate",
             )
-        delta = loss.delta if isinstance(loss, ProbabilisticDP) else Fraction(0)
+        epsilon, delta = added
         return replace(
             self,
-            variance=added_up(self.variance, loss.epsilon * loss.epsilon),
+            variance=added_up(self.variance, epsilon * epsilon),
             exposed=added_up(self.exposed, delta),
         )
 
     @property
     def total(self) -> OneSidedDP | Unbounded:
         """The bound that the loss has never exceeded, with probability 1 - delta; infinite where it says nothing."""
+        return self._reading or Unbounded()
+
+    @property
+    def _reading(self) -> OneSidedDP | None:
         if self.slack + self.exposed > self.delta:
-            return Unbounded()
+            return None
         if self.variance == 0 and self.exposed == 0:
-            return OneSidedDP(0, self.delta, self._least)  # nothing was launched that could lose anything
+            return OneSidedDP(0, self.delta, self._least)  # no launch so far can have lost anything
         if self.kind == "stitched" and self.variance < self.constant:
-            return Unbounded()
+            return None
         bound = self._bound(self.variance).upper
-        return OneSidedDP(rounded_up(bound), self.delta, self._least) if bound <= LARGEST else Unbounded()
+        return OneSidedDP(rounded_up(bound), self.delta, self._least) if bound <= LARGEST else None
 
     @property
     def certificate(self) -> Certificate:
         """What is promised, at all times at once, from one side and from both."""
-        total = self.total
-        if isinstance(total, Unbounded):
-            return Certificate(f"{total!r} for the launches so far", self.theorem)
-        delta, both = spell(self.delta), float_up(total.two_sided().delta)
+        reading = self._reading
+        if reading is None:
+            return super().certificate
+        delta, both = spell(self.delta), float_up(reading.two_sided().delta)
         promise = "at all times at once, in either world: the loss ever exceeds its bound with probability at most"
         return Certificate(
-            f"{total!r} for the launches so far, {promise} {delta} (to either side {both})", self.theorem
+            f"{reading!r} for the launches so far, {promise} {delta} (to either side {both})", self.theorem
         )
 
     @property
@@ -108,10 +112,6 @@ class TimeUniform(Accumulator, Value, frozen=True):
 
     def _bound(self, variance: Fraction) -> Interval:
         return BOUNDS[self.kind](precision(DIGITS), variance, self.constant, self.slack)
-
-    def room(self, budget: Loss) -> Fraction:
-        """None: an odometer of this kind has no budget to leave room in."""
-        return Fraction(0)
 
 
 def filter_bound(p: Precision, v: Fraction, y: Fraction, slack: Fraction) -> Interval:

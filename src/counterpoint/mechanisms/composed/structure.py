@@ -11,18 +11,17 @@ Thm 4.12, Cor 13.4), and inside a part either the same, slot by slot, or k-spars
 PureDP(2)
 """
 
+from collections import Counter
 from collections.abc import Iterable
-from fractions import Fraction
 
-from counterpoint.composition.fixed.compose import basic, optimal
-from counterpoint.composition.rules.conversions import epsilon_and_delta
+from counterpoint.composition.fixed.compose import summed
 from counterpoint.composition.rules.parallel import Parallel, times
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import GaussianDP, PureDP, TradeOff
+from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.relations import Relation, k_sparse
 
 
@@ -90,17 +89,12 @@ def composed(losses: list[Loss]) -> Loss:
     >>> composed([PureDP(0.1), PureDP(0.2)]), composed([PureDP(1), ApproxDP(1, 1e-6)]), composed([zCDP(1), zCDP(2)])
     (PureDP(0.3), ApproxDP(2, 1e-6), zCDP(3))
     """
-    pure = [loss.epsilon for loss in losses if isinstance(loss, PureDP)]
-    if len(pure) == len(losses):
-        return PureDP(sum(pure, Fraction(0)))
-    if any(isinstance(loss, GaussianDP | TradeOff) for loss in losses):
+    if any(loss.needs_finite_communication for loss in losses):
         raise NotCovered(
             "f-DP losses compose if communication is finite (Henzinger et al. 2024, Cor 14.7), which a "
             "part does not declare"
         )
-    if all(epsilon_and_delta(loss)[0] is not None for loss in losses):
-        return basic(losses).loss
-    return optimal(losses).loss
+    return summed(Counter(losses)) if losses else PureDP(0)
 
 
 def by_name(structure: Iterable[Part]) -> dict[str, Part]:

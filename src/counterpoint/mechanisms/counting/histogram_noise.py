@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import lru_cache
 from math import floor
 
-from counterpoint.composition.rules.conversions import rho_below
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.numbers import certify, precision
+from counterpoint.privacy.measures.zcdp import rho_below
 
 _HITS = 2**10
 """How many hits Gaussian totals are tuned for; they stay private, and count, far beyond."""

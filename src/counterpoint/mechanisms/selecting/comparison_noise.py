@@ -40,7 +40,7 @@ from functools import lru_cache
 from math import floor
 
 from counterpoint.numbers import Interval, Precision, precision
-from counterpoint.privacy.divergences import concentrated_of_pure
+from counterpoint.privacy.formulas.divergences import concentrated_of_pure
 
 _DIGITS = 30
 _PLACES = 12

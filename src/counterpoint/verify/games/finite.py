@@ -23,10 +23,10 @@ from counterpoint.numbers.exact import probability
 from counterpoint.numbers.parameters import NonNegativeInt, Parameter, Probability, Read, default
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.measures.unbounded import Unbounded
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Pair, Relation, every_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.privacy.unbounded import Unbounded
 from counterpoint.randomness.coins import Coins
 
 

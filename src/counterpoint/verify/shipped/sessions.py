@@ -17,8 +17,6 @@ True
 
 from collections.abc import Iterable
 
-from counterpoint.composition.rules.budgets import within
-from counterpoint.composition.rules.conversions import epsilon_and_delta
 from counterpoint.composition.rules.odometers import Odometer
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Value
@@ -121,7 +119,7 @@ class Stopped(Rule, Value, frozen=True):
     def admit(self, account: Account, claim: Claim) -> Account:
         """What the odometer reads within the threshold."""
         after = self.odometer.admit(account, claim)
-        if not within(self.odometer.loss(after), self.threshold):
+        if not self.odometer.loss(after).within(self.threshold):
             raise BudgetExceeded(f"the odometer would read more than {self.threshold!r}", requested=claim.loss)
         return after
 
@@ -164,10 +162,10 @@ def _item(item: Loss | Mechanism) -> Mechanism:
         return item
     if not isinstance(item, Loss):
         raise InvalidParameter(f"a menu holds losses or mechanisms, not a {type(item).__name__}")
-    epsilon, delta = epsilon_and_delta(item)
-    if epsilon is None:
+    response = item.added_response()
+    if response is None:
         raise InvalidParameter(f"{item!r} has no one worst mechanism: give PureDP, ApproxDP or a mechanism")
-    return RandomizedResponse(epsilon, delta)
+    return RandomizedResponse(*response)
 
 
 @menu.register

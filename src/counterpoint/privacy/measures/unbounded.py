@@ -10,7 +10,7 @@ from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, precision
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.pure import PureDP
+from counterpoint.privacy.measures import pure
 
 
 class Unbounded(Loss, Value, frozen=True):
@@ -31,7 +31,11 @@ class Unbounded(Loss, Value, frozen=True):
 
     def group(self, size: int) -> Loss:
         """No worse than it was; where no place changes, nothing is lost."""
-        return self if whole(size, 0, "size") else PureDP(0)
+        return self if whole(size, 0, "size") else pure.PureDP(0)
+
+    def can_keep(self, threshold: Loss) -> bool:
+        """It is beyond every threshold, in every measure."""
+        return True
 
     def _follows_from(self, loss: Loss) -> bool:
         return True

@@ -12,8 +12,11 @@ near the best one the bound is flat.
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
-from counterpoint.numbers import Interval, Precision
+from counterpoint.errors import InvalidParameter
+from counterpoint.numbers import Interval, Precision, precision
+from counterpoint.privacy.loss import DIGITS
 
 _HUGE = 10**6
 _SEARCH = Context(prec=40, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -64,6 +67,24 @@ def renyi_to_epsilon(tau: Fraction, alpha: Fraction, delta: Fraction, p: Precisi
     """
     excess = (p(delta).log() + p(alpha).log()) / (alpha - 1)
     return (p(tau) + _log_one_less_inverse(alpha, p) - excess).at_least(0)
+
+
+_NEAREST_TO_ONE = Fraction(1, 10**45)
+"""Nearer to 1 an order gives no epsilon worth having, and the offset no digits."""
+
+
+@lru_cache(maxsize=4096)
+def renyi_offset(alpha: Fraction, slack: Fraction) -> Fraction:
+    """log(1-1/alpha) - (log d + log alpha)/(alpha-1), rounded up: what turns a Renyi loss into an epsilon at d.
+
+    >>> round(float(renyi_offset(Fraction(2), Fraction(1, 10**6))), 6)
+    12.429216
+    """
+    if not (alpha - 1 >= _NEAREST_TO_ONE and 0 < slack < 1):
+        raise InvalidParameter("the order must be above 1, by 1e-45 at least, and the slack between 0 and 1")
+    p = precision(DIGITS)
+    offset = (1 - 1 / p(alpha)).log() - (p(slack).log() + p(alpha).log()) / (alpha - 1)
+    return Fraction(offset.upper)
 
 
 def renyi_to_delta(tau: Fraction, alpha: Fraction, epsilon: Fraction, p: Precision) -> Interval:

@@ -23,13 +23,13 @@ after a launch; with the present U that would be false (theory, Postprocessing, 
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Number, certify, spell
 from counterpoint.numbers.exact import at_least, probability
-from counterpoint.privacy.approx import Probabilistic, ProbabilisticDP
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
+from counterpoint.privacy.measures.probabilistic import Probabilistic, ProbabilisticDP
 
 
 class OneSidedDP(Probabilistic, Value, frozen=True):
@@ -65,6 +65,19 @@ class OneSidedDP(Probabilistic, Value, frozen=True):
         ProbabilisticDP(3, 0.4)
         """
         return ProbabilisticDP(self.epsilon, self._both_sides(self.least))
+
+    @property
+    def amounts(self) -> tuple[Fraction, ...]:
+        """Epsilon and delta."""
+        return self.epsilon, self.delta
+
+    def within(self, budget: Loss) -> bool:
+        """Coordinate by coordinate, with a smallest value that is not smaller."""
+        return isinstance(budget, OneSidedDP) and super().within(budget) and self.least >= budget.least
+
+    def can_keep(self, threshold: Loss) -> bool:
+        """A threshold at its own delta or a larger one."""
+        return replace(self, epsilon=Fraction(0)).within(threshold)
 
     def _both_sides(self, epsilon: Fraction) -> Fraction:
         """The sum delta (1 + e^-epsilon), rounded up: `as_probabilistic` has it for an epsilon fixed in advance."""

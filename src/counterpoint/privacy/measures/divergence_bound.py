@@ -18,7 +18,7 @@ from functools import lru_cache
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Number, certify, precision, spell
 from counterpoint.numbers.exact import exact
-from counterpoint.privacy.divergences import delta_below, renyi_to_delta, renyi_to_epsilon
+from counterpoint.privacy.formulas.divergences import delta_below, renyi_to_delta, renyi_to_epsilon
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_up
 
 

@@ -11,23 +11,24 @@ rounded below.
 (Fraction(11, 20), 0.4)
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
-import msgspec
+from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
 from counterpoint.numbers.exact import at_least, exact, probability, whole
-from counterpoint.privacy import approx, concentrated, curves, gaussian, pure, renyi
-from counterpoint.privacy.divergence_bound import above_one
-from counterpoint.privacy.gaussian_curve import normal_quantile
+from counterpoint.privacy.formulas import curves
+from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_down, rounded_up
+from counterpoint.privacy.measures import gaussian, probabilistic, pure, renyi, tcdp, zcdp
+from counterpoint.privacy.measures.divergence_bound import above_one
 
 _SLOPE_DIGITS = 20  # fewer than inverses and conversions keep, so that a loss is seen to imply its own curve
 _HUGE = 10**4
@@ -48,7 +49,7 @@ class TradeOff(Loss, Value, frozen=True):
 
     def __post_init__(self) -> None:
         given = tuple((_coordinate(alpha), _coordinate(beta)) for alpha, beta in self.vertices)
-        msgspec.structs.force_setattr(self, "vertices", _checked(given))
+        force_setattr(self, "vertices", _checked(given))
 
     def __repr__(self) -> str:
         return f"TradeOff([{', '.join(f'({spell(a)}, {spell(b)})' for a, b in self.vertices)}])"
@@ -137,6 +138,21 @@ class TradeOff(Loss, Value, frozen=True):
         """
         return TradeOff(_doubled(_through, self.vertices, whole(size, 0, "size")))
 
+    slow_to_compose: ClassVar[bool] = True
+
+    @classmethod
+    def together(cls, counted: Mapping[Self, int]) -> tuple["TradeOff", str]:
+        """The tensor product (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7)."""
+        (first, *rest) = [loss.tensor_power(copies) for loss, copies in counted.items()]
+        for other in rest:
+            first = first.tensor(other)
+        return first, "tensor product"
+
+    @property
+    def needs_finite_communication(self) -> bool:
+        """As every measure of f-DP."""
+        return True
+
     def as_pure(self) -> "pure.PureDP":
         """The logarithm of the steepest slope, either way, if f(0) = 1 and f is 0 only at 1; tight."""
         epsilon = self._least_epsilon(Fraction(0))
@@ -144,7 +160,7 @@ class TradeOff(Loss, Value, frozen=True):
             raise self._no_conversion("PureDP")
         return pure.PureDP(epsilon)
 
-    def as_probabilistic(self, epsilon: Number) -> "approx.ProbabilisticDP":
+    def as_probabilistic(self, epsilon: Number) -> "probabilistic.ProbabilisticDP":
         """By the best (e, delta) below epsilon, which is at 0 or where the slope of the curve changes; lossy."""
         target = at_least(epsilon, 0, "epsilon")
         corners = {rounded_up(delta) for _, delta in self._demands()} | {self._least_delta(Fraction(0))}
@@ -165,13 +181,13 @@ class TradeOff(Loss, Value, frozen=True):
         mirrored = [(q, p) for p, q in pairs]
         return renyi.RenyiDP(order, max(_divergence(pairs, order), _divergence(mirrored, order)))
 
-    def as_zcdp(self) -> "concentrated.zCDP":
+    def as_zcdp(self) -> "zcdp.zCDP":
         """The better of what its pure and its Gaussian DP imply; lossy."""
-        return concentrated.zCDP(min(self.as_pure()._least_rho(), self.as_gaussian()._least_rho()))
+        return zcdp.zCDP(min(self.as_pure()._least_rho(), self.as_gaussian()._least_rho()))
 
-    def as_tcdp(self, omega: Number) -> "concentrated.tCDP":
+    def as_tcdp(self, omega: Number) -> "tcdp.tCDP":
         """The better of its zCDP and its divergence at omega; lossy."""
-        return concentrated.tCDP(min(self.as_zcdp().rho, self.as_renyi(omega).epsilon), omega)
+        return tcdp.tCDP(min(self.as_zcdp().rho, self.as_renyi(omega).epsilon), omega)
 
     def as_gaussian(self) -> "gaussian.GaussianDP":
         """The smallest mu whose curve is below: by convexity only the vertices matter; tight, rounded up.

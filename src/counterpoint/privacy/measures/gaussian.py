@@ -10,18 +10,21 @@ and enclosed by certified evaluations.
 (0.12693673750664397, 4.886554117462212)
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-import msgspec
+from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers import Interval, Number, precision, spell
-from counterpoint.numbers.exact import at_least, probability, whole
-from counterpoint.privacy import concentrated, renyi, tradeoff
-from counterpoint.privacy.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
+from counterpoint.numbers import Interval, Number, precision, spell, sqrt_up
+from counterpoint.numbers.exact import added_up, at_least, probability, whole
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
+from counterpoint.privacy.formulas.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
+from counterpoint.privacy.formulas.roots import root_below
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_down, rounded_up
+from counterpoint.privacy.measures import renyi, tcdp, tradeoff, zcdp
 
 
 class GaussianDP(Loss, Value, frozen=True):
@@ -38,7 +41,7 @@ class GaussianDP(Loss, Value, frozen=True):
         def __init__(self, mu: Number) -> None: ...
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "mu", at_least(self.mu, 0, "mu"))
+        force_setattr(self, "mu", at_least(self.mu, 0, "mu"))
 
     def __repr__(self) -> str:
         return f"GaussianDP({spell(self.mu)})"
@@ -79,15 +82,52 @@ class GaussianDP(Loss, Value, frozen=True):
         """
         return GaussianDP(whole(size, 0, "size") * self.mu)
 
+    @property
+    def amounts(self) -> tuple[Fraction, ...]:
+        """Mu."""
+        return (self.mu,)
+
+    def left_after(self, total: Loss) -> "GaussianDP | None":
+        """The root of what is left of the square."""
+        return GaussianDP(root_below(self.mu**2 - total.mu**2)) if isinstance(total, GaussianDP) else None
+
+    @classmethod
+    def odometer(cls) -> "GaussianSum":
+        """The sum of squares."""
+        return GaussianSum()
+
+    @classmethod
+    def together(cls, counted: Mapping[Self, int]) -> tuple["GaussianDP", str]:
+        """The root of the sum of squares (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7)."""
+        squares = sum((copies * loss.mu**2 for loss, copies in counted.items()), ZERO)
+        return GaussianDP(rounded_up(sqrt_up(squares))), "root of the sum of squares"
+
+    @property
+    def needs_finite_communication(self) -> bool:
+        """As every measure of f-DP."""
+        return True
+
+    def added_mu(self, interaction: Interaction) -> Fraction | None:
+        """Mu, with finite communication."""
+        return None if interaction == "endless" else self.mu
+
+    def added_rho(self) -> Fraction:
+        """mu^2/2."""
+        return self.as_zcdp().rho
+
+    def added_renyi(self, alpha: Fraction) -> Fraction:
+        """Alpha mu^2/2."""
+        return self.as_renyi(alpha).epsilon
+
     def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
         """The divergence alpha mu^2/2 of the two Gaussians; exact."""
         return self.as_zcdp().as_renyi(alpha)
 
-    def as_zcdp(self) -> "concentrated.zCDP":
+    def as_zcdp(self) -> "zcdp.zCDP":
         """mu^2/2; exact as a bound on divergences, lossy as a curve."""
-        return concentrated.zCDP(rounded_up(self.mu**2 / 2))
+        return zcdp.zCDP(rounded_up(self.mu**2 / 2))
 
-    def as_tcdp(self, omega: Number) -> "concentrated.tCDP":
+    def as_tcdp(self, omega: Number) -> "tcdp.tCDP":
         """(mu^2/2, omega)-tCDP."""
         return self.as_zcdp().as_tcdp(omega)
 
@@ -118,3 +158,42 @@ class GaussianDP(Loss, Value, frozen=True):
 
     def _follows_from(self, loss: Loss) -> bool:
         return loss.as_gaussian().mu <= self.mu
+
+
+class GaussianSum(Accumulator, Value, frozen=True):
+    """mu^2 adds.
+
+    See theory, Gaussian budgets: Smith and Thakurta 2022, Koskela et al. 2023; lifted by Haney et al. 2023, Thm 1.20;
+    Henzinger et al. 2024, Cor 14.10.
+
+    The lifting needs finite communication: bounded numbers of asks and clamped answers. Covers GaussianDP only; a
+    discrete Gaussian does not have that loss (it is zCDP).
+
+    >>> GaussianSum().plus(GaussianDP(3), "one-shot").plus(GaussianDP(4), "finite").total
+    GaussianDP(5)
+    """
+
+    squares: Fraction = Fraction(0)
+    theorem = (
+        "Gaussian losses add in squares (Smith and Thakurta 2022; Haney et al. 2023, Thm 1.20; Henzinger et "
+        "al. 2024, Cor 14.10)"
+    )
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianSum":
+        """Add a Gaussian loss."""
+        mu = loss.added_mu(interaction)
+        if mu is None:
+            self._not_covered(
+                loss, "GaussianDP of mechanisms with finite communication; budget in zCDP for other measures"
+            )
+        return GaussianSum(added_up(self.squares, mu * mu))
+
+    @property
+    def total(self) -> GaussianDP:
+        """The root of the sum of squares, rounded up where it is irrational."""
+        return GaussianDP(sqrt_up(self.squares))
+
+    def fitting(self, budget: Loss) -> GaussianDP:
+        """The root of what is left of the budget's square."""
+        (mu,) = self._limits(budget, GaussianDP)
+        return GaussianDP(root_below(mu * mu - self.squares))

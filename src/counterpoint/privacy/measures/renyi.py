@@ -9,18 +9,20 @@ D_alpha grows with alpha, so the bound holds at every order below alpha too, and
 """
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-import msgspec
+from msgspec.structs import force_setattr, replace
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Number, certify, float_up, precision, spell
-from counterpoint.numbers.exact import at_least, probability, whole
-from counterpoint.privacy import concentrated
-from counterpoint.privacy.divergence_bound import DivergenceBound, above_one
-from counterpoint.privacy.loss import DIGITS, Loss
+from counterpoint.numbers.exact import added_up, at_least, probability, whole
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
+from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
+from counterpoint.privacy.measures import pure, tcdp
+from counterpoint.privacy.measures.divergence_bound import DivergenceBound, above_one
 
 
 class RenyiDP(DivergenceBound, Value, frozen=True):
@@ -38,8 +40,8 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
         def __init__(self, alpha: Number, epsilon: Number) -> None: ...
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "alpha", above_one(self.alpha, "alpha"))
-        msgspec.structs.force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
+        force_setattr(self, "alpha", above_one(self.alpha, "alpha"))
+        force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
 
     def __repr__(self) -> str:
         return f"RenyiDP(alpha={spell(self.alpha)}, epsilon={spell(self.epsilon)})"
@@ -63,6 +65,36 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
             raise NotCovered(f"{self!r} has no group privacy at its own order; a zCDP, tCDP or PureDP loss has")
         return RenyiDP(self.alpha, min(places, 1) * self.epsilon)
 
+    @property
+    def amounts(self) -> tuple[Fraction, ...]:
+        """Epsilon."""
+        return (self.epsilon,)
+
+    def within(self, budget: Loss) -> bool:
+        """An epsilon that is not larger, at an order that is not lower."""
+        return isinstance(budget, RenyiDP) and self.alpha >= budget.alpha and self.epsilon <= budget.epsilon
+
+    def can_keep(self, threshold: Loss) -> bool:
+        """A threshold at a lower order, or the same."""
+        return replace(self, epsilon=ZERO).within(threshold)
+
+    def accumulator(self) -> "RenyiSum":
+        """The sum of losses at this order."""
+        return RenyiSum(self.alpha)
+
+    @classmethod
+    def together(cls, counted: Mapping[Self, int]) -> tuple["RenyiDP", str]:
+        """The sum, at the one order that they all have (Lyu 2022, Thm 2; Henzinger et al. 2024, Cor 13.4)."""
+        orders = {loss.alpha for loss in counted}
+        if len(orders) > 1:
+            raise NotCovered(f"Renyi losses add at one order only; give them all as_renyi({spell(min(orders))})")
+        epsilon = rounded_up(sum((copies * loss.epsilon for loss, copies in counted.items()), ZERO))
+        return RenyiDP(min(orders), epsilon), "sum"
+
+    def added_renyi(self, alpha: Fraction) -> Fraction:
+        """Epsilon, at an order that is not above the stated one."""
+        return self.as_renyi(alpha).epsilon
+
     def as_renyi(self, alpha: Number) -> "RenyiDP":
         """The same bound at an order that is not above the stated one (D_alpha grows with alpha); lossy.
 
@@ -76,9 +108,9 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
             )
         return RenyiDP(order, self.epsilon)
 
-    def as_tcdp(self, omega: Number) -> "concentrated.tCDP":
+    def as_tcdp(self, omega: Number) -> "tcdp.tCDP":
         """(epsilon, omega)-tCDP for an omega up to alpha: D at an order below is at most epsilon; lossy."""
-        return concentrated.tCDP(self.as_renyi(omega).epsilon, omega)
+        return tcdp.tCDP(self.as_renyi(omega).epsilon, omega)
 
     def _advice(self) -> str:
         return "one order bounds none above it; a zCDP, GaussianDP or PureDP loss does"
@@ -104,3 +136,34 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
 
     def _follows_from(self, loss: Loss) -> bool:
         return loss.as_renyi(self.alpha).epsilon <= self.epsilon
+
+
+class RenyiSum(Accumulator, Value, frozen=True):
+    """Renyi losses of one order add.
+
+    See Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8. Covers all that has a Renyi loss at that order.
+
+    Not covered: ApproxDP, Renyi losses of a lower order, tCDP up to an omega that is not above it.
+
+    >>> from counterpoint import zCDP
+    >>> (RenyiSum(Fraction(8)) + RenyiDP(16, 0.1) + zCDP(0.01)).total
+    RenyiDP(alpha=8, epsilon=0.18)
+    """
+
+    alpha: Fraction
+    epsilon: Fraction = Fraction(0)
+    theorem = "Renyi losses of one order add (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8)"
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "RenyiSum":
+        """Add a loss at this order."""
+        return RenyiSum(self.alpha, added_up(self.epsilon, loss.added_renyi(self.alpha)))
+
+    @property
+    def total(self) -> RenyiDP:
+        """The sum, at this order."""
+        return RenyiDP(self.alpha, self.epsilon)
+
+    def room(self, budget: Loss) -> Fraction:
+        """The epsilon whose Renyi loss is what is left."""
+        (epsilon,) = self._limits(budget, RenyiDP)
+        return pure.pure_below(self.alpha, epsilon - self.epsilon)
