@@ -1,11 +1,13 @@
-"""What the guide says of the tests is true: the ones it names are there."""
+"""What the pages say of this repository is true: the tests they name exist, and so do the rooms."""
 
 import ast
 import re
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-GUIDE = TESTS.parent / "docs" / "guide"
+ROOT = TESTS.parent
+GUIDE = ROOT / "docs" / "guide"
+SRC = ROOT / "src" / "counterpoint"
 
 
 def names_in_use() -> set[str]:
@@ -19,3 +21,13 @@ def test_each_defence_of_the_guide_names_names_in_use():
     named = [re.findall(r"`(test_\w+)`", row[3]) for row in rows]
     assert len(rows) > 10 and all(named)
     assert {name for names in named for name in names} <= names_in_use()
+
+
+def test_the_map_lists_every_room_and_no_other():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = page.partition("| room |")[2].partition("\n\n")[0]
+    listed = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+    rooms = {f"{init.parent.relative_to(SRC).as_posix()}/" for init in SRC.rglob("__init__.py")} - {"./"}
+    modules = {file.name for file in SRC.glob("*.py") if not file.name.startswith("__")}
+    assert set(listed) == rooms | modules
+    assert len(listed) == len(set(listed))
