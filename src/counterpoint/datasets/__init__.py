@@ -8,6 +8,8 @@ True
 
 from pathlib import Path
 
+__all__ = ["people"]
+
 _HERE = Path(__file__).parent
 
 

@@ -1,4 +1,13 @@
 """Local-model protocols: an untrusted server, users who hold their own data, many rounds.
 
 See Henzinger et al. 2024, sec. 8 and 9.
+
+>>> import counterpoint as cp
+>>> triangle = [(0, 1), (1, 2), (2, 0)]
+>>> cp.local.core_decomposition(triangle, epsilon=20, vertices=3, coins=cp.SeededCoins(1)).loss
+PureDP(20)
 """
+
+from counterpoint.names import listed
+
+__getattr__, __dir__, __all__ = listed(__name__)

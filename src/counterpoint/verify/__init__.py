@@ -17,60 +17,6 @@ send Ask(private=0 | 1)
   (False, 1): say world 1
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from counterpoint.names import listed
 
-if TYPE_CHECKING:
-    from counterpoint.verify.auditing import audit as audit
-    from counterpoint.verify.audits.audit_report import Audit as Audit
-    from counterpoint.verify.decomposing import DeltaTooSmall as DeltaTooSmall
-    from counterpoint.verify.decomposing import decompose as decompose
-    from counterpoint.verify.exact_loss import ExactLoss as ExactLoss
-    from counterpoint.verify.exact_loss import exact as exact
-    from counterpoint.verify.exactly.adversary import Adversary as Adversary
-    from counterpoint.verify.games.finite import FiniteMechanism as FiniteMechanism
-    from counterpoint.verify.games.finite import Outcome as Outcome
-    from counterpoint.verify.games.game import Game as Game
-    from counterpoint.verify.shipped.sessions import session_game as session_game
-    from counterpoint.verify.simulating.decomposition import Decomposition as Decomposition
-    from counterpoint.verify.verdict import Verdict as Verdict
-
-_HOMES = {
-    "Adversary": "adversary",
-    "Audit": "audit_report",
-    "Decomposition": "decomposition",
-    "DeltaTooSmall": "decomposing",
-    "ExactLoss": "exact_loss",
-    "FiniteMechanism": "finite",
-    "Game": "game",
-    "Outcome": "finite",
-    "Verdict": "verdict",
-    "audit": "auditing",
-    "decompose": "decomposing",
-    "exact": "exact_loss",
-    "session_game": "sessions",
-}
-__all__ = [
-    "Adversary",
-    "Audit",
-    "Decomposition",
-    "DeltaTooSmall",
-    "ExactLoss",
-    "FiniteMechanism",
-    "Game",
-    "Outcome",
-    "Verdict",
-    "audit",
-    "decompose",
-    "exact",
-    "session_game",
-]
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name where it lives, once."""
-    if name not in _HOMES:
-        raise AttributeError(f"counterpoint.verify has no {name!r}")
-    value = getattr(import_module(f"counterpoint.verify.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__, __all__ = listed(__name__)

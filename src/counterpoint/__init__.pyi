@@ -1,0 +1,188 @@
+"""The public names: the one list of them.
+
+Type checkers and editors read it, and so does `counterpoint.names`, which imports each name when it is first used.
+"""
+
+from counterpoint import (
+    datasets as datasets,
+    local as local,
+    verify as verify,
+)
+from counterpoint.composition.fixed import compose as compose
+from counterpoint.composition.rules.filters import (
+    Filter as Filter,
+    Remaining as Remaining,
+)
+from counterpoint.composition.rules.odometers import (
+    Odometer as Odometer,
+    truncated as truncated,
+)
+from counterpoint.composition.rules.parallel import Parallel as Parallel
+from counterpoint.composition.rules.rule import (
+    Account as Account,
+    Rule as Rule,
+)
+from counterpoint.composition.rules.slots import Slots as Slots
+from counterpoint.errors import (
+    BudgetExceeded as BudgetExceeded,
+    CounterpointError as CounterpointError,
+    DataChanged as DataChanged,
+    DataInUse as DataInUse,
+    ForkedProcess as ForkedProcess,
+    Halted as Halted,
+    InvalidParameter as InvalidParameter,
+    InvalidRequest as InvalidRequest,
+    LedgerBusy as LedgerBusy,
+    LedgerError as LedgerError,
+    LedgerFailed as LedgerFailed,
+    LedgerRolledBack as LedgerRolledBack,
+    LedgerTampered as LedgerTampered,
+    NotAllowed as NotAllowed,
+    NotCovered as NotCovered,
+    NotTotal as NotTotal,
+    RelationMismatch as RelationMismatch,
+    RequestConflict as RequestConflict,
+    SecretLeak as SecretLeak,
+    TapeMismatch as TapeMismatch,
+    UnknownSchema as UnknownSchema,
+    Unsealable as Unsealable,
+)
+from counterpoint.ledger.places import Durable as Durable
+from counterpoint.mechanisms.additive import (
+    Gaussian as Gaussian,
+    Laplace as Laplace,
+)
+from counterpoint.mechanisms.composed.composite import (
+    Composite as Composite,
+    Context as Context,
+    Own as Own,
+    Part as Part,
+)
+from counterpoint.mechanisms.composed.concurrent import (
+    Concurrent as Concurrent,
+    Launch as Launch,
+    Refused as Refused,
+)
+from counterpoint.mechanisms.composed.guess_and_check import (
+    Guess as Guess,
+    GuessAndCheck as GuessAndCheck,
+)
+from counterpoint.mechanisms.composed.linear_queries import (
+    LinearGuess as LinearGuess,
+    LinearGuessAndCheck as LinearGuessAndCheck,
+)
+from counterpoint.mechanisms.composed.multiplicative_weights import (
+    MultiplicativeWeights as MultiplicativeWeights,
+    multiplicative_weights as multiplicative_weights,
+)
+from counterpoint.mechanisms.composed.postprocessing import (
+    Postprocessor as Postprocessor,
+    postprocess as postprocess,
+)
+from counterpoint.mechanisms.counting.counters import (
+    Counter as Counter,
+    PastHorizon as PastHorizon,
+)
+from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram as MonotoneHistogram
+from counterpoint.mechanisms.counting.monotone_queries import (
+    MonotoneQuery as MonotoneQuery,
+    max_of as max_of,
+    monotone_query as monotone_query,
+)
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter as VectorCounter
+from counterpoint.mechanisms.dice import Dice as Dice
+from counterpoint.mechanisms.interaction import (
+    Analyst as Analyst,
+    View as View,
+    interact as interact,
+)
+from counterpoint.mechanisms.mechanism import (
+    Chosen as Chosen,
+    Mechanism as Mechanism,
+    State as State,
+)
+from counterpoint.mechanisms.randomized_response import (
+    InteractiveRandomizedResponse as InteractiveRandomizedResponse,
+    RandomizedResponse as RandomizedResponse,
+)
+from counterpoint.mechanisms.selecting.noisy_max import NoisyMax as NoisyMax
+from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection as PartitionSelection
+from counterpoint.mechanisms.selecting.sparse_vector import (
+    AboveThreshold as AboveThreshold,
+    SparseVector as SparseVector,
+    Threshold as Threshold,
+)
+from counterpoint.privacy import relations as relations
+from counterpoint.privacy.certificates import Certificate as Certificate
+from counterpoint.privacy.claims import Claim as Claim
+from counterpoint.privacy.losses import (
+    ApproxDP as ApproxDP,
+    ApproxzCDP as ApproxzCDP,
+    GaussianDP as GaussianDP,
+    Loss as Loss,
+    OneSidedDP as OneSidedDP,
+    ProbabilisticDP as ProbabilisticDP,
+    PureDP as PureDP,
+    RenyiDP as RenyiDP,
+    TradeOff as TradeOff,
+    Unbounded as Unbounded,
+    tCDP as tCDP,
+    zCDP as zCDP,
+)
+from counterpoint.privacy.messages import (
+    Ask as Ask,
+    Message as Message,
+    To as To,
+    Update as Update,
+)
+from counterpoint.privacy.relations import Relation as Relation
+from counterpoint.privacy.secret import Secret as Secret
+from counterpoint.randomness.coins import Coins as Coins
+from counterpoint.randomness.enumerated import (
+    EnumeratedCoins as EnumeratedCoins,
+    Law as Law,
+)
+from counterpoint.randomness.secure import SecureCoins as SecureCoins
+from counterpoint.randomness.seeded import SeededCoins as SeededCoins
+from counterpoint.randomness.tape import (
+    RecordingCoins as RecordingCoins,
+    ReplayedCoins as ReplayedCoins,
+)
+from counterpoint.session.handle import Handle as Handle
+from counterpoint.session.partition import Partition as Partition
+from counterpoint.session.session import (
+    Quote as Quote,
+    Session as Session,
+    open as open,
+)
+from counterpoint.sources.asking.choices import (
+    keys as keys,
+    quantile as quantile,
+    quantile_from as quantile_from,
+)
+from counterpoint.sources.asking.requests import (
+    count as count,
+    count_distinct as count_distinct,
+    histogram as histogram,
+    mean as mean,
+    ranks as ranks,
+    sum as sum,
+)
+from counterpoint.sources.declaring.columns import (
+    boolean as boolean,
+    category as category,
+    number as number,
+    text as text,
+)
+from counterpoint.sources.declaring.dates import date as date
+from counterpoint.sources.source import Source as Source
+from counterpoint.sources.streams.stream import (
+    Stream as Stream,
+    total as total,
+)
+from counterpoint.sources.tables.table import Table as Table
+
+__version__: str
+__all__: list[str]
+
+def load_everything() -> None: ...

@@ -1,0 +1,27 @@
+"""The public names of `counterpoint.verify`."""
+
+from counterpoint.verify.auditing import audit as audit
+from counterpoint.verify.audits.audit_report import Audit as Audit
+from counterpoint.verify.decomposing import (
+    DeltaTooSmall as DeltaTooSmall,
+    decompose as decompose,
+)
+from counterpoint.verify.exact_loss import (
+    ExactLoss as ExactLoss,
+    exact as exact,
+)
+from counterpoint.verify.exactly.adversary import Adversary as Adversary
+from counterpoint.verify.games.finite import (
+    FiniteMechanism as FiniteMechanism,
+    Outcome as Outcome,
+)
+from counterpoint.verify.games.game import Game as Game
+from counterpoint.verify.games.two_worlds import (
+    two_adaptive_worlds as two_adaptive_worlds,
+    two_worlds as two_worlds,
+)
+from counterpoint.verify.shipped.sessions import session_game as session_game
+from counterpoint.verify.simulating.decomposition import Decomposition as Decomposition
+from counterpoint.verify.verdict import Verdict as Verdict
+
+__all__: list[str]
