@@ -7,18 +7,18 @@ import sys
 import pytest
 
 from counterpoint.randomness import process
-from counterpoint.randomness.process import _Home, _Number, _Page, here
+from counterpoint.randomness.process import _Current, _Number, _Page, current_process
 
 FORKS = {"by Python": os.fork, "by itself": ctypes.PyDLL(None).fork} if hasattr(os, "fork") else {}
 
 
 def in_child(home, fork):
     """What a child finds: whether it is at home, and whether it stays where it is then."""
-    before = home.here()
+    before = home.process()
     child = fork()
     if not child:
-        found = home.here()
-        os._exit(2 * (found is before) + (home.here() is not found))
+        found = home.process()
+        os._exit(2 * (found is before) + (home.process() is not found))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
@@ -27,19 +27,19 @@ def in_child(home, fork):
 def test_a_child_is_another_process(mark, who):
     if mark is _Page and not sys.platform.startswith("linux"):
         pytest.skip("only Linux empties a page in a child")
-    home = _Home(mark())
-    before = home.here()
+    home = _Current(mark())
+    before = home.process()
     assert in_child(home, FORKS[who]) == 0
-    assert home.here() is before
+    assert home.process() is before
 
 
 @pytest.mark.skipif(not FORKS, reason="there is no fork on this system")
 def test_a_grandchild_is_another_process_than_both():
-    home, before = _Home(process._marked()), here()
+    home, before = _Current(process._marked()), current_process()
     child = os.fork()
     if not child:
-        at_child = home.here()
-        os._exit(in_child(home, os.fork) + 4 * (home.here() is not at_child) + 8 * (here() is before))
+        at_child = home.process()
+        os._exit(in_child(home, os.fork) + 4 * (home.process() is not at_child) + 8 * (current_process() is before))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -1,4 +1,4 @@
-"""Private core decomposition: each vertex' core number, from vertices who tell only noisy comparisons.
+"""Private core decomposition: each vertex' core number, from vertices that answer noisy comparisons only.
 
 See Henzinger et al. 2024, sec. 9.
 
@@ -8,7 +8,7 @@ edge is known to two users, each a sparse vector of epsilon/2, and k = 2 of them
 8.8).
 
 How far it is off. Let alpha bound the error of every comparison. A vertex v of core number k is never taken away while
-d <= k - alpha: the first of its k-core to go had k neighbours left. And when nobody leaves at d, all who are left have
+d <= k - alpha: the first of its k-core to go had k neighbours left. And when none leaves at d, all that are left have
 d - alpha neighbours among themselves, hence core numbers of at least that: k - alpha <= result < k + alpha + step.
 
 >>> from counterpoint import SeededCoins
@@ -171,7 +171,7 @@ def core_decomposition(
     coins: Coins | None = None,
     progress: bool = False,
 ) -> Cores:
-    """The core numbers of a graph, PureDP(epsilon) for whoever sees all that its vertices said.
+    """The core numbers of a graph, PureDP(epsilon) for an adversary that sees every answer of its vertices.
 
     The graph is whatever `Graph.of` reads; the other arguments are those of `core_protocol`. `progress` shows a bar.
     """

@@ -1,4 +1,4 @@
-"""Coins for many users at once: one vector is drawn for all who are asked in a round, and dealt out to them.
+"""Coins for many users at once: one vector is drawn for all users of a round, and dealt out to them.
 
 Each user gets an entry of its own of an independent vector, so the laws and the independence are the same as if each
 tossed for itself. What it buys: users run one by one as objects and users computed as arrays consume the same coins in
@@ -35,7 +35,7 @@ class Dealer:
         return DealtCoins(self, place)
 
     def draw(self, turn: int, kind: Kind, parameter: Fraction, width: int) -> Integers:
-        """The vector behind everybody's draw number `turn` of this law and width; drawn once."""
+        """The vector behind draw number `turn` of every user, of this law and width; drawn once."""
         key = (turn, kind, parameter, width)
         if key not in self._drawn:
             law = self.coins.discrete_laplace if kind == "laplace" else self.coins.discrete_gaussian

@@ -1,9 +1,9 @@
-"""How often values occur among users who tell noisy bits: a histogram in one round, heavy hitters in several.
+"""How often values occur among users that answer with noisy bits: a histogram in one round, heavy hitters in several.
 
 `histogram_of_users`: each is asked once about all categories. `heavy_hitters`: the values are too many to be listed, so
 the server grows prefixes: it divides the users at random into as many groups as there are levels, asks each group once,
 about the extensions of the prefixes that were frequent a level before, and keeps those that look frequent again. What
-it asks depends on what it heard, and yet it is PureDP(epsilon) for each user's value, since each user answers once
+it asks depends on earlier answers, and yet it is PureDP(epsilon) for each user's value, since each user answers once
 (Henzinger et al. 2024, Cor 8.8 with k = 1, and the property `AtMost(1)`).
 
 >>> from counterpoint import SeededCoins
@@ -82,19 +82,19 @@ class Frequencies:
 def estimates(user: Membership, answers: Answers) -> tuple[NDArray[np.float64], float]:
     """Unbiased counts of the users who have each candidate, and their standard deviation, by the law of the noise.
 
-    A bit is told true with probability p: E[ones] = count p + (asked - count)(1 - p), and 2p - 1 = tanh(epsilon/4).
+    A bit is true with probability p: E[ones] = count p + (asked - count)(1 - p), and 2p - 1 = tanh(epsilon/4).
 
     >>> estimates(Membership(100, bits=1), [(1, 0), (1, 0), (0, 1)])[0].round()
     array([2., 1.])
     """
-    told = np.asarray(answers, dtype=np.float64)
-    p, asked, more = user.truth, len(told), tanh(float(user.epsilon) / 4)
-    counts: NDArray[np.float64] = (told.sum(axis=0) - asked * (1 - p)) / more
+    bits = np.asarray(answers, dtype=np.float64)
+    p, asked, more = user.truth, len(bits), tanh(float(user.epsilon) / 4)
+    counts: NDArray[np.float64] = (bits.sum(axis=0) - asked * (1 - p)) / more
     return counts, sqrt(asked * p * (1 - p)) / more
 
 
 class AskAll(Server):
-    """Asks everybody once about every category; its result is the estimated counts and their deviation."""
+    """Asks every user once about every category; its result is the estimated counts and their deviation."""
 
     def __init__(self, user: Membership, users: int, candidates: int) -> None:
         self.user, self.users, self.candidates = user, users, candidates
@@ -111,7 +111,7 @@ class AskAll(Server):
 
 @dataclass(frozen=True)
 class Grown:
-    """What the server of heavy hitters remembers: who is asked when, the level, and the prefixes it asked about."""
+    """What the server of heavy hitters remembers: the groups of users, the level, and the prefixes it asked about."""
 
     groups: Sequence[NDArray[np.int64]] | None
     level: int
@@ -134,7 +134,7 @@ class Growing(Server):
         self.lengths = [min(user.bits, (level + 1) * self.step) for level in range(ceil(user.bits / self.step))]
 
     def start(self) -> Grown:
-        """Nobody has been asked."""
+        """No user has been asked."""
         return Grown(None, 0, ())
 
     def turn(self, own: Grown, answers: Answers | None, coins: Coins) -> tuple[Grown, Query | Done]:
@@ -159,7 +159,7 @@ class Growing(Server):
     def _frequent(self, asked: tuple[int, ...], answers: Answers) -> list[tuple[int, float, float]]:
         """What is kept, with its count among all users and the deviation of that: by the noise, and by who was asked.
 
-        Of a value that nobody has, only the noise can be seen, so that is what the threshold is a multiple of.
+        Of a value that no user has, only the noise can be seen, so that is what the threshold is a multiple of.
         """
         counts, deviation = estimates(self.user, np.asarray(answers).reshape(-1, len(asked)))
         share = self.users / max(1, len(answers))

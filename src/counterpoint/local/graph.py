@@ -1,10 +1,10 @@
 """Graphs as arrays: undirected, simple, on a public set of vertices.
 
-In edge-local privacy everybody may know the vertices and only a vertex knows its edges. So `vertices` must be given
-with an edge list: read off the edges, they would tell who has any. What is done with odd input: a self-loop is dropped
-(nobody is its own neighbour), an edge that is listed twice or in both directions counts once, weights are ignored,
-isolated vertices are vertices, an empty graph is a graph. Directed graphs, unknown vertices and missing values are
-errors.
+In edge-local privacy the vertices are public, and only a vertex knows its edges. So `vertices` must be given with an
+edge list: read off the edges, they would show which vertices have any. What is done with odd input: a self-loop is
+dropped (no vertex is its own neighbour), an edge that is listed twice or in both directions counts once, weights are
+ignored, isolated vertices are vertices, an empty graph is a graph. Directed graphs, unknown vertices and missing values
+are errors.
 
 >>> graph = Graph.of([(0, 1), (1, 0), (2, 2), (1, 2)], vertices=4)
 >>> graph.edges, graph.degrees.tolist(), graph.neighbours(1).tolist()
@@ -122,7 +122,7 @@ class Graph:
 def _names(vertices: int | Iterable[Hashable] | None) -> Sequence[Hashable]:
     if vertices is None:
         raise InvalidParameter(
-            "say vertices=, their number or their names: they are public, and reading them off the edges would tell "
+            "give vertices=, their number or their names: they are public, and reading them off the edges would tell "
             "which vertices have any"
         )
     if isinstance(vertices, int) and not isinstance(vertices, bool):
@@ -140,7 +140,7 @@ def _names(vertices: int | Iterable[Hashable] | None) -> Sequence[Hashable]:
 
 
 def _numbered(pairs: Any, names: Sequence[Hashable]) -> Ends:
-    """The edges as pairs of vertex numbers; the error for a stranger does not say who it is."""
+    """The edges as pairs of vertex numbers; the error for an unknown vertex does not name it."""
     if isinstance(names, range):
         return _checked(pairs, len(names))
     places = {name: place for place, name in enumerate(names)}

@@ -1,8 +1,8 @@
-"""Membership: a user tells, with noise, which of some candidates its value begins with (unary randomized response).
+"""Membership: a user answers, with noise, which of some candidates its value begins with (unary randomized response).
 
 A user holds one number of `bits` bits. A query names prefixes of one length; the answer has one bit for each, true with
 probability e^(epsilon/2)/(1 + e^(epsilon/2)). Replacing the value changes at most two of the bits, so one answer is
-PureDP(epsilon); the claim is for users who are asked once (`AtMost(1)`), which the protocol enforces.
+PureDP(epsilon); the claim is for users that are asked once (`AtMost(1)`), which the protocol enforces.
 
 A noisy bit is the bit, turned if discrete Laplace noise of scale 2/epsilon is at least 1: with q = e^(-epsilon/2) that
 has probability q/(1 + q) exactly, and a whole crowd tosses in one vector.
@@ -115,7 +115,7 @@ class Membership(Mechanism, Value, frozen=True):
 
     @property
     def truth(self) -> float:
-        """How likely a bit is told as it is."""
+        """How likely a bit is answered truthfully."""
         shrunk = (-precision(30)(self.epsilon / 2)).exp()
         return float((1 / (1 + shrunk)).lower)
 
@@ -166,14 +166,14 @@ class MembersPresent(Meeting):
         """One user for each value."""
         return len(self._values)
 
-    def check(self, to: NDArray[np.int64], said: Query) -> None:
+    def check(self, to: NDArray[np.int64], asked: Query) -> None:
         """The query is one that every user understands."""
-        if not self._user.understands(said.query):
+        if not self._user.understands(asked.query):
             raise InvalidRequest("Membership does not accept this message; nothing was charged or changed")
 
-    def reply(self, to: NDArray[np.int64], said: Query, coins: Coins) -> Answers:
+    def reply(self, to: NDArray[np.int64], asked: Query, coins: Coins) -> Answers:
         """One row of noisy bits for each user who is asked."""
-        query = said.query
+        query = asked.query
         assert isinstance(query, Among)
         candidates = np.array(query.candidates, dtype=np.int64)
         rows = max(1, _AT_ONCE // max(1, len(candidates)))

@@ -91,7 +91,9 @@ class MultiSparseVector(Composite, Value, frozen=True):
         if not all(map(isinstance, (self.each,), (Comparing,))):
             raise InvalidParameter("each coordinate is a SparseVector or an AboveThreshold")
         if not every_step().within(self.each.claim.relation):
-            raise NotCovered("coordinates may move either way between neighbours; take a sparse vector for that")
+            raise NotCovered(
+                "coordinates may move either way between neighbours: take a sparse vector without monotone=True"
+            )
 
     @property
     def structure(self) -> tuple[Part, ...]:

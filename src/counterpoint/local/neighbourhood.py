@@ -1,10 +1,10 @@
 """The user of the core decomposition protocol: one vertex, which knows its neighbours (Henzinger et al. 2024, sec. 9).
 
-Asked (A, d), it says with the noise of a sparse vector whether it has fewer than d neighbours in A; having said so once
-it halts. In `watch`'s terms: -|N n A| reaches 1 - d. Between neighbouring graphs one neighbour is added or removed, so
-that each such value moves by at most 1 and all of them the same way, whatever the sets A: both noises of the sparse
-vector are covered. Where an edge may be rewired (one neighbour replaced by another), values move either way and the
-smaller, monotone noise is refused.
+Asked (A, d), it answers whether it has fewer than d neighbours in A, with the noise of a sparse vector, and halts after
+the first yes. In `watch`'s terms: -|N n A| reaches 1 - d. Between neighbouring graphs one neighbour is added or
+removed, so that each such value moves by at most 1 and all of them the same way, whatever the sets A: both noises of
+the sparse vector are covered. Where an edge may be rewired (one neighbour replaced by another), values move either way
+and the smaller, monotone noise is refused.
 
 Data are changes: they are added to what the user knows (nothing, at first) and clamped to 0 or 1. That map is monotone
 and acts on each neighbour alone, so the argument holds for data that change as well, one change of which may differ.
@@ -93,7 +93,9 @@ class Neighbourhood(Mechanism, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check that the noise is enough for these neighbours."""
         if not all(map(isinstance, (self.watch, self.rewired), (Comparing, bool))) or self.watch.hits != 1:
-            raise InvalidParameter("a vertex watches with a sparse vector of one hit")
+            raise InvalidParameter(
+                "a Neighbourhood takes a SparseVector or an AboveThreshold of one hit, and rewired=True or False"
+            )
         moves: Relation = every_step() if self.rewired else OneWay()
         if not moves.within(self.watch.claim.relation):
             raise NotCovered(
@@ -132,7 +134,7 @@ class Neighbourhood(Mechanism, Value, frozen=True):
         return Knows(Secret((0,) * self.vertices), coins.call(self.watch.start))
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """Learn, or say whether it has few neighbours, and halt if so."""
+        """Add data to what it knows, or answer whether it has few neighbours, and halt if so."""
         assert isinstance(state, Knows) and isinstance(message, Ask)
         if isinstance(message.public, Data):
             assert message.private is not None

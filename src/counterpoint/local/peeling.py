@@ -2,10 +2,10 @@
 
 See Henzinger et al. 2024, sec. 9, errata, Henzinger E16.
 
-The server keeps a value d and the active vertices A, and asks all of A: have you fewer than d neighbours in A? Those
-who say yes get the core number d - 1 and leave; when nobody does, d grows by `step`. (As printed, d never grows and
-those who leave get d.) Without noise and with step 1 this is the classical peeling, and exact. Whoever is left when d
-exceeds the number n of vertices gets n - 1. Any server would be as private: it only sees answers.
+The server keeps a value d and the active vertices A, and asks all of A: have you fewer than d neighbours in A? The
+vertices that answer yes get the core number d - 1 and leave; if none does, d grows by `step`. (As printed, d never
+grows and the vertices that leave get d.) Without noise and with step 1 this is the classical peeling, and exact. The
+vertices that are left when d exceeds their number n get n - 1. Any server would be as private: it only sees answers.
 
 >>> from counterpoint import SeededCoins
 >>> from counterpoint.local.neighbourhood import Neighbourhood, SparseVector
@@ -64,12 +64,12 @@ class Peeling(Server):
         self.step = whole(step, 1, "the step")
 
     def start(self) -> Peeled:
-        """Everybody is active and d = 1."""
-        everybody = np.arange(self.vertices)
-        return Peeled(1, everybody, np.zeros(self.vertices, dtype=np.int64))
+        """All vertices are active and d = 1."""
+        all_vertices = np.arange(self.vertices)
+        return Peeled(1, all_vertices, np.zeros(self.vertices, dtype=np.int64))
 
     def turn(self, own: Peeled, answers: Answers | None, coins: Coins) -> tuple[Peeled, Query | Done]:
-        """Take those away who said yes, or go on to the next d."""
+        """Remove the vertices that answered yes, or go on to the next d."""
         if answers is not None:
             own = self._after(own, np.asarray(answers, dtype=bool))
         if not len(own.active) or own.than > self.vertices:
@@ -127,23 +127,23 @@ class NeighbourhoodsPresent(Meeting):
         """One user for each vertex."""
         return self._graph.size
 
-    def heard(self, said: Query) -> Query:
-        """As it is: a round of peeling says the same whenever it is read, and spelling it out would take long."""
-        return said
+    def read_once(self, asked: Query) -> Query:
+        """As it is: a round of peeling is the same whenever it is read, and computing its query would take long."""
+        return asked
 
-    def check(self, to: Vertices, said: Query) -> None:
+    def check(self, to: Vertices, asked: Query) -> None:
         """The round is one of peeling, and all who are asked still answer."""
-        if type(said) is not Peel or not is_whole(said.than):
+        if type(asked) is not Peel or not is_whole(asked.than):
             raise InvalidRequest("a crowd of vertices answers rounds of peeling: Peel(to, than)")
         if not self._live[to].all():
-            raise Halted("a vertex that has said yes has given its last answer")
+            raise Halted("a vertex that has answered yes has given its last answer")
 
-    def reply(self, to: Vertices, said: Query, coins: Coins) -> Answers:
+    def reply(self, to: Vertices, asked: Query, coins: Coins) -> Answers:
         """-count + nu - tau >= 1 - d, as `Neighbourhood` and its sparse vector say it."""
-        assert isinstance(said, Peel)
+        assert isinstance(asked, Peel)
         self._count_among(to)
         noise = coins.discrete_laplace(self._user.watch.scales[1], size=len(to))
-        few: NDArray[np.bool_] = np.asarray(noise - self._tau[to] - self._counts[to] >= 1 - said.than, dtype=bool)
+        few: NDArray[np.bool_] = np.asarray(noise - self._tau[to] - self._counts[to] >= 1 - asked.than, dtype=bool)
         self._live[to[few]] = False
         return few
 

@@ -2,7 +2,7 @@
 rather than assumed.
 
 A property is an automaton over queries. A user's mechanism may claim its loss for such sequences alone: its relation is
-then `Asked(inner, property)`, the f of Henzinger et al. 2024, Def 8.5. `Guarded` is that mechanism behind a guard who
+then `Asked(inner, property)`, the f of Henzinger et al. 2024, Def 8.5. `Guarded` is that mechanism behind a guard that
 refuses every other query, so that the loss holds whatever is asked: the verifier V[f] is part of the user, and no
 server can go around it.
 
@@ -157,7 +157,7 @@ class Asked(Relation, Value, frozen=True):
         inner = self.inner.check(inner, left, right)
         if is_query(left):
             assert isinstance(left, Ask)
-            asked = self.allowed.after(asked, _said(left))
+            asked = self.allowed.after(asked, _query(left))
         return None if inner is None or asked is None else (inner, asked)
 
     def within(self, other: Relation) -> bool:
@@ -188,7 +188,7 @@ class Guarded(Mechanism, Value, frozen=True):
     allowed: Property
 
     def __post_init__(self) -> None:
-        """Refuse a guard who allows more than the claim can bear."""
+        """Refuse a guard that allows more than the claim covers."""
         if not all(map(isinstance, (self.mechanism, self.allowed), (Mechanism, Property))):
             raise InvalidParameter("a guarded user is a mechanism and the property that its queries must have")
         relation = self.mechanism.claim.relation
@@ -237,7 +237,7 @@ class Guarded(Mechanism, Value, frozen=True):
         asked = state.asked
         if is_query(message):
             assert isinstance(message, Ask)
-            asked = self.allowed.after(asked, _said(message))
+            asked = self.allowed.after(asked, _query(message))
             if asked is None:
                 return state, Refused("NotAllowed", f"the queries to this user must keep {self.allowed!r}")
         inner, answer = coins.call(self.mechanism.step, state.inner, message)
@@ -250,7 +250,7 @@ def is_query(message: object) -> bool:
     >>> is_query(Ask("how many?")), is_query(Ask(To(3, Data()), private=1))
     (True, False)
     """
-    return isinstance(message, Ask) and not isinstance(_said(message), Data)
+    return isinstance(message, Ask) and not isinstance(_query(message), Data)
 
 
 def _of_data(relation: Relation) -> Relation:
@@ -258,12 +258,12 @@ def _of_data(relation: Relation) -> Relation:
     return relation.inner if isinstance(relation, Asked) else relation
 
 
-def _said(ask: Ask) -> Plain:
-    """What an ask says, to whichever child of whichever composition it is addressed."""
-    said = ask.public
-    while isinstance(said, To):
-        said = said.public
-    return said
+def _query(ask: Ask) -> Plain:
+    """The public part of an ask, without the addresses of a composition's children."""
+    query = ask.public
+    while isinstance(query, To):
+        query = query.public
+    return query
 
 
 def is_whole(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""A local protocol: a server that nobody trusts, and users who answer it with mechanisms of their own.
+"""A local protocol: an untrusted server, and users that answer it with mechanisms of their own.
 
 See Henzinger et al. 2024, sec. 8.
 
@@ -60,7 +60,8 @@ class Server:
 
     See Henzinger et al. 2024, Remark 8.3.
 
-    `turn` gets what it remembers and the answers to its last round (None at first), and says the next round, or `Done`.
+    `turn` gets what it remembers and the answers to its last round (None at first), and returns the next round, or
+    `Done`.
     """
 
     @abstractmethod
@@ -82,7 +83,7 @@ class ServerView:
 
 @dataclass(frozen=True)
 class ProtocolOutcome:
-    """What came of a protocol: the server's result, its view (None if it was not kept), and what is promised."""
+    """The end of a protocol: the server's result, its view (None if it was not kept), and the claim."""
 
     result: Any
     rounds: int
@@ -149,7 +150,10 @@ class Protocol:
         if not self.rule.counts_every_delta:
             return account
         if not isinstance(self.users, Individuals):
-            raise NotCovered("every user's delta counts on data that change; give the users as a list of mechanisms")
+            raise NotCovered(
+                "on data that change every user's delta is charged, which needs single users: give them as a list of "
+                "mechanisms, not as a crowd"
+            )
         for mechanism in self.users.users:
             account = self.mechanism.admit(account, Guarded(mechanism, self.allowed))
         return account
@@ -170,7 +174,7 @@ class Protocol:
         return Claim(loss, self.neighbours, Certificate(statement, theorem, (together,)))
 
     def collusion(self, targets: int) -> Claim:
-        """What is left if everybody but `targets` users tells the server all they know.
+        """What is left if all users but `targets` of them collude with the server.
 
         See Henzinger et al. 2024, Remark 8.11.
 
@@ -194,7 +198,7 @@ class Protocol:
     def open(
         self, data: Any, coins: Coins | None = None, *, server_coins: Coins | None = None, keep_view: bool = True
     ) -> "Running":
-        """Let the users begin with their data; the server has not spoken yet."""
+        """Let the users begin with their data; the server has not asked anything yet."""
         return Running(self, data, coins or SecureCoins(), server_coins or SecureCoins(), keep_view)
 
     def run(
@@ -207,7 +211,7 @@ class Protocol:
 class Running:
     """A protocol under way: take turns, and between them let users join, leave and change their data.
 
-    Who joins, who leaves and when data arrive is public; what the data are is not.
+    Which users join and leave, and when data arrive, is public; the data is not.
     """
 
     def __init__(self, protocol: Protocol, data: Any, coins: Coins, server_coins: Coins, keep_view: bool) -> None:
@@ -240,25 +244,25 @@ class Running:
         """
         if self.done:
             raise Halted("the server has finished")
-        own, said = self.protocol.server.turn(self._own, self._answers, self._tossed)
-        if isinstance(said, Done):
-            self._own, self._done = own, said
+        own, move = self.protocol.server.turn(self._own, self._answers, self._tossed)
+        if isinstance(move, Done):
+            self._own, self._done = own, move
             return False
-        answers = self.ask(said)
+        answers = self.ask(move)
         self._own, self._answers = own, answers
         return True
 
-    def ask(self, said: Query) -> Answers:
+    def ask(self, asked: Query) -> Answers:
         """Ask the users one round; the answers become part of the view."""
-        heard = self._users.heard(said)
-        to = indices(heard.to, self._users.size)
-        self._users.check(to, heard)
+        read = self._users.read_once(asked)
+        to = indices(read.to, self._users.size)
+        self._users.check(to, read)
         if not isinstance(self.protocol.allowed, Anything):
-            self._history.note(to, heard.query)
-        answers = self._users.reply(to, heard, self._coins)
+            self._history.note(to, read.query)
+        answers = self._users.reply(to, read, self._coins)
         self.rounds, self.asks = self.rounds + 1, self.asks + len(to)
         if self._seen is not None:
-            self._seen.append((heard, answers))
+            self._seen.append((read, answers))
         return answers
 
     def finish(self) -> ProtocolOutcome:
@@ -285,7 +289,7 @@ class Running:
         self._users.update(user, data, self._coins, sensitivity)
 
     def leave(self, user: int) -> None:
-        """A user goes; it is never asked again, and its state is forgotten."""
+        """A user leaves; it is never asked again, and its state is forgotten."""
         self._users.leave(user)
 
 
@@ -297,5 +301,6 @@ def _largest(losses: list[Loss]) -> Loss:
         if all(other.implies(loss) for other in losses):
             return loss
     raise NotCovered(
-        "no user's loss covers those of all others, and Cor 8.8 is about k equal ones; give all users one loss"
+        "no user's loss covers the losses of all others, and Henzinger et al. 2024, Cor 8.8 needs k equal ones; give "
+        "all users one loss"
     )

@@ -30,11 +30,11 @@ from counterpoint.randomness.coins import Coins
 
 Indices: TypeAlias = Sequence[int] | NDArray[np.int64]
 Answers: TypeAlias = Sequence[Answer] | NDArray[Any]
-"""What the users of a round said, in its order: a tuple, or the rows of an array."""
+"""The answers of the users of a round, in its order: a tuple, or the rows of an array."""
 
 
 class Query(Protocol):
-    """A round as users see it: whom it is for, and the query, which may be spelled out only when it is read."""
+    """A round as users see it: the users it asks, and the query, which may be computed only when it is read."""
 
     @property
     def to(self) -> Indices:
@@ -63,34 +63,34 @@ class Meeting:
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many users have ever been here."""
+        """How many users there have ever been."""
 
-    def heard(self, said: Query) -> Query:
-        """The round, read once: what is checked and noted is then what is answered, whatever it says when read again.
+    def read_once(self, asked: Query) -> Query:
+        """The round, read once: the query that is checked and recorded is the one that is answered.
 
         >>> from counterpoint.local.peeling import Peel
-        >>> Present().heard(Peel(np.arange(2), than=1))
+        >>> Present().read_once(Peel(np.arange(2), than=1))
         Round(to=array([0, 1]), query=Fewer(among=(0, 1), than=1))
         """
-        return said if type(said) is Round else Round(said.to, said.query)
+        return asked if type(asked) is Round else Round(asked.to, asked.query)
 
     @abstractmethod
-    def check(self, to: NDArray[np.int64], said: Query) -> None:
+    def check(self, to: NDArray[np.int64], asked: Query) -> None:
         """Raise where a user would refuse this round; nothing is drawn or changed."""
 
     @abstractmethod
-    def reply(self, to: NDArray[np.int64], said: Query, coins: Coins) -> Answers:
+    def reply(self, to: NDArray[np.int64], asked: Query, coins: Coins) -> Answers:
         """The answers to a checked round."""
 
-    def answer(self, said: Query, coins: Coins) -> Answers:
+    def answer(self, asked: Query, coins: Coins) -> Answers:
         """The answers to a round, in its order."""
-        heard = self.heard(said)
-        to = indices(heard.to, self.size)
-        self.check(to, heard)
-        return self.reply(to, heard, coins)
+        read = self.read_once(asked)
+        to = indices(read.to, self.size)
+        self.check(to, read)
+        return self.reply(to, read, coins)
 
     def join(self, mechanism: Mechanism, data: Raw | Secret, coins: Coins, sensitivity: int = 1) -> int:
-        """A new user; its number. Who joins is public."""
+        """A new user; its number. That it joins is public."""
         raise _fixed()
 
     def update(self, user: int, data: Raw | Secret, coins: Coins, sensitivity: int = 1) -> None:
@@ -98,7 +98,7 @@ class Meeting:
         raise _fixed()
 
     def leave(self, user: int) -> None:
-        """A user goes, and what it held is forgotten. Who leaves is public."""
+        """A user leaves, and its data is forgotten. Which user leaves is public."""
         raise _fixed()
 
 
@@ -154,12 +154,12 @@ class Present(Meeting):
 
     @property
     def size(self) -> int:
-        """How many have ever been here."""
+        """How many there have ever been."""
         return len(self._states)
 
     @property
     def live(self) -> tuple[int, ...]:
-        """Who can still be asked."""
+        """The users that can still be asked."""
         return tuple(user for user, state in enumerate(self._states) if state is not None)
 
     def begin(self, users: Sequence[Mechanism], messages: Sequence[Message], coins: Coins) -> None:
@@ -171,17 +171,17 @@ class Present(Meeting):
         self._states.extend(coins_of.call(user.start) for user, coins_of in _dealt(users, dealer))
         self._each(range(first, self.size), messages, coins)
 
-    def check(self, to: NDArray[np.int64], said: Query) -> None:
-        """Everybody is there and accepts the query."""
-        ask = Ask(said.query)
+    def check(self, to: NDArray[np.int64], asked: Query) -> None:
+        """Every user is present and accepts the query."""
+        ask = Ask(asked.query)
         for user in to:
             if self._states[user] is None:
                 raise Halted(f"user {user} has given its last answer or has left")
             accepted(self._mechanisms[user], ask)
 
-    def reply(self, to: NDArray[np.int64], said: Query, coins: Coins) -> Answers:
+    def reply(self, to: NDArray[np.int64], asked: Query, coins: Coins) -> Answers:
         """One after the other, on dealt coins."""
-        return self._each(to.tolist(), [Ask(said.query)] * len(to), coins)
+        return self._each(to.tolist(), [Ask(asked.query)] * len(to), coins)
 
     def _each(self, to: Sequence[int], messages: Sequence[Message], coins: Coins) -> tuple[Answer, ...]:
         answers = []
@@ -200,7 +200,7 @@ class Present(Meeting):
         return self.size - 1
 
     def update(self, user: int, data: Raw | Secret, coins: Coins, sensitivity: int = 1) -> None:
-        """A change of one user's data; one who has halted or left does not need it any more."""
+        """A change of one user's data; a user that has halted or left does not need it any more."""
         (known,) = indices([user], self.size)
         message = accepted(self._mechanisms[known], Ask(Data(), data, sensitivity))
         if self._states[known] is not None:
@@ -250,7 +250,7 @@ class QueryHistory:
         self._past = np.zeros(0, dtype=np.int64)
 
     def note(self, to: NDArray[np.int64], query: Plain) -> None:
-        """Write down one more query for these users, or raise and write nothing."""
+        """Record one more query for these users, or raise and record nothing."""
         if not len(to):
             return
         self._make_room(int(to.max()) + 1)
@@ -280,10 +280,10 @@ def indices(to: Indices, size: int) -> NDArray[np.int64]:
     if found.size == 0:
         return np.zeros(0, dtype=np.int64)
     if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise InvalidRequest("the users of a round are given by their numbers")
+        raise InvalidRequest("a round names its users by their numbers, which are integers")
     users = found.astype(np.int64)
     if users.min() < 0 or users.max() >= size:
-        raise InvalidRequest(f"there are {size} users, numbered from 0, and the round names another one")
+        raise InvalidRequest(f"there are {size} users, numbered from 0, and this round names another number")
     if len(users) > 1 and not (np.diff(users) > 0).all() and len(np.unique(users)) < len(users):
         raise InvalidRequest("a round asks each of its users once")
     return users

@@ -38,12 +38,12 @@ class Dice(Mechanism, Value, frozen=True):
 
     @property
     def claim(self) -> Claim:
-        """PureDP(0), whatever differs: no data comes near them."""
+        """PureDP(0), whatever differs: their law depends on no data."""
         return claim(PureDP(0), every_step(), "the answers do not depend on the data")
 
     @property
     def asks_are_public(self) -> bool:
-        """There are no private data at all."""
+        """Dice take no private data."""
         return True
 
     def accepts(self, message: object) -> bool:

@@ -8,8 +8,8 @@ one.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> door, coins = OpenDoor(delta=1), SeededCoins(1)
->>> state, said = door.step(door.start(coins), Ask(private=0), coins)
->>> said, door.step(state, Ask(private=1), coins)[1]
+>>> state, answer = door.step(door.start(coins), Ask(private=0), coins)
+>>> answer, door.step(state, Ask(private=1), coins)[1]
 ('open', 1)
 """
 
@@ -80,10 +80,10 @@ class Announced(State, Value, frozen=True):
 
 
 class LoudNumber(Mechanism, Value, frozen=True):
-    """Henzinger et al. 2024, footnote 1: announces one of 1..ceil(1/delta) and tells the bit to whoever then repeats
-    that number.
+    """Henzinger et al. 2024, footnote 1: announces one of 1..ceil(1/delta) and answers with the bit if the next
+    ask repeats that number.
 
-    An adversary who must choose both asks in advance guesses it with probability delta; one who listens repeats
+    An adversary that must choose both asks in advance guesses it with probability delta; an adaptive one repeats
     it. Its claim is therefore ApproxDP(0, 1): no privacy, against the adversaries that this library defends from.
 
     >>> LoudNumber(0.25).claim.loss, LoudNumber(0.25).numbers
@@ -95,7 +95,7 @@ class LoudNumber(Mechanism, Value, frozen=True):
     def __post_init__(self) -> None:
         """There must be a number to announce."""
         if self.delta == 0:
-            raise InvalidParameter("delta must be above 0: the number is one of ceil(1/delta)")
+            raise InvalidParameter("delta must be above 0: the number announced is one of ceil(1/delta)")
 
     @property
     def numbers(self) -> int:

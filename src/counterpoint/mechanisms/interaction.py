@@ -35,15 +35,15 @@ from counterpoint.randomness.tape import RecordingCoins, Tape
 
 
 class Analyst:
-    """One who asks: given what it remembers and the last answer, the next message, or None to stop."""
+    """An analyst: from its state and the last answer, its next state and message, or None to stop."""
 
     @abstractmethod
     def start(self) -> Any:
-        """What it remembers before its first turn."""
+        """Its state before its first turn."""
 
     @abstractmethod
     def turn(self, own: Any, answer: Answer, coins: Coins) -> tuple[Any, Message | None]:
-        """What it remembers next and what it says; the first turn gets the empty answer None."""
+        """Its next state and message; the first turn gets the answer None."""
 
 
 @dataclass(frozen=True)

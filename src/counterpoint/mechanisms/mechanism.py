@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 Answer: TypeAlias = Any
-"""What a mechanism says: discrete plain data (Henzinger et al. 2024, Def 4.6: countable answer sets), of its own
+"""What a mechanism answers: discrete plain data (Henzinger et al. 2024, Def 4.6: countable answer sets), of its own
 kind.
 """
 
@@ -71,7 +71,7 @@ class State(Tagged):
         return []
 
     def __reduce__(self) -> NoReturn:
-        raise SecretLeak("a state was to be pickled; states are stored sealed, by their encoding")
+        raise SecretLeak("a state must not be pickled: states are stored sealed, by their encoding")
 
 
 class Left(State, Value, frozen=True):
@@ -210,7 +210,7 @@ def stepped(mechanism: Mechanism, state: State, message: Message, coins: Coins) 
         raise
     except BaseException:
         pass  # the error is raised below, where Python does not chain this one to it
-    raise NotTotal("the code of a mechanism failed in a step: it must not, whatever the data")
+    raise NotTotal("the code of a mechanism failed in a step: a step must be total, whatever the data")
 
 
 def refuse_options(asked: object, options: dict[str, Any]) -> None:

@@ -1,9 +1,10 @@
 """Randomized response, in one step and in two: the universal (epsilon, delta) mechanism (Henzinger et al. 2024, Def
 2.3, Def 2.9).
 
-With probability delta the bit is *exposed* (it and the fact are told); otherwise a noisy bit is told, true with
-probability e^epsilon/(1+e^epsilon). The papers disagree on which of top and bottom means exposed (errata, Henzinger
-E3); here both mechanisms say `exposed` in words: an answer is (exposed, bit), or first `exposed` and then the bit.
+With probability delta the bit is *exposed* (it is answered, with the fact that it is exposed); otherwise the answer is
+a noisy bit, true with probability e^epsilon/(1+e^epsilon). The papers disagree on which of top and bottom means exposed
+(errata, Henzinger E3); here both mechanisms answer in words: an answer is (exposed, bit), or first `exposed` and then
+the bit.
 
 >>> from counterpoint import Ask, RandomizedResponse, SeededCoins
 >>> response, coins = RandomizedResponse(epsilon=0, delta=1), SeededCoins(1)
@@ -39,7 +40,7 @@ class Response(Mechanism):
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     def error(self, probability: Number) -> int:
-        """How far the bit that is told is off at most, with this probability: 0 where it is true so often, else 1.
+        """How far the bit in the answer is off at most, with this probability: 0 where it is true so often, else 1.
 
         It is wrong with probability (1 - delta)/(1 + e^epsilon), exactly (Henzinger et al. 2024, Def 2.3).
 
@@ -77,7 +78,7 @@ class RandomizedResponse(Response, Value, frozen=True):
         """(exposed, bit)."""
         assert message.private is not None
         exposed = coins.bernoulli(self.delta)
-        return None, (exposed, tell(_bit(message.private), exposed, self.epsilon, coins))
+        return None, (exposed, answered_bit(_bit(message.private), exposed, self.epsilon, coins))
 
 
 class Undecided(State, Value, frozen=True):
@@ -92,7 +93,7 @@ class Decided(State, Value, frozen=True):
 
 
 class InteractiveRandomizedResponse(Response, Value, frozen=True):
-    """Tells first whether the bit is exposed and, when asked again, the bit; then it halts.
+    """Answers first whether the bit is exposed and, when asked again, the bit; then it halts.
 
     See Henzinger et al. 2024, Def 2.9.
 
@@ -127,13 +128,13 @@ class InteractiveRandomizedResponse(Response, Value, frozen=True):
         if isinstance(state, Decided):
             bit = reveal(state.bit)
             assert isinstance(bit, int)
-            return None, tell(bit, state.exposed, self.epsilon, coins)
+            return None, answered_bit(bit, state.exposed, self.epsilon, coins)
         exposed = coins.bernoulli(self.delta)
         bit = 0 if message.private is None else _bit(message.private)
         return Decided(exposed, Secret(bit)), exposed
 
 
-def tell(bit: int, exposed: bool, epsilon: Fraction, coins: Coins) -> int:
+def answered_bit(bit: int, exposed: bool, epsilon: Fraction, coins: Coins) -> int:
     """The bit itself if it is exposed, else a noisy one: true with probability e^epsilon/(1+e^epsilon)."""
     return bit if exposed or coins.logistic(epsilon) else 1 - bit
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterpoint.errors import NotAllowed
-from counterpoint.randomness.process import here
+from counterpoint.randomness.process import current_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,17 +37,17 @@ class Keystream:
     True
     """
 
-    __slots__ = ("_cipher", "_home", "_left", "_lock", "_span", "seeded")
+    __slots__ = ("_cipher", "_left", "_lock", "_owner", "_span", "seeded")
 
     def __init__(self, seed: bytes | None = None, span: int = SPAN) -> None:
         self.seeded = seed is not None
         self._span = span
-        self._settle_in()
+        self._own_by_this_process()
         self._take_key(os.urandom(KEY_BYTES) if seed is None else seed)
 
     def octets(self, count: int) -> bytes:
         """The next `count` bytes."""
-        if self._home is not here():
+        if self._owner is not current_process():
             self._leave_parent()
         with self._lock:
             if count > self._left:
@@ -83,9 +83,9 @@ class Keystream:
         self._cipher = _keyed()(key)
         self._left = self._span
 
-    def _settle_in(self) -> None:
+    def _own_by_this_process(self) -> None:
         self._lock = threading.Lock()
-        self._home = here()
+        self._owner = current_process()
 
     def _leave_parent(self) -> None:
         """Begin anew in a forked child; the lock too, which a thread of the parent may have held."""
@@ -94,15 +94,15 @@ class Keystream:
                 "seeded coins cannot be used in a forked process, where they would repeat their parent's "
                 "noise; make them in the process that is to use them, or use unseeded coins"
             )
-        with here().turn:
-            if self._home is not here():
+        with current_process().turn:
+            if self._owner is not current_process():
                 self._take_key(os.urandom(KEY_BYTES))
-                self._settle_in()
+                self._own_by_this_process()
 
 
 @cache
 def _keyed() -> "Callable[[bytes], CipherContext]":
-    # here, because `import counterpoint` should not wait for a cipher that nobody has asked for yet
+    # here, because `import counterpoint` should not wait for a cipher that is not used yet
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms  # noqa: PLC0415
 
     return lambda key: Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()

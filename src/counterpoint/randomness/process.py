@@ -1,10 +1,10 @@
 """Which process this is: what must not be used twice (a secret, a budget, a connection) belongs to one process.
 
-A fork is noticed even if Python is not told of it (a server may fork by itself), and at every look. An ask looks eight
-times, so a look should not be a call of the system, as asking for the process's number is (a few hundredths of the time
-of an ask): on Linux the kernel empties a page of memory in every child, and a look is a read of it.
+A fork is detected even if Python did not make it (a server written in C may fork), at every check. An ask makes eight
+checks, so that a check should not be a system call, as `os.getpid` is (a few percent of an ask's time). On Linux the
+kernel clears a page of memory in every child, and a check reads a byte of it.
 
->>> here() is here()
+>>> current_process() is current_process()
 True
 >>> Owner("this table", "bind it after the fork").check()
 """
@@ -23,27 +23,27 @@ _NO_ADVICE = 2**16
 
 
 class _Page:
-    """A mark on a page that the kernel empties in every child."""
+    """A mark on a page that the kernel clears in every child."""
 
     def __init__(self) -> None:
-        """`OSError` or the like where there is no such thing, or where any advice is taken and none heeded."""
+        """Raises `OSError` or the like where the kernel does not clear pages, or accepts any advice and ignores it."""
         self._page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._page.madvise(_WIPE_ON_FORK)
         try:
             self._page.madvise(_NO_ADVICE)
         except OSError:
             return
-        raise OSError("every advice is taken here")
+        raise OSError("this kernel accepts any advice, so that accepting ours proves nothing")
 
     def leave(self) -> None:
         self._page[0] = 1
 
-    def is_here(self) -> bool:
+    def is_ours(self) -> bool:
         return self._page[0] == 1
 
 
 class _Number:
-    """The number of the process, which comes again after many forks: of those Python has to be told."""
+    """The process id. Ids come again after many forks; those that Python makes are noticed by `register_at_fork`."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -51,7 +51,7 @@ class _Number:
     def leave(self) -> None:
         self._number = os.getpid()
 
-    def is_here(self) -> bool:
+    def is_ours(self) -> bool:
         return os.getpid() == self._number
 
 
@@ -71,8 +71,8 @@ class Process:
         self.turn = threading.Lock()
 
 
-class _Home:
-    """The process as long as the mark is found, then another one."""
+class _Current:
+    """The current process: a new object as soon as the mark is gone."""
 
     def __init__(self, mark: _Page | _Number) -> None:
         self._mark = mark
@@ -82,20 +82,20 @@ class _Home:
         self._process = Process()
         self._mark.leave()
 
-    def here(self) -> Process:
-        if not self._mark.is_here():
+    def process(self) -> Process:
+        if not self._mark.is_ours():
             self.enter()
         return self._process
 
 
-_home = _Home(_marked())
+_current = _Current(_marked())
 if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing to notice
-    os.register_at_fork(after_in_child=_home.enter)
+    os.register_at_fork(after_in_child=_current.enter)
 
 
-def here() -> Process:
-    """The process that asks: the same object for as long as it is the same process."""
-    return _home.here()
+def current_process() -> Process:
+    """The process that calls this: the same object for as long as it is the same process."""
+    return _current.process()
 
 
 class Owner:
@@ -109,19 +109,19 @@ class Owner:
     def __init__(self, what: str, remedy: str) -> None:
         self._what = what
         self._remedy = remedy
-        self._process = here()
+        self._process = current_process()
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether this is a fork of the owner."""
-        return self._process is not here()
+        return self._process is not current_process()
 
     def check(self) -> None:
         """`ForkedProcess` in a fork of the owner."""
-        if self._process is not here():
+        if self._process is not current_process():
             raise ForkedProcess(
-                f"{self._what} belongs to the process that opened it, which goes on with it, and this process was "
-                f"forked from that one: {self._remedy}"
+                f"{self._what} belongs to the process that opened it, and this process was forked from that one: "
+                f"{self._remedy}"
             )
 
 
@@ -129,10 +129,10 @@ _holders: WeakKeyDictionary[object, tuple[str, ...]] = WeakKeyDictionary()
 
 
 def leave_to_parent(holder: object, *names: str) -> None:
-    """In a forked child, never destroy what the holder then has under these names: to end it is up to this process.
+    """In a forked child, never destroy what the holder has under these names: only this process may close it.
 
-    A destructor there, if only because the child comes to its end, would close what is the parent's (the journal that
-    it is writing), or wait for threads that the child does not have.
+    A destructor that runs in the child, if only because the child exits, would close what the parent still uses (the
+    journal that it is writing), or wait for threads that the child does not have.
     """
     _holders[holder] = names
 

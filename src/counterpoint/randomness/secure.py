@@ -2,7 +2,7 @@
 
 Keyed by the operating system, or for replay by a 32-byte seed: the same seed gives the same draws, on every
 machine and whatever else is drawn elsewhere. No floating point lies between the random bits and the integers.
-Noise from a keyed stream cipher makes privacy computational: it holds against whoever cannot break ChaCha20.
+Noise from a keyed stream cipher makes privacy computational: it holds against adversaries that cannot break ChaCha20.
 
 >>> from counterpoint import SecureCoins
 >>> SecureCoins(seed=bytes(32)).discrete_laplace(10, size=5)
@@ -33,7 +33,7 @@ _WIDE = 64
 
 
 class SecureCoins:
-    """Exact discrete randomness that nobody can predict.
+    """Exact discrete randomness that an adversary cannot predict.
 
     Threads may share one: none receives what another did. A forked child goes on with a new key, but seeded
     coins refuse to go on there (`NotAllowed`), as they would repeat their parent's noise. Coins are never

@@ -1,6 +1,6 @@
 """SeededCoins: coins for tests and examples, which anyone who knows the small seed can predict.
 
-Never ship these: whoever guesses the seed subtracts the noise. In production use `SecureCoins()`, and for the
+Never ship these: an adversary who guesses the seed subtracts the noise. In production use `SecureCoins()`, and for the
 replay of one request `SecureCoins(seed)` with 32 secret bytes.
 
 >>> from counterpoint import SeededCoins

@@ -1,8 +1,8 @@
 """Tapes: record the coins of one run and replay them in another, so that two worlds are compared on equal coins.
 
-`RecordingCoins` passes every toss on and writes it down; `ReplayedCoins` gives the same results in the same order
-and raises `TapeMismatch` if it is asked for another kind of toss or other (public) parameters: then the control flow
-of the two runs differs, which is what one wanted to know. A sub-experiment (`call`) is recorded with its outcome; a
+`RecordingCoins` passes every toss on and writes it down; `ReplayedCoins` gives the same results in the same order and
+raises `TapeMismatch` if it is asked for another kind of toss or other (public) parameters: then the control flow of the
+two runs differs, which is what a replay is meant to find. A sub-experiment (`call`) is recorded with its outcome; a
 replay either runs it again on the recorded tosses or, with `outcomes=True`, returns the recorded outcome.
 
 >>> from counterpoint import SeededCoins

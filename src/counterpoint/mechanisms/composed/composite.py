@@ -4,7 +4,7 @@ See Henzinger et al. 2024, sec. 6, Thm 6.1, Cor 6.6.
 
 A composite is a program. It launches sub-mechanisms in declared parts, sends them private values and public parameters
 and reads their answers. Raw inputs reach it as `Secret`s, so that running it checks what Henzinger et al. 2024, Def 6.5
-asks: whom it talks to (destination) and what it answers (response) cannot depend on them. What is left is that
+asks: which part it asks (destination) and what it answers (response) cannot depend on them. What is left is that
 neighbouring inputs give neighbouring sub-inputs, part by part, as declared (f -> f'): `verify.two_worlds` checks that
 on examples. Its loss is composed from its parts (`structure.py`). It tosses no coins of its own: randomness is a
 sub-mechanism of loss 0 (`Dice`). Its state, own memory and sub-states alike, is plain data; what it has replaced is not
@@ -78,7 +78,7 @@ class Composite(Mechanism):
 
     A program that breaks after a sub-mechanism has answered cannot be rolled back, since running the step again would
     draw fresh noise for what was answered already: it answers `Failed` and halts (in an update, which has no answer and
-    cannot halt, at the next ask). A `SecretLeak` is an error of whoever wrote the program and is always raised. The
+    cannot halt, at the next ask). A `SecretLeak` is an error in the program and is always raised. The
     functions given to `Secret.map`, and the steps of sub-mechanisms, must be total: where one fails the program has
     broken, and catching the error does not help it, as what it did next would depend on raw data.
     """
@@ -167,7 +167,7 @@ class Composite(Mechanism):
         after, answer = self.react(context, own, message)
         encode(answer)  # raises where the answer is not plain, holds a float or holds a secret
         if isinstance(message, Update) and (after is None or answer is not None):
-            raise InvalidParameter("an update has no answer and cannot halt")
+            raise InvalidParameter("react must answer an update with None, and must not halt on one")
         state = None if after is None else CompositeState(_remembered(after), placed(context))
         return Ran(state, answer, context.sent)
 
@@ -175,7 +175,9 @@ class Composite(Mechanism):
 def _remembered(own: Own) -> Own:
     """The same, if it comes back from storage as it is: a secret in a field declared public would come back as data."""
     if not isinstance(own, Own):
-        raise InvalidParameter(f"a composite remembers a struct that is an Own, not a {type(own).__name__}")
+        raise InvalidParameter(
+            f"begin and react of a composite return a struct that is an Own, not a {type(own).__name__}"
+        )
     if not _equally_secret(own, decode(encode(own, sealed=True), Own)):
         raise SecretLeak("a secret was put into a field that is not declared to be a Secret")
     return own

@@ -85,12 +85,12 @@ class Concurrent(Mechanism, Value, frozen=True):
     relation: Relation
 
     def __post_init__(self) -> None:
-        """Refuse a rule whose bound does not hold on such data: it would keep count, and count too little."""
+        """Refuse a rule whose bound does not hold on such data: it would charge too little."""
         if not self.relation.per_child.hereditary:
             raise NotCovered(
-                f"a child of a composition sees only some of the messages, and of neighbours in {self.relation!r} "
-                "those need not be such neighbours; a relation that is kept when messages are left out declares itself "
-                "hereditary, as Steps does"
+                "a child of a composition sees only some of the messages, and those of neighbours in "
+                f"{self.relation!r} need not be such neighbours; use a relation that still holds when messages are "
+                "left out, and declares itself hereditary, such as Steps"
             )
         with suppress(NotCovered):  # an odometer promises nothing beforehand, and that is allowed
             self.rule.promise(self.relation)
@@ -126,8 +126,8 @@ class Concurrent(Mechanism, Value, frozen=True):
     ) -> Account:
         """The account after this launch, or the reason why not; pure and public: the dry run and the commit.
 
-        `data` is for whoever knows more of what this child will see than the relation says, `claim` for whoever has
-        worked the mechanism's claim out already.
+        `data` is the relation of what this child will see, where the caller knows more than `relation.per_child`;
+        `claim` is the mechanism's claim, where the caller has computed it already.
         """
         claim, seen = claim or mechanism.claim, self.relation.per_child if data is None else data
         if not seen.within(claim.relation):
@@ -187,7 +187,7 @@ class Concurrent(Mechanism, Value, frozen=True):
 
 
 def _would_fit(seen: Relation, claimed: Relation) -> str:
-    """What would bring a mechanism and its data together, where that is easily said."""
+    """What would make a mechanism and its data fit, where one change of a number would."""
     if not (isinstance(seen, Steps) and isinstance(claimed, Steps)):
         return ""
     if claimed.bound is not None and seen.bound is not None and seen.bound > claimed.bound:

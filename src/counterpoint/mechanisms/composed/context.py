@@ -1,4 +1,4 @@
-"""What a composite's program holds in its hand during one step: launch sub-mechanisms, ask them, send them updates.
+"""What a composite's program can do in one step: launch sub-mechanisms, ask them, send them updates.
 
 Every launch is checked against the part it goes to: its claim must imply the part's loss (Henzinger et al. 2024, Obs
 8.9) and speak of at least the part's neighbours, and there must be room. Whatever must be public (names, places,
@@ -52,9 +52,9 @@ Place: TypeAlias = tuple[str, int]
 class Context:
     """What a composite's program may do in one step: launch sub-mechanisms and send them messages.
 
-    A part may hold several sub-mechanisms, told apart by `at`. In a part with slots a place is taken once and for ever;
-    in one that is sparse a launch where one is replaces it, and the old one is forgotten. Names, places, public parts
-    and sensitivities must be public: a `Secret` there is a leak.
+    A part may hold several sub-mechanisms, each at a place `at`. In a part with slots a place is taken once and for
+    ever; in one that is sparse a launch where one is replaces it, and the old one is forgotten. Names, places, public
+    parts and sensitivities must be public: a `Secret` there is a leak.
     """
 
     __slots__ = ("_answered", "_children", "_coins", "_parts", "_sent", "_unfinished")
@@ -127,7 +127,7 @@ class Context:
     ) -> Answer:
         """Ask a sub-mechanism; its answer is public. `InvalidRequest` if it is not accepted, `Halted` if it has.
 
-        How far neighbours move the value is said as in an `Ask` of one's own: its part's relation must allow no more.
+        How far neighbours move the value is declared as in an `Ask`: the part's relation must allow no more.
         """
         encode((public, sensitivity, squared, each, one_way))
         return self._send(name, at, Ask(public, private, sensitivity, squared, each=each, one_way=one_way))

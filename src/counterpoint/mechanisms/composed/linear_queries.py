@@ -1,15 +1,15 @@
 """Guess and check on linear queries: the answer is a weighted sum over the cells of a histogram.
 
-A linear query gives every cell of a public universe a public weight, a whole number from 0 to `steps`. Its private
-part is the histogram itself, whose cells are weighed and added up inside, or the weighted sum, if somebody else has
-done that. A change of L1 norm s in the histogram moves the sum by at most s * steps, which is what the check is for.
+A linear query gives every cell of a public universe a public weight, a whole number from 0 to `steps`. Its private part
+is the histogram itself, whose cells are weighed and added up inside, or the weighted sum, if it has been computed
+already. A change of L1 norm s in the histogram moves the sum by at most s * steps, which is what the check is for.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> checks = GuessAndCheck(epsilon=1, margin=20, wrong=2)
 >>> mechanism, coins = LinearGuessAndCheck(checks, universe=3), SeededCoins(1)
 >>> state = mechanism.start(coins)
->>> state, said = mechanism.step(state, Ask(LinearGuess((1, 0, 1), guess=500), private=(300, 7, 200)), coins)
->>> said, mechanism.claim.loss
+>>> state, answer = mechanism.step(state, Ask(LinearGuess((1, 0, 1), guess=500), private=(300, 7, 200)), coins)
+>>> answer, mechanism.claim.loss
 (('PASS', None), PureDP(4))
 """
 
@@ -51,7 +51,7 @@ class LinearGuessAndCheck(Composite, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check what checks the guesses."""
         if not isinstance(self.checks, GuessAndCheck):
-            raise InvalidParameter(f"what checks the guesses is a GuessAndCheck, not a {type(self.checks).__name__}")
+            raise InvalidParameter(f"checks must be a GuessAndCheck, not a {type(self.checks).__name__}")
 
     @property
     def structure(self) -> tuple[Part, ...]:

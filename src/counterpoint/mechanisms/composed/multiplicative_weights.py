@@ -23,7 +23,7 @@ g = q(D) - q(h). Tilting h_x by e^(eta q_x) lowers KL(D | h) by eta q(D) - log E
 (Hoeffding). With eta = 4 g' for a g' that is a away from g, that is 2 g^2 - 2 a^2. KL(D | h) starts at ln|X| at most
 and is never negative: hence at most ln|X|/(2 g^2) updates, if each is made at a gap of g. Tilting further lowers it
 further for as long as q(h) stays short of q(D), which matters where q is narrow: so the step is doubled while q(h)
-stays short of what was told by more than its noise. (A fixed step of 4 margin has the same bound and is much slower.)
+stays short of the noisy value by more than its noise. (A fixed step of 4 margin has the same bound and is much slower.)
 
 The hypothesis is kept as integer exponents, and its answers are computed in integers: a replay is exact anywhere.
 """
@@ -48,7 +48,7 @@ from counterpoint.numbers.parameters import Positive, PositiveInt, Read
 from counterpoint.privacy.messages import Ask
 
 UNCHECKED = "UNCHECKED"
-"""How an answer came about that nobody has checked, since the wrong guesses are used up; beside PASS and WRONG."""
+"""The verdict on an answer that was not checked, since all wrong guesses are used up; beside PASS and WRONG."""
 
 RATE = 2**16
 """The hypothesis gives cell x the weight e^(exponent of x / (RATE * steps))."""
@@ -78,8 +78,8 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
     """Answers linear queries over `universe` cells of a histogram of about `rows` rows, within a `margin` or so.
 
     The request is the weights, one for each cell, whole numbers from 0 to `steps`; the answer is (how, weighted sum),
-    where `how` is PASS (the hypothesis was right, up to margin and noise), WRONG (it was not, and the noisy value is
-    told) or UNCHECKED (all `updates` are used up: the hypothesis says so, unchecked).
+    where `how` is PASS (the hypothesis was right, up to margin and noise), WRONG (it was not, and the answer is the
+    noisy value) or UNCHECKED (all `updates` are used up, and the answer is the hypothesis').
 
     `epsilon` is what all of it costs: 4 times that of the guess and check. `margin` is a part of the rows. `rows` is
     public and scales the guesses: where it is off, so are they, and privacy does not depend on it. `updates` defaults
@@ -101,7 +101,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check the margin; where the number of updates is not given, it follows from it."""
         if self.margin > 1:
-            raise InvalidParameter("the margin is a part of the rows, such as 0.05: at most 1")
+            raise InvalidParameter("the margin is a fraction of the rows, such as 0.05: it must be at most 1")
         if self.updates is None:
             force_setattr(self, "updates", _updates(self.universe, self.margin))
 
@@ -174,7 +174,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
     def learnt(self, hypothesis: Hypothesis, weights: tuple[int, ...], guess: int, value: int) -> Hypothesis:
         """The hypothesis after a wrong guess: tilted by 4 times the gap, as a part of the rows, or by more.
 
-        The step is doubled while the hypothesis stays short of the value told by more than that may be off
+        The step is doubled while the hypothesis stays short of the noisy value by more than that may be off
         (`caution`), and not beyond what changes a weight by e^FAR: a query that is the same everywhere moves nothing.
         """
         gap = max(-self._scale, min(self._scale, value - guess))
@@ -193,7 +193,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
 
     @property
     def caution(self) -> int:
-        """What none of the values told is off by, with a probability of 95 %; but at most a quarter of the margin.
+        """What no noisy value is off by, with a probability of 95 %; but at most a quarter of the margin.
 
         Where the noise is larger than that, a bolder hypothesis learns sooner, and nothing lasting is promised anyway.
         """
@@ -202,10 +202,10 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
     def error(self, probability: Number, asks: int) -> WeightsError:
         """How far the first `asks` answers are off at most, with at least this probability, if `rows` is right.
 
-        A guess that passed is within margin + verdict, a value that was told within its own noise (see
+        A guess that passed is within margin + verdict, a noisy value within its own noise (see
         `GuessAndCheck.error`). It lasts if the updates cannot run out: each is then made at a gap of at least
-        g = margin - verdict and lowers KL(D | h) by 2 g^2 - 2 a^2, a the error of what was told; so many cannot be.
-        (That is so as long as a is within `caution`, so it is not said of much higher probabilities than 95 %.)
+        g = margin - verdict and lowers KL(D | h) by 2 g^2 - 2 a^2, a the error of the noisy value; so many cannot be.
+        (That holds as long as a is within `caution`, so not for much higher probabilities than 95 %.)
 
         >>> MultiplicativeWeights(epsilon=1, universe=1000, rows=10**5, margin=0.02, updates=80).error(0.95, asks=1000)
         WeightsError(within=4447, lasting=False)
@@ -213,8 +213,8 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
         verdict, answer = self._guesses.error(probability, asks)
         margin = self.margin * self._scale
         gap = (margin - verdict - 1) / self._scale
-        told = Fraction(answer + 2, self._scale) + Fraction(1, 4 * RATE)
-        lowered = 2 * (gap * gap - told * told) if gap > told else Fraction(0)
+        off = Fraction(answer + 2, self._scale) + Fraction(1, 4 * RATE)
+        lowered = 2 * (gap * gap - off * off) if gap > off else Fraction(0)
         assert self.updates is not None
         suffices = self.updates * lowered > Fraction(precision(30)(self.universe).log().upper)
         return WeightsError(max(ceil(margin) + verdict, answer), suffices and answer <= self.caution)

@@ -125,9 +125,9 @@ class _Relay(Asker):
 
     def __call__(self, public: Plain = None) -> Answer:
         if self._ended:
-            raise NotAllowed("this request has been answered; ask with what comes with the next one")
+            raise NotAllowed("this request has been answered: ask with the `ask` that comes with the next one")
         if self._state is None:
-            raise Halted(f"{type(self._mechanism).__name__} has given its last answer")
+            raise Halted(f"{type(self._mechanism).__name__} has given its last answer: check ask.halted first")
         message = accepted(self._mechanism, replace(self._message, public=public))
         self._asked = True
         self._unfinished += 1

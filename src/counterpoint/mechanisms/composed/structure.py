@@ -3,7 +3,7 @@
 A part states the loss of what is launched in it and for which neighbours (Henzinger et al. 2024, Def 4.1: a creation
 query). What the parts cost together is concurrent composition with parameters fixed in advance (Henzinger et al. 2024,
 Thm 4.12, Cor 13.4), and inside a part either the same, slot by slot, or k-sparse parallel composition (Henzinger et al.
-2024, Cor 5.5): all of it computed by `composition/`, none of it argued by whoever writes a composite.
+2024, Cor 5.5): all of it computed by `composition/`, so that the author of a composite proves nothing.
 
 >>> from counterpoint.privacy.relations import every_step
 >>> parts = Part("watch", PureDP(1), every_step()), Part("check", PureDP(0.5), every_step(), sparse=2)
@@ -46,7 +46,9 @@ class Part(Tagged, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check what is declared."""
         if not all(map(isinstance, (self.name, self.loss, self.relation), (str, Loss, Relation))):
-            raise InvalidParameter("a part has a name, the loss that it stays within and the relation of its inputs")
+            raise InvalidParameter(
+                "a part takes a name (a text), the Loss that it stays within and the Relation of its inputs"
+            )
         if self.sparse is not None and self.slots != 1:
             raise InvalidParameter("a part has slots or is sparse, not both: sparse=k takes any number of launches")
 
@@ -102,5 +104,5 @@ def by_name(structure: Iterable[Part]) -> dict[str, Part]:
     parts = list(structure)
     names = {part.name: part for part in parts}
     if len(names) != len(parts):
-        raise InvalidParameter("two parts have the same name, so that one of them would not be charged")
+        raise InvalidParameter("two parts have the same name: give each its own, or one of them would not be charged")
     return names

@@ -55,7 +55,7 @@ class Blt:
     """The matrix C of some buffers, with what is exactly true of it.
 
     All rates lie between 0 and 1 and all weights are positive, small enough for all zeros g to lie between 0 and 1:
-    sum w_j/l_j < 1. Both are checked, so that what is said above holds.
+    sum w_j/l_j < 1. Both are checked, so that the statements above hold.
 
     >>> Blt([Buffer(1, 1, 1, 2)]).squared  # 1 + (1/4)^2 / (1 - 1/4)
     Fraction(13, 12)
@@ -68,10 +68,10 @@ class Blt:
         self._fades: tuple[Fade, ...] | None = None
         rates = [buffer.rate for buffer in self.buffers]
         if not all(0 < rate < 1 for rate in rates) or len(set(rates)) < len(rates):
-            raise InvalidParameter("buffers must decay by different rates between 0 and 1")
+            raise InvalidParameter("the rates of buffers must be different numbers between 0 and 1")
         light = sum((buffer.weight / (1 - buffer.rate) for buffer in self.buffers), Fraction(0)) < 1
         if not light or any(buffer.weight <= 0 for buffer in self.buffers):
-            raise InvalidParameter("the weights of buffers must be above 0, and by their decays below 1 in all")
+            raise InvalidParameter("the weights of buffers must be above 0, and the sum of weight/decay below 1")
 
     @property
     def squared(self) -> Fraction:

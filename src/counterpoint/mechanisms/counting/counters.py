@@ -1,7 +1,7 @@
 """A running count of a stream under continual observation, for ever, with inputs that may depend on the answers.
 
-`Counter` takes an item with every `Update` and tells the noisy sum so far at every `Ask`: under pure privacy with the
-noise of trees (`tree_noise.py`), under zCDP with Gaussian noise through a matrix (`blt_noise.py`), which is much
+`Counter` takes an item with every `Update` and answers every `Ask` with the noisy sum so far: under pure privacy with
+the noise of trees (`tree_noise.py`), under zCDP with Gaussian noise through a matrix (`blt_noise.py`), which is much
 smaller. An answer is the exact sum plus noise that does not depend on the data. An update draws nothing, and asking
 again without an update between gives the same answer.
 
@@ -170,7 +170,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return CounterState(0, Secret(0), self.noise.start())
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """Take an item, or tell the noisy count."""
+        """Take an item, or answer with the noisy count."""
         assert isinstance(state, CounterState)
         if isinstance(message, Update):
             return self._counted(state, message), None
@@ -215,9 +215,11 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
 def check_privacy(epsilon: Fraction | None, rho: Fraction | None, horizon: int | None) -> None:
     """A counter is given one of epsilon and rho, and with rho a horizon that it can reach."""
     if (epsilon is None) == (rho is None):
-        raise InvalidParameter("a counter takes either epsilon=..., for pure privacy, or rho=..., for zCDP")
+        raise InvalidParameter("a counter takes either epsilon=, for pure privacy, or rho=, for zCDP")
     if rho is not None and horizon is not None and horizon > LIFETIME:
-        raise InvalidParameter(f"under zCDP a counter gives at most {LIFETIME} answers; say a horizon up to that")
+        raise InvalidParameter(
+            f"under zCDP a counter gives at most {LIFETIME} answers: the horizon must not exceed that"
+        )
 
 
 def is_past(epsilon: Fraction | None, horizon: int | None, items: int) -> bool:
@@ -230,7 +232,7 @@ def is_past(epsilon: Fraction | None, horizon: int | None, items: int) -> bool:
 
 
 def declared(relation: Relation) -> tuple[int, int | None, int | None]:
-    """How many updates of a unit may differ, and by how much in L1 and squared L2 norm; None where that is not said.
+    """How many updates of a unit may differ, and by how much in L1 and squared L2 norm; None: not declared.
 
     >>> declared(Steps(updates=3, bound=2))
     (3, 2, 4)

@@ -103,7 +103,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check the parameters; a diameter is at most the number of dimensions."""
         if not isinstance(self.query, MonotoneQuery):
-            raise InvalidParameter("the query is a MonotoneQuery, such as max_of")
+            raise InvalidParameter("query must be a MonotoneQuery, such as max_of")
         if self.delta == 1:
             raise InvalidParameter("delta must be below 1: at 1 nothing is promised")
         if self.beta == 0:
@@ -122,9 +122,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         """
         width = dimensions if self.dimensions is None else self.dimensions
         if width is None:
-            raise InvalidParameter(
-                "a histogram has coordinates: say dimensions=..., or use a stream that declares them"
-            )
+            raise InvalidParameter("a histogram has coordinates: say dimensions=, or use a stream that declares them")
         places, bound, squared = declared(relation)
         # Coordinates are 0 or 1, so a change of L1 norm r, or squared L2 norm r, is one of r coordinates.
         reach = min((limit for limit in (bound, squared) if limit is not None), default=None)
@@ -207,7 +205,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         return self._watching(context, HistogramInterval(0, 0, self.query(empty), empty, Secret(empty)))
 
     def react(self, context: Context, own: Own, message: Message) -> tuple[Own | None, Answer]:
-        """Take a vector, or tell the function of the last noisy histogram."""
+        """Take a vector, or answer with the function of the last noisy histogram."""
         assert isinstance(own, HistogramInterval)
         if isinstance(message, Ask):
             return own, self.query(own.noisy)
@@ -252,8 +250,8 @@ class MonotoneHistogram(Composite, Value, frozen=True):
     def error(self, probability: Number, t: int, hits: int) -> int:
         """How far answers are off at most, all until time t at once, with this probability, given the hits so far.
 
-        gamma + 2A + 3C, which is 4A + 5C + 2 at scale 1: the threshold is at most A + 2C + gamma above what the last
-        histogram said, and the function cannot have passed the threshold by A + C unseen.
+        gamma + 2A + 3C, which is 4A + 5C + 2 at scale 1: the threshold is at most A + 2C + gamma above the function
+        of the last noisy histogram, and the function cannot have passed the threshold by A + C unseen.
 
         >>> MonotoneHistogram(epsilon=1, query=max_of, dimensions=2).error(0.95, t=1000, hits=3)
         1487

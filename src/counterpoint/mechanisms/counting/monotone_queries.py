@@ -11,7 +11,7 @@ histograms that are at most 1 apart are both single steps above the smaller of t
 (9, 3, 6)
 
 A function of your own is declared under a name and checked on some ten thousand steps; the first that breaks the
-condition is shown. A query is stored by its name, so whoever reads it back must have declared the same function:
+condition is shown. A query is stored by its name, so a program that reads it back must have declared the same function:
 nothing is ever imported or run because stored data names it.
 
 >>> @monotone_query("runner-up, if there are two")
@@ -80,7 +80,7 @@ class MonotoneQuery(Tagged, Value, frozen=True):
                 f"not {self.name!r}"
             )
         if self.name == "percentile" and self.rank > 100:
-            raise InvalidParameter("a percentile is one of the 1st to the 100th")
+            raise InvalidParameter("the rank of a percentile must be at most 100")
 
     def __call__(self, histogram: Bars) -> int:
         """Its value: total on all vectors of integers, also negative ones."""
@@ -100,14 +100,18 @@ def monotone_query(name: str) -> Callable[[Function], MonotoneQuery]:
     with a witness, and cannot prove it: the claim of a mechanism that uses it rests on the declaration.
     """
     if not isinstance(name, str):
-        raise InvalidParameter(f"a query is declared under a name, as in @monotone_query('runner-up'), not {name!r}")
+        raise InvalidParameter(
+            f"a query is declared under a name (a text), as in @monotone_query('runner-up'), not under {name!r}"
+        )
     if not name or name in _SHIPPED:
-        raise InvalidParameter(f"a query of your own needs a name of its own, not {name!r}")
+        raise InvalidParameter(f"a query of your own needs a name that no shipped one has, not {name!r}")
 
     def declare(function: Function) -> MonotoneQuery:
         check_monotone(function, name)
         if not _same(_DECLARED.setdefault(name, function), function):
-            raise InvalidParameter(f"{name!r} has been declared as another function: stored queries would change")
+            raise InvalidParameter(
+                f"{name!r} has been declared as another function, and stored queries would change: choose another name"
+            )
         return MonotoneQuery(name)
 
     return declare

@@ -1,8 +1,8 @@
 """Vectors of secret integers in a state, as wide as a million, in a few bytes each.
 
-A `Packed` holds an array and is written, sealed only, as one string. Every integer takes the same number of bytes:
-as many as its maker says, by public facts, so that the length of a sealed state tells nothing; more only if a value
-does not fit (noise that is wider than its maker allowed for, a sum beyond 2^63), so nothing ever overflows.
+A `Packed` holds an array and is written, sealed only, as one string. Every integer takes the same number of bytes: as
+many as its constructor is given, by public facts, so that the length of a sealed state reveals nothing; more only if a
+value does not fit (noise that is wider than expected, a sum beyond 2^63), so nothing ever overflows.
 
 >>> packed = Packed(np.array([1, -2, 300]), octets=2)
 >>> packed, packed.integers
@@ -82,16 +82,16 @@ class Packed:
             raise InvalidParameter("these are not the bytes of a packed vector") from None
 
     def __eq__(self, other: object) -> NoReturn:
-        raise SecretLeak("a packed vector was compared: nothing may depend on raw data but through a mechanism")
+        raise SecretLeak("a packed vector was compared: raw data may be used by mechanisms only")
 
     def __hash__(self) -> NoReturn:
-        raise SecretLeak("a packed vector was hashed: nothing may depend on raw data but through a mechanism")
+        raise SecretLeak("a packed vector was hashed: raw data may be used by mechanisms only")
 
     def __getstate__(self) -> NoReturn:
-        raise SecretLeak("a packed vector was to be copied or pickled; states are stored sealed, by their encoding")
+        raise SecretLeak("a packed vector must not be copied or pickled: states are stored sealed, by their encoding")
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise SecretLeak("a packed vector was to be copied or pickled; states are stored sealed, by their encoding")
+        raise SecretLeak("a packed vector must not be copied or pickled: states are stored sealed, by their encoding")
 
 
 def _octets(values: Integers) -> int:

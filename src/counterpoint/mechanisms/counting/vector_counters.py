@@ -88,9 +88,9 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         VectorCounter(dimensions=9, bound=2, squared=2, rho=Fraction(1, 2), per_unit=3)
         """
         if dimensions != self.dimensions:
-            said = "single numbers: launch a Counter" if dimensions is None else f"vectors of {dimensions} numbers"
+            items = "single numbers: launch a Counter" if dimensions is None else f"vectors of {dimensions} numbers"
             raise InvalidRequest(
-                f"this counts vectors of {self.dimensions} numbers, and items of this source are {said}"
+                f"this counts vectors of {self.dimensions} numbers, and items of this source are {items}"
             )
         places, bound, squared = declared(relation)
         if bound is None:
@@ -149,7 +149,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return VectorCounting(0, Packed(np.zeros(self.dimensions, dtype=np.int64)), self.noise.start())
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """Take an item, or tell the noisy counts."""
+        """Take an item, or answer with the noisy counts."""
         assert isinstance(state, VectorCounting)
         if isinstance(message, Update):
             return self._counted(state, message), None

@@ -57,11 +57,11 @@ class Comparing(Mechanism):
 
     @abstractmethod
     def miss(self) -> Answer:
-        """What is said of a miss."""
+        """The answer to a miss."""
 
     @abstractmethod
     def hit(self, ask: Ask, above: int, coins: Coins) -> Answer:
-        """What is said of a hit that is so far above the noisy threshold; nothing else may depend on its noise."""
+        """The answer to a hit that is `above` the noisy threshold; nothing else in it may depend on the noise."""
 
     @property
     @abstractmethod

@@ -80,11 +80,13 @@ class NoisyMax(Mechanism, Value, frozen=True):
     def __post_init__(self) -> None:
         """The way of choosing follows from the measure where it is not given."""
         if (self.epsilon is None) == (self.rho is None):
-            raise InvalidParameter("NoisyMax takes either epsilon=... or rho=...")
+            raise InvalidParameter("NoisyMax takes either epsilon=, for pure privacy, or rho=, for zCDP")
         if self.by not in (None, "permute-and-flip", "exponential"):
-            raise InvalidParameter("by is 'permute-and-flip' or 'exponential'")
+            raise InvalidParameter("by must be 'permute-and-flip' or 'exponential'")
         if self.rho is not None and self.by == "permute-and-flip":
-            raise InvalidParameter("permute-and-flip has no bounded range: give it epsilon=, or rho= to exponential")
+            raise InvalidParameter(
+                "rho= needs by='exponential': permute-and-flip has no bounded range, and takes epsilon="
+            )
         force_setattr(self, "by", self.by or ("permute-and-flip" if self.rho is None else "exponential"))
 
     @property

@@ -1,9 +1,9 @@
-"""Partition selection: which keys there are, told privately (Desfontaines et al. 2022, Thm 1).
+"""Partition selection: which keys there are, released privately (Desfontaines et al. 2022, Thm 1).
 
-Which cities occur in a table is itself private: a city with one inhabitant gives her away. `PartitionSelection` takes
+Which cities occur in a table is itself private: a city with one inhabitant reveals that one. `PartitionSelection` takes
 the number of units of each key, which is a `Tally`, and releases each key with the largest chance that
-(epsilon, delta) leaves it: next to nothing where one unit stands behind it, next to certainty where many do. A key that
-nobody has is never released, as it never is in the tally; that a first unit brings it in is what delta pays for.
+(epsilon, delta) leaves it: next to nothing where one unit stands behind it, next to certainty where many do. A key
+without units is never released, as it is not in the tally; delta pays for the first unit, which brings it in.
 
 >>> from counterpoint import Ask, PartitionSelection, SeededCoins
 >>> from counterpoint.privacy.tally import Tally
@@ -119,7 +119,7 @@ class PartitionSelection(Mechanism, Value, frozen=True):
         """The least number of units with which a key is released with at least this probability; exact.
 
         For an ask of this sensitivity; `squared` is the same unless given, as where a unit counts once at each of its
-        keys. With fewer units a key may be missing from the answer; one that nobody has is never in it (Desfontaines
+        keys. With fewer units a key may be missing from the answer; one without units is never in it (Desfontaines
         et al. 2022, Thm 1).
 
         >>> PartitionSelection(1, 1e-6).error(0.95), PartitionSelection(1, 1e-6).error(0.95, sensitivity=4)
@@ -130,7 +130,10 @@ class PartitionSelection(Mechanism, Value, frozen=True):
         most = places if squared is None else min(whole(squared, 1, "the squared sensitivity"), places * places)
         each = _per_key(self.epsilon, self.delta, places, most)
         if not computable(*each):
-            raise InvalidParameter(f"a sensitivity of {places} spreads epsilon and delta too thin over the keys")
+            raise InvalidParameter(
+                f"a sensitivity of {places} leaves less than epsilon {spell(LEAST_EPSILON)} or delta "
+                f"{spell(LEAST_DELTA)} for each key: launch it with more"
+            )
         table = chances(*each)
         if least * GRID > table[-1]:
             raise InvalidParameter("no key is released with more certainty than 1 - 2^-127")

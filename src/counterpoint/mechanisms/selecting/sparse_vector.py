@@ -1,7 +1,7 @@
 """Sparse vector: which of endlessly many values reach a threshold, paid for only by the few that do (Lyu et al. 2017).
 
 One noise tau on the threshold is drawn at the start and never again; each ask compares its value, with fresh noise nu,
-with the noisy threshold, and says True for a hit. After `hits` hits it halts; misses are free, however many.
+with the noisy threshold, and answers True for a hit. After `hits` hits it halts; misses are free, however many.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> above, coins = SparseVector(epsilon=1, threshold=1000, hits=2), SeededCoins(7)
@@ -18,8 +18,8 @@ one if nu moves by v - v' + D, which is 0 to 2D: its odds change by at most e^(e
 every transcript's probability changes by at most e^(e1 + e2). All moves are integers, so the proof is one for integer
 noise, with >= as with >; and a transcript fixes the asks that led to it, so it covers adaptive ones.
 
-The same moves leave v + nu - tau as it was at every hit, so that by how much a hit exceeds the noisy threshold may be
-told as well, free of charge (Ding et al. 2019, sec. 6): `release="gap"`. The value itself may not be told
+The same moves leave v + nu - tau as it was at every hit, so that the gap between a hit and the noisy threshold may be
+released as well, free of charge (Ding et al. 2019, sec. 6): `release="gap"`. The value itself must not be released
 with the noise it was compared with; it takes fresh noise, and its own charge: `release="value"`.
 """
 
@@ -46,11 +46,11 @@ from counterpoint.randomness.coins import Coins
 __all__ = ["AboveThreshold", "Release", "SparseVector", "Threshold", "Watching", "laplace_beyond"]
 
 Release: TypeAlias = Literal["gap", "value"]
-"""What is told of a hit beyond that it is one."""
+"""What is released of a hit, beside True."""
 
 
 class SparseVector(Comparing, Value, frozen=True):
-    """Says of each value whether it reaches the threshold, with noise, until it has said True `hits` times.
+    """Answers whether each value reaches the threshold, with noise, until it has answered True `hits` times.
 
     PureDP(epsilon) or zCDP(rho), whichever is given, if every ask moves by at most its sensitivity; one that is more
     sensitive than `sensitivity` is not accepted. How the loss is spread over the two noises stands, with the proof for
@@ -87,12 +87,12 @@ class SparseVector(Comparing, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check that the parameters go together."""
         if (self.epsilon is None) == (self.rho is None):
-            raise InvalidParameter("SparseVector takes either epsilon=... or rho=...")
+            raise InvalidParameter("SparseVector takes either epsilon=, for pure privacy, or rho=, for zCDP")
         if self.release not in (None, "gap", "value"):
-            raise InvalidParameter("release is 'gap', which is free, or 'value', which has a charge")
+            raise InvalidParameter("release must be 'gap', which is free, or 'value', which needs charge=")
         if (self.release == "value") != (self.charge is not None):
             raise InvalidParameter(
-                "released values have a charge of their own, and only they: release='value', charge="
+                "a charge is for released values, and they need one: give release='value' and charge= together"
             )
 
     def accepts(self, message: object) -> bool:
@@ -166,7 +166,9 @@ class SparseVector(Comparing, Value, frozen=True):
             spread = self.hits * self.sensitivity**2 / self.charge
             return max(0, ceil((-precision(40)(each).log() * spread).sqrt().upper) - 1)
         if self.release != "gap":
-            raise InvalidParameter("nothing is released: launch it with release='gap', or 'value' and a charge")
+            raise InvalidParameter(
+                "this sparse vector releases nothing: launch it with release='gap', or with release='value' and charge="
+            )
         return self.beyond(fails, 2 * whole(asks, 1, "asks"))
 
 
