@@ -79,6 +79,16 @@ def test_parameters_are_read_before_a_class_checks_them_and_in_classes_that_inhe
         CheckedAgain(1, least=-1)
 
 
+def test_a_check_that_forgets_its_base_still_sees_parameters_that_were_read() -> None:
+    class Forgetful(Noise, frozen=True):
+        def __post_init__(self) -> None:
+            assert type(self.epsilon) is Fraction
+
+    assert Forgetful("0.5").epsilon == Fraction(1, 2)
+    with pytest.raises(InvalidParameter, match="epsilon must be above 0"):
+        Forgetful(0)
+
+
 def test_a_check_may_call_that_of_its_base() -> None:
     class Twice(Checked, frozen=True):
         def __post_init__(self) -> None:

@@ -39,8 +39,10 @@ def exact(value: object, what: str = "the value") -> Fraction:
     counterpoint.errors.InvalidParameter: epsilon must be a finite number, but nan was given
     """
     if isinstance(value, Fraction):
+        if value.denominator <= LARGEST >= abs(value.numerator):  # most are small, and every launch comes this way
+            return value
         return _in_range(value, what)
-    if type(value) is int and -LARGEST <= value <= LARGEST:  # a truth value has another type
+    if type(value) is int and abs(value) <= LARGEST:  # a truth value has another type
         return Fraction(value)
     if isinstance(value, str | float):
         return _ratio(value, what) if isinstance(value, str) and "/" in value else _decimal(value, what)
@@ -83,12 +85,6 @@ def _decimal(value: object, what: str) -> Fraction:
 
 
 def _in_range(value: Fraction, what: str) -> Fraction:
-    if value.denominator > LARGEST or abs(value.numerator) > LARGEST:  # most are small, and every launch comes this way
-        return _of_so_many_places(value, what)
-    return value
-
-
-def _of_so_many_places(value: Fraction, what: str) -> Fraction:
     if value.denominator > LARGEST or abs(value.numerator) > LARGEST * value.denominator:
         raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
     return value

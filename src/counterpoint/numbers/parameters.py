@@ -31,6 +31,7 @@ from typing import (
     Annotated,
     Any,
     Generic,
+    NamedTuple,
     TypeVar,
     Union,
     get_args,
@@ -123,21 +124,33 @@ Flag = Annotated[bool, Read(_flag)]
 """True or False."""
 
 
+class _Reading(NamedTuple):
+    """How one field is read: its name, what messages call it, by which reader, and whether None is left as it is."""
+
+    name: str
+    what: str
+    reader: Reader
+    optional: bool
+
+
 def read_before_checks(struct: type) -> None:
     """Let a struct that is being defined read its parameters, by their kinds, before its own `__post_init__` runs."""
-    readers = {name: reader for base in reversed(struct.__mro__) for name, reader in _declared(base)}
-    if readers and ("__post_init__" in struct.__dict__ or any(_declared(struct))):
+    readings = {reading.name: reading for base in reversed(struct.__mro__) for reading in _declared(base)}
+    if readings and ("__post_init__" in struct.__dict__ or any(_declared(struct))):
         check = getattr(struct, "__post_init__", None)
-        struct.__post_init__ = _reading(readers, getattr(check, "after_reading", check))  # type: ignore[attr-defined]
+        check = getattr(check, "after_reading", check)  # of a base that reads, what it checks afterwards
+        struct.__post_init__ = _post_init(tuple(readings.values()), check)  # type: ignore[attr-defined]
 
 
-def _reading(readers: dict[str, tuple[Reader, str]], check: Callable[[Any], None] | None) -> Callable[[Any], None]:
+def _post_init(readings: tuple[_Reading, ...], check: Callable[[Any], None] | None) -> Callable[[Any], None]:
     """A `__post_init__` that reads the parameters, and then checks."""
-    steps = tuple((name, what, reader) for name, (reader, what) in readers.items())
+    steps = tuple(map(tuple, readings))  # plain tuples are unpacked faster, and every launch comes this way
 
     def read_and_check(struct: Any) -> None:
-        for name, what, reader in steps:
+        for name, what, reader, optional in steps:
             given = getattr(struct, name)
+            if given is None and optional:
+                continue
             held = reader(given, what)
             if held is not given:
                 force_setattr(struct, name, held)
@@ -148,8 +161,8 @@ def _reading(readers: dict[str, tuple[Reader, str]], check: Callable[[Any], None
     return read_and_check
 
 
-def _declared(struct: type) -> Iterator[tuple[str, tuple[Reader, str]]]:
-    """The parameters that this class itself declares, each with its reader and what messages call it."""
+def _declared(struct: type) -> Iterator[_Reading]:
+    """The parameters that this class itself declares."""
     if not isinstance(struct, type(msgspec.Struct)):
         return  # what a mixin annotates is no field
     annotations = inspect.get_annotations(struct)
@@ -158,10 +171,9 @@ def _declared(struct: type) -> Iterator[tuple[str, tuple[Reader, str]]]:
         annotations = {name: resolved[name] for name in annotations}
     for name, annotation in annotations.items():
         marks = list(_marks(annotation))
-        readers = [mark.reader for mark in marks if isinstance(mark, Read)]
-        if readers:
+        for kind in (mark for mark in marks if isinstance(mark, Read)):
             what = next((mark for mark in reversed(marks) if isinstance(mark, str)), name)
-            yield name, (_unless_none(readers[0]) if NoneType in marks else readers[0], what)
+            yield _Reading(name, what, kind.reader, NoneType in marks)
 
 
 def _marks(annotation: Any) -> Iterator[object]:
@@ -177,10 +189,3 @@ def _marks(annotation: Any) -> Iterator[object]:
         yield NoneType
     elif any(isinstance(mark, Read) for part in parts for mark in _marks(part)):
         raise TypeError(f"{annotation} holds a kind of parameter, which is read only as a field of its own")
-
-
-def _unless_none(reader: Reader) -> Reader:
-    def read(value: object, what: str) -> object:
-        return None if value is None else reader(value, what)
-
-    return read
