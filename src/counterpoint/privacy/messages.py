@@ -9,15 +9,26 @@ Ask(public='how many?', private=Secret(...), sensitivity=1, squared=1, each=1, o
 """
 
 from math import isqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value, encode
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import Flag, Parameter, PositiveInt, Read, default
 from counterpoint.privacy.secret import Raw, Secret, counted, reveal
 from counterpoint.privacy.tally import Tally, distances
+
+
+def _sealed(value: Secret | Raw | Tally, _what: str) -> Secret:
+    """Wrap a raw value; what it is appears nowhere."""
+    return Secret(value)
+
+
+Private = Annotated[Parameter[Secret, Secret | Raw | Tally], Read(_sealed)]
+"""A private part: raw integers are wrapped as a secret."""
+PrivateOrNone = Annotated[Parameter[Secret | None, Secret | Raw | Tally | None], Read(_sealed)]
+"""A private part, or None."""
 
 
 class Ask(Tagged, Value, frozen=True):
@@ -33,39 +44,20 @@ class Ask(Tagged, Value, frozen=True):
     """
 
     public: Plain = None
-    private: Secret | None = None
-    sensitivity: int = 1
-    squared: int | None = None
-    each: int | None = None
-    one_way: bool = False
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            public: Plain = None,
-            private: Secret | Raw | Tally | None = None,
-            sensitivity: int = 1,
-            squared: int | None = None,
-            *,
-            each: int | None = None,
-            one_way: bool = False,
-        ) -> None: ...
+    private: PrivateOrNone = default(None)
+    sensitivity: Annotated[PositiveInt, "the sensitivity"] = 1
+    squared: Annotated[PositiveInt, "the squared sensitivity"] | None = None
+    each: Annotated[PositiveInt, "the sensitivity of each integer"] | None = None
+    one_way: Flag = False
 
     def __post_init__(self) -> None:
-        """Read and check the parts; nothing here looks at a raw value."""
-        sensitivity = whole(self.sensitivity, 1, "the sensitivity")
-        most = sensitivity * sensitivity
-        squared = most if self.squared is None else whole(self.squared, 1, "the squared sensitivity")
-        force_setattr(self, "sensitivity", sensitivity)
-        force_setattr(self, "squared", min(squared, most))
+        """Derive the norms that were not given; nothing here looks at a raw value."""
+        most = self.sensitivity * self.sensitivity
+        squared = most if self.squared is None else self.squared
+        each = self.sensitivity if self.each is None else self.each
         # No norm is larger than the L1 norm, and the maximum norm is at most the L2 norm.
-        each = sensitivity if self.each is None else whole(self.each, 1, "the sensitivity of each integer")
-        force_setattr(self, "each", min(each, sensitivity, isqrt(squared)))
-        if not isinstance(self.one_way, bool):
-            raise InvalidParameter("one_way is True or False")
-        if self.private is not None:
-            force_setattr(self, "private", Secret(self.private))
+        force_setattr(self, "squared", min(squared, most))
+        force_setattr(self, "each", min(each, self.sensitivity, isqrt(squared)))
 
 
 class Update(Tagged, Value, frozen=True):
@@ -75,15 +67,7 @@ class Update(Tagged, Value, frozen=True):
     Update(private=Secret(...))
     """
 
-    private: Secret
-
-    if TYPE_CHECKING:
-
-        def __init__(self, private: Secret | Raw | Tally) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Wrap raw integers."""
-        force_setattr(self, "private", Secret(self.private))
+    private: Private
 
 
 Message = Ask | Update

@@ -11,14 +11,26 @@ Tally(pairs=(('CA', 3), ('NY', 1)))
 (1, 1, 1)
 """
 
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
+from collections.abc import Iterable
+from typing import Annotated
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
+from counterpoint.numbers.parameters import Read
 
 Pairs = tuple[tuple[int | str, int], ...]
+
+
+def _in_order(given: Iterable[tuple[int | str, int]], _what: str) -> Pairs:
+    """Check the keys, and bring the pairs into their one order. No message says which key was wrong."""
+    pairs = tuple(given)
+    if any(type(count) is not int or count < 0 for _, count in pairs):
+        raise InvalidParameter("a tally counts whole numbers from 0 on")
+    if {type(key) for key, _ in pairs} not in (set(), {int}, {str}):
+        raise InvalidParameter("the keys of a tally are all texts or all whole numbers")
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise InvalidParameter("the keys of a tally are all different")
+    return tuple(sorted(pair for pair in pairs if pair[1]))
 
 
 class Tally(Tagged, Value, frozen=True):
@@ -28,22 +40,7 @@ class Tally(Tagged, Value, frozen=True):
     Tally(pairs=())
     """
 
-    pairs: tuple[tuple[int | str, int], ...]
-
-    if TYPE_CHECKING:
-
-        def __init__(self, pairs: Pairs) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Check the keys, and bring the pairs into their one order. Nothing here says which key was wrong."""
-        pairs = tuple(self.pairs)
-        if any(type(count) is not int or count < 0 for _, count in pairs):
-            raise InvalidParameter("a tally counts whole numbers from 0 on")
-        if {type(key) for key, _ in pairs} not in (set(), {int}, {str}):
-            raise InvalidParameter("the keys of a tally are all texts or all whole numbers")
-        if len({key for key, _ in pairs}) < len(pairs):
-            raise InvalidParameter("the keys of a tally are all different")
-        force_setattr(self, "pairs", tuple(sorted(pair for pair in pairs if pair[1])))
+    pairs: Annotated[Pairs, Read(_in_order)]
 
     def scaled(self, factor: int) -> "Tally":
         """Every count so many times."""

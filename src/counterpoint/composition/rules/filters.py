@@ -19,7 +19,7 @@ counterpoint.errors.BudgetExceeded: PureDP(0.5) does not fit: ... and at most Pu
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from msgspec.structs import force_setattr
 
@@ -29,8 +29,8 @@ from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter
-from counterpoint.numbers import Number, spell
-from counterpoint.numbers.exact import positive
+from counterpoint.numbers import spell
+from counterpoint.numbers.parameters import PositiveOrNone, default
 from counterpoint.privacy.accumulator import Accumulator
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
@@ -38,7 +38,7 @@ from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
-from counterpoint.privacy.measures.divergence_bound import above_one
+from counterpoint.privacy.measures.divergence_bound import OrderOrNone
 from counterpoint.privacy.relations import Relation
 
 By = Literal["best", "basic", "renyi", "advanced", "gaussian"]
@@ -75,20 +75,9 @@ class Filter(Rule, Value, frozen=True):
 
     budget: Loss
     by: By | None = None
-    slack: Fraction | None = None
-    alpha: Fraction | None = None
+    slack: PositiveOrNone = default(None)
+    alpha: OrderOrNone = default(None)
     halt: bool = False
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            budget: Loss,
-            by: By | None = None,
-            slack: Number | None = None,
-            alpha: Number | None = None,
-            halt: bool = False,
-        ) -> None: ...
 
     def __post_init__(self) -> None:
         """Fix everything that the theorem wants fixed in advance; an invalid configuration fails here."""
@@ -115,7 +104,7 @@ class Filter(Rule, Value, frozen=True):
             return
         if budget.delta == 0:
             raise InvalidParameter(f"{by} needs a delta above 0 in the budget; with none, use basic")
-        slack = budget.delta / 2 if self.slack is None else positive(self.slack, "slack")
+        slack = budget.delta / 2 if self.slack is None else self.slack
         if slack > budget.delta or slack >= 1:
             raise InvalidParameter(
                 f"slack must be below 1 and at most the budget's delta {spell(budget.delta)}, not {spell(slack)}"
@@ -125,7 +114,7 @@ class Filter(Rule, Value, frozen=True):
             if self.alpha is not None:
                 raise InvalidParameter(f"{by} composition has no Renyi order: leave out alpha")
             return
-        alpha = order_for(budget.epsilon, slack) if self.alpha is None else above_one(self.alpha, "alpha")
+        alpha = order_for(budget.epsilon, slack) if self.alpha is None else self.alpha
         renyi_offset(alpha, slack)  # an order so near to 1 that it has none is refused here, not at the first launch
         force_setattr(self, "alpha", alpha)
 

@@ -14,9 +14,7 @@ zCDP(0.25)
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
-
-from msgspec.structs import force_setattr
+from typing import Annotated, Literal, Self, TypeVar
 
 from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.composition.rules.orders import order_for
@@ -26,6 +24,7 @@ from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, positive, probability
+from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.accumulator import Accumulator
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
@@ -38,28 +37,26 @@ from counterpoint.privacy.relations import Relation
 T = TypeVar("T")
 
 
+def _accumulator(given: object, _what: str) -> Accumulator:
+    """Read a measure as its accumulator."""
+    if isinstance(given, Accumulator):
+        return given
+    if isinstance(given, type) and issubclass(given, Loss):
+        with suppress(NotCovered):
+            return given.odometer()
+    raise InvalidParameter(
+        "Odometer takes PureDP, zCDP or GaussianDP; for others there are Odometer.approximate(delta=...), "
+        ".renyi(alpha=...), .tcdp(omega=...), .advanced(...), .filter(...), .mixture(...) and .stitched(...)"
+    )
+
+
 class Odometer(Rule, Value, frozen=True):
     """Keeps count in one measure: `Odometer(PureDP)`, `Odometer(zCDP)`, `Odometer(GaussianDP)`, or one built below.
 
     It promises no bound, so it has no claim and can't be launched inside a filter.
     """
 
-    empty: Accumulator
-
-    if TYPE_CHECKING:
-
-        def __init__(self, empty: type[Loss] | Accumulator) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read a measure as its accumulator."""
-        if isinstance(self.empty, type) and issubclass(self.empty, Loss):
-            with suppress(NotCovered):
-                force_setattr(self, "empty", self.empty.odometer())
-        if not isinstance(self.empty, Accumulator):
-            raise InvalidParameter(
-                "Odometer takes PureDP, zCDP or GaussianDP; for others there are Odometer.approximate(delta=...), "
-                ".renyi(alpha=...), .tcdp(omega=...), .advanced(...), .filter(...), .mixture(...) and .stitched(...)"
-            )
+    empty: Annotated[Parameter[Accumulator, type[Loss] | Accumulator], Read(_accumulator)]
 
     @classmethod
     def approximate(

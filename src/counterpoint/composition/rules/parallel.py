@@ -21,16 +21,14 @@ counterpoint.errors.NotCovered: ApproxDP(0, 1/7) in parallel on changing data ne
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
 
 from counterpoint.composition.fixed.compose import summed
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
-from counterpoint.numbers import Number, spell
-from counterpoint.numbers.exact import bounded_up, probability, whole
+from counterpoint.numbers import spell
+from counterpoint.numbers.exact import bounded_up
+from counterpoint.numbers.parameters import PositiveInt, ProbabilityOrNone, default
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, require_finite
 from counterpoint.privacy.loss import EpsilonDelta, Loss
@@ -58,30 +56,16 @@ class Parallel(Rule, Value, frozen=True):
     'first-pair consistent k-spa'
     """
 
-    k: int
+    k: PositiveInt
     each: Loss
-    delta_total: Fraction | None = None
+    delta_total: ProbabilityOrNone = default(None)
     first_pair: bool = False
     symmetric: bool = True
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            k: int,
-            each: Loss,
-            delta_total: Number | None = None,
-            first_pair: bool = False,
-            symmetric: bool = True,
-        ) -> None: ...
-
     def __post_init__(self) -> None:
         """Refuse at once what no theorem covers."""
-        force_setattr(self, "k", whole(self.k, 1, "k"))
         if not isinstance(self.each, Loss):
             raise InvalidParameter("each is the loss that every part stays within, such as PureDP(0.1)")
-        if self.delta_total is not None:
-            force_setattr(self, "delta_total", probability(self.delta_total, "delta_total"))
         if not self.first_pair:
             self._check_changing_data()
 

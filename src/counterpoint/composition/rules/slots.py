@@ -16,14 +16,13 @@ True
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, cast
-
-from msgspec.structs import force_setattr
+from typing import Annotated, cast
 
 from counterpoint.composition.fixed.compose import optimal
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter
+from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, require_finite
 from counterpoint.privacy.loss import Loss
@@ -44,6 +43,32 @@ class FreeSlots(Account, Value, frozen=True):
         return FreeSlots((*self.groups[:index], *rest, *self.groups[index + 1 :]))
 
 
+def _grouped(slots: object, _what: str) -> Groups:
+    """Read the losses, and count equal ones together."""
+    if isinstance(slots, tuple) and slots and all(isinstance(slot, tuple) for slot in slots):
+        return _as_encoded(slots)
+    if not isinstance(slots, Iterable):
+        raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
+    losses = list(slots)
+    if not losses or not all(isinstance(loss, Loss) for loss in losses):
+        raise InvalidParameter("Slots takes at least one loss, one for each launch that will be possible")
+    return tuple(sorted(Counter(losses).items(), key=lambda group: _size(group[0])))
+
+
+def _as_encoded(slots: tuple[tuple[object, ...], ...]) -> Groups:
+    """Losses with their counts, as they are read back: a group of none would still have a slot to take."""
+    for slot in slots:
+        if len(slot) != 2 or not isinstance(slot[0], Loss) or type(slot[1]) is not int or slot[1] < 1:
+            raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
+    return cast(Groups, slots)
+
+
+def _size(loss: Loss) -> tuple[str, tuple[Fraction, ...]]:
+    fields = getattr(loss, "__struct_fields__", ())
+    values = tuple(value for name in fields if isinstance(value := getattr(loss, name), Fraction))
+    return ("" if values else type(loss).__name__), values
+
+
 class Slots(Rule, Value, frozen=True):
     """A multiset of losses, fixed in advance; a launch takes a slot of just its loss or, if none is free, a larger one.
 
@@ -56,15 +81,10 @@ class Slots(Rule, Value, frozen=True):
     0.3
     """
 
-    slots: Groups
-
-    if TYPE_CHECKING:
-
-        def __init__(self, slots: Iterable[Loss]) -> None: ...
+    slots: Annotated[Parameter[Groups, Iterable[Loss]], Read(_grouped)]
 
     def __post_init__(self) -> None:
-        """Count equal losses together; losses that no theorem composes are refused here."""
-        force_setattr(self, "slots", _grouped(self.slots))
+        """Refuse losses that no theorem composes."""
         if not all(loss.slow_to_compose for loss, _ in self.slots):
             optimal([loss for loss, _ in self.slots])
 
@@ -120,28 +140,3 @@ class Slots(Rule, Value, frozen=True):
             f"{self!r} composed, {left} of them not taken yet",
             "optimal composition (Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1; Henzinger et al. 2024, Thm 4.12)",
         )
-
-
-def _grouped(slots: object) -> Groups:
-    if isinstance(slots, tuple) and slots and all(isinstance(slot, tuple) for slot in slots):
-        return _as_encoded(slots)
-    if not isinstance(slots, Iterable):
-        raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
-    losses = list(slots)
-    if not losses or not all(isinstance(loss, Loss) for loss in losses):
-        raise InvalidParameter("Slots takes at least one loss, one for each launch that will be possible")
-    return tuple(sorted(Counter(losses).items(), key=lambda group: _size(group[0])))
-
-
-def _as_encoded(slots: tuple[tuple[object, ...], ...]) -> Groups:
-    """Losses with their counts, as they are read back: a group of none would still have a slot to take."""
-    for slot in slots:
-        if len(slot) != 2 or not isinstance(slot[0], Loss) or type(slot[1]) is not int or slot[1] < 1:
-            raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
-    return cast(Groups, slots)
-
-
-def _size(loss: Loss) -> tuple[str, tuple[Fraction, ...]]:
-    fields = getattr(loss, "__struct_fields__", ())
-    values = tuple(value for name in fields if isinstance(value := getattr(loss, name), Fraction))
-    return ("" if values else type(loss).__name__), values

@@ -12,13 +12,14 @@ advance the Renyi filter; the theorems that a `Filter` may choose beside it are 
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.numbers import Interval, Number, certify, precision, spell
-from counterpoint.numbers.exact import LARGEST, added_up, at_least, probability, whole
+from counterpoint.numbers.exact import LARGEST, added_up, at_least, whole
+from counterpoint.numbers.parameters import NonNegative, Probability
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import DIGITS, EpsilonDelta, Loss, rounded_up
@@ -32,16 +33,8 @@ class ApproxDP(Loss, Value, frozen=True):
     Fraction(1, 1000000)
     """
 
-    epsilon: Fraction
-    delta: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, delta: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
-        force_setattr(self, "delta", probability(self.delta, "delta"))
+    epsilon: NonNegative
+    delta: Probability
 
     def __repr__(self) -> str:
         return f"ApproxDP({spell(self.epsilon)}, {spell(self.delta)})"

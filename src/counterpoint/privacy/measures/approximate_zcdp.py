@@ -9,13 +9,11 @@ ones, so filters refuse those. To (epsilon, delta) it converts as what it is: th
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
-from counterpoint.numbers import Interval, Number, precision, spell
-from counterpoint.numbers.exact import added_up, at_least, probability, whole
+from counterpoint.numbers import Interval, precision, spell
+from counterpoint.numbers.exact import added_up, whole
+from counterpoint.numbers.parameters import NonNegative, Probability
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.roots import root_below
 from counterpoint.privacy.loss import DIGITS, Loss
@@ -30,17 +28,8 @@ class ApproxzCDP(Loss, Value, frozen=True):
     True
     """
 
-    rho: Fraction
-    delta: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, rho: Number, delta: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        """Read the parameters exactly."""
-        force_setattr(self, "rho", at_least(self.rho, 0, "rho"))
-        force_setattr(self, "delta", probability(self.delta, "delta"))
+    rho: NonNegative
+    delta: Probability
 
     def __repr__(self) -> str:
         return f"ApproxzCDP({spell(self.rho)}, {spell(self.delta)})"

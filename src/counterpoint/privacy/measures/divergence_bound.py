@@ -14,10 +14,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from typing import Annotated
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Number, certify, precision, spell
 from counterpoint.numbers.exact import exact
+from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.formulas.divergences import delta_below, renyi_to_delta, renyi_to_epsilon
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_up
 
@@ -34,6 +36,12 @@ def above_one(value: Number, what: str) -> Fraction:
     if number <= 1:
         raise InvalidParameter(f"{what} must be above 1, but {spell(number)} was given")
     return number
+
+
+Order = Annotated[Parameter[Fraction, Number], Read(above_one)]
+"""A parameter that is an order: a number above 1."""
+OrderOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(above_one)]
+"""An order, or None."""
 
 
 class DivergenceBound(Loss):

@@ -12,14 +12,13 @@ and enclosed by certified evaluations.
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
-
-from msgspec.structs import force_setattr
+from typing import Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Number, precision, spell, sqrt_up
 from counterpoint.numbers.exact import added_up, at_least, probability, whole
+from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from counterpoint.privacy.formulas.roots import root_below
@@ -34,14 +33,7 @@ class GaussianDP(Loss, Value, frozen=True):
     zCDP(0.125)
     """
 
-    mu: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, mu: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "mu", at_least(self.mu, 0, "mu"))
+    mu: NonNegative
 
     def __repr__(self) -> str:
         return f"GaussianDP({spell(self.mu)})"

@@ -21,13 +21,12 @@ after a launch; with the present U that would be false (theory, Postprocessing, 
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from counterpoint.encoding import Value
-from counterpoint.numbers import Number, certify, spell
-from counterpoint.numbers.exact import at_least, probability
+from counterpoint.numbers import certify, spell
+from counterpoint.numbers.parameters import NonNegative, Probability, default
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
 from counterpoint.privacy.measures.probabilistic import Probabilistic, ProbabilisticDP
 
@@ -39,18 +38,9 @@ class OneSidedDP(Probabilistic, Value, frozen=True):
     (False, True)
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    least: Fraction = Fraction(0)
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, delta: Number, least: Number = 0) -> None: ...
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
-        force_setattr(self, "delta", probability(self.delta, "delta"))
-        force_setattr(self, "least", at_least(self.least, 0, "least"))
+    epsilon: NonNegative
+    delta: Probability
+    least: NonNegative = default(Fraction(0))
 
     def __repr__(self) -> str:
         least = f", least={spell(self.least)}" if self.least else ""

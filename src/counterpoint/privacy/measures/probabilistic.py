@@ -15,12 +15,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
-from msgspec.structs import force_setattr
-
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, Number, Precision, certify, spell
-from counterpoint.numbers.exact import at_least, probability, whole
+from counterpoint.numbers.exact import at_least, whole
+from counterpoint.numbers.parameters import NonNegative, Probability
 from counterpoint.privacy.loss import DIGITS, EpsilonDelta, Loss, rounded_up
 from counterpoint.privacy.measures import approximate, pure, tradeoff
 
@@ -115,16 +114,8 @@ class ProbabilisticDP(Probabilistic, Value, frozen=True):
     ApproxDP(1, 0.1)
     """
 
-    epsilon: Fraction
-    delta: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number, delta: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
-        force_setattr(self, "delta", probability(self.delta, "delta"))
+    epsilon: NonNegative
+    delta: Probability
 
     def __repr__(self) -> str:
         return f"ProbabilisticDP({spell(self.epsilon)}, {spell(self.delta)})"

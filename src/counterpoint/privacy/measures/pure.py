@@ -12,13 +12,12 @@ another measure is the tight conversion to that measure. Pure losses add up (`Pu
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
-
-import msgspec
+from typing import Self
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
 from counterpoint.numbers.exact import added_up, at_least, whole
+from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.divergences import concentrated_of_pure, delta_below, renyi_of_pure
 from counterpoint.privacy.formulas.gaussian_curve import gaussian_of_pure
@@ -35,14 +34,7 @@ class PureDP(Loss, Value, frozen=True):
     Fraction(1, 10)
     """
 
-    epsilon: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, epsilon: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
+    epsilon: NonNegative
 
     def __repr__(self) -> str:
         return f"PureDP({spell(self.epsilon)})"

@@ -11,18 +11,19 @@ D_alpha grows with alpha, so the bound holds at every order below alpha too, and
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Number, certify, float_up, precision, spell
-from counterpoint.numbers.exact import added_up, at_least, probability, whole
+from counterpoint.numbers.exact import added_up, probability, whole
+from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
 from counterpoint.privacy.measures import pure, tcdp
-from counterpoint.privacy.measures.divergence_bound import DivergenceBound, above_one
+from counterpoint.privacy.measures.divergence_bound import DivergenceBound, Order, above_one
 
 
 class RenyiDP(DivergenceBound, Value, frozen=True):
@@ -32,16 +33,8 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
     (True, False)
     """
 
-    alpha: Fraction
-    epsilon: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, alpha: Number, epsilon: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "alpha", above_one(self.alpha, "alpha"))
-        force_setattr(self, "epsilon", at_least(self.epsilon, 0, "epsilon"))
+    alpha: Order
+    epsilon: NonNegative
 
     def __repr__(self) -> str:
         return f"RenyiDP(alpha={spell(self.alpha)}, epsilon={spell(self.epsilon)})"

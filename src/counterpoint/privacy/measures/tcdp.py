@@ -10,20 +10,19 @@ RenyiDP(alpha=8, epsilon=0.8)
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
-
-from msgspec.structs import force_setattr
+from typing import Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Number, spell
-from counterpoint.numbers.exact import added_up, at_least, whole
+from counterpoint.numbers.exact import added_up, whole
+from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.divergences import best_order_for_delta, best_order_for_epsilon
 from counterpoint.privacy.formulas.roots import root_below
 from counterpoint.privacy.loss import Loss, rounded_up
 from counterpoint.privacy.measures import renyi
-from counterpoint.privacy.measures.divergence_bound import DivergenceBound, above_one
+from counterpoint.privacy.measures.divergence_bound import DivergenceBound, Order, above_one
 
 
 class tCDP(DivergenceBound, Value, frozen=True):
@@ -33,16 +32,8 @@ class tCDP(DivergenceBound, Value, frozen=True):
     True
     """
 
-    rho: Fraction
-    omega: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, rho: Number, omega: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "rho", at_least(self.rho, 0, "rho"))
-        force_setattr(self, "omega", above_one(self.omega, "omega"))
+    rho: NonNegative
+    omega: Order
 
     def __repr__(self) -> str:
         return f"tCDP(rho={spell(self.rho)}, omega={spell(self.omega)})"

@@ -16,14 +16,13 @@ from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Self
-
-from msgspec.structs import force_setattr
+from typing import Annotated, ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
 from counterpoint.numbers.exact import at_least, exact, probability, whole
+from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.formulas import curves
 from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_down, rounded_up
@@ -34,6 +33,29 @@ _SLOPE_DIGITS = 20  # fewer than inverses and conversions keep, so that a loss i
 _HUGE = 10**4
 
 
+def _coordinate(value: object) -> Fraction:
+    # a vertex that was computed may be longer than a number that was typed
+    return value if isinstance(value, Fraction) else exact(value, "a vertex")
+
+
+def _curve(vertices: Iterable[tuple[object, object]], _what: str) -> curves.Points:
+    """Read the vertices of a trade-off curve: convex, and below 1 - alpha."""
+    points = tuple((_coordinate(alpha), _coordinate(beta)) for alpha, beta in vertices)
+    alphas = [alpha for alpha, _ in points]
+    if len(points) < 2 or alphas[0] != 0 or points[-1] != (Fraction(1), Fraction(0)):
+        raise InvalidParameter("a trade-off curve goes from (0, f(0)) to (1, 0)")
+    if any(left >= right for left, right in pairwise(alphas)):
+        raise InvalidParameter("the vertices of a trade-off curve come in the order of their first coordinates")
+    corners = curves.without_flat_points(points)
+    if not curves.is_convex(corners) or any(not 0 <= beta <= 1 - alpha for alpha, beta in corners):
+        raise InvalidParameter("a trade-off curve is convex and lies between 0 and 1 - alpha")
+    return corners
+
+
+Vertices = Annotated[Parameter[curves.Points, Iterable[tuple[Number, Number]]], Read(_curve)]
+"""A parameter that is a trade-off curve, given by its vertices."""
+
+
 class TradeOff(Loss, Value, frozen=True):
     """f-DP for the convex curve through the vertices given, from (0, f(0)) to (1, 0).
 
@@ -41,15 +63,7 @@ class TradeOff(Loss, Value, frozen=True):
     Fraction(5, 8)
     """
 
-    vertices: tuple[tuple[Fraction, Fraction], ...]
-
-    if TYPE_CHECKING:
-
-        def __init__(self, vertices: Iterable[tuple[Number, Number]]) -> None: ...
-
-    def __post_init__(self) -> None:
-        given = tuple((_coordinate(alpha), _coordinate(beta)) for alpha, beta in self.vertices)
-        force_setattr(self, "vertices", _checked(given))
+    vertices: Vertices
 
     def __repr__(self) -> str:
         return f"TradeOff([{', '.join(f'({spell(a)}, {spell(b)})' for a, b in self.vertices)}])"
@@ -272,23 +286,6 @@ def _must_be_short(bits: int, most: int) -> None:
             "the curve has too many long vertices to be written out; convert first: as_approx(delta) always exists, "
             "as_pure() and as_gaussian() for curves from (0, 1) that are above 0 before 1"
         )
-
-
-def _coordinate(value: object) -> Fraction:
-    # a vertex that was computed may be longer than a number that was typed
-    return value if isinstance(value, Fraction) else exact(value, "a vertex")
-
-
-def _checked(points: curves.Points) -> curves.Points:
-    alphas = [alpha for alpha, _ in points]
-    if len(points) < 2 or alphas[0] != 0 or points[-1] != (Fraction(1), Fraction(0)):
-        raise InvalidParameter("a trade-off curve goes from (0, f(0)) to (1, 0)")
-    if any(left >= right for left, right in pairwise(alphas)):
-        raise InvalidParameter("the vertices of a trade-off curve come in the order of their first coordinates")
-    corners = curves.without_flat_points(points)
-    if not curves.is_convex(corners) or any(not 0 <= beta <= 1 - alpha for alpha, beta in corners):
-        raise InvalidParameter("a trade-off curve is convex and lies between 0 and 1 - alpha")
-    return corners
 
 
 def _divergence(pairs: Sequence[curves.Point], alpha: Fraction) -> Fraction:

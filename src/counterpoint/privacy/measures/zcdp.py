@@ -12,13 +12,12 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
-
-from msgspec.structs import force_setattr
+from typing import Self
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Number, certify, float_up, precision, spell
-from counterpoint.numbers.exact import added_up, at_least, probability, whole
+from counterpoint.numbers.exact import added_up, probability, whole
+from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.divergences import best_order_for_delta, best_order_for_epsilon
 from counterpoint.privacy.formulas.roots import crossing, root_below, short
@@ -34,14 +33,7 @@ class zCDP(DivergenceBound, Value, frozen=True):
     zCDP(2)
     """
 
-    rho: Fraction
-
-    if TYPE_CHECKING:
-
-        def __init__(self, rho: Number) -> None: ...
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "rho", at_least(self.rho, 0, "rho"))
+    rho: NonNegative
 
     def __repr__(self) -> str:
         return f"zCDP({spell(self.rho)})"

@@ -10,7 +10,7 @@ See Henzinger et al. 2024, Def 5.1, 5.12, 5.13.
 """
 
 from counterpoint.encoding import Value
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.messages import Ask, Gap, Message, To, Update
 from counterpoint.privacy.relations.relation import Pair, Progress, Relation
 from counterpoint.privacy.relations.steps import Steps
@@ -24,13 +24,9 @@ class Sparse(Relation, Value, frozen=True):
     messages, not inspected in somebody's code. What is not addressed to a child must not differ.
     """
 
-    k: int
+    k: PositiveInt
     inner: Relation
     first_pair: bool = False
-
-    def __post_init__(self) -> None:
-        """Check k."""
-        whole(self.k, 1, "k")
 
     @property
     def symmetric(self) -> bool:

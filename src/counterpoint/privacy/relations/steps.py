@@ -6,10 +6,12 @@ See Henzinger et al. 2024, sec. 3.2, Def 7.2.
 (True, False)
 """
 
+from typing import Annotated
+
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import NonNegativeInt, PositiveInt
 from counterpoint.privacy.messages import Ask, Gap, Message
 from counterpoint.privacy.relations.relation import Progress, Relation
 
@@ -22,19 +24,15 @@ class Steps(Relation, Value, frozen=True):
     updates only if the mechanism takes none).
     """
 
-    asks: int | None = None
-    updates: int | None = None
-    total: int | None = None
-    bound: int | None = None
+    asks: Annotated[NonNegativeInt, "the number of asks"] | None = None
+    updates: Annotated[NonNegativeInt, "the number of updates"] | None = None
+    total: Annotated[NonNegativeInt, "the number of messages"] | None = None
+    bound: Annotated[PositiveInt, "the bound"] | None = None
     squared: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the limits, and derive the squared bound where only the bound is given."""
-        for name in ("asks", "updates", "total"):
-            if getattr(self, name) is not None:
-                whole(getattr(self, name), 0, f"the number of {name}")
+        """Derive the squared bound where only the bound is given."""
         if self.bound is not None:
-            whole(self.bound, 1, "the bound")
             most = self.bound * self.bound
             force_setattr(self, "squared", most if self.squared is None else min(most, self.squared))
 
