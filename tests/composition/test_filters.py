@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.rules.odometers import Odometer
+from counterpoint.composition.rules.parallel import Parallel
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
 from counterpoint.privacy.claims import Claim, claim
@@ -346,3 +348,20 @@ def test_huge_and_zero_losses_are_ordinary():
         False,
     ]
     assert issubclass(BudgetExceeded, CounterpointError)
+
+
+@pytest.mark.parametrize(
+    "rule, shown",
+    [
+        (Filter(PureDP(1)), "Filter(PureDP(1))"),
+        (Filter(ApproxDP(1, 1e-6)), "Filter(ApproxDP(1, 1e-6))"),
+        (Filter(ApproxDP(1, 1e-6), by="renyi", alpha=12), "Filter(ApproxDP(1, 1e-6), by='renyi', alpha=12)"),
+        (Filter(ApproxDP(1, 1e-6), slack=1e-7, halt=True), "Filter(ApproxDP(1, 1e-6), slack=1e-7, halt=True)"),
+        (Odometer(zCDP), "Odometer(zCDP)"),
+        (Odometer.approximate(1e-6), "Odometer(ApproximateSum(ApproxDP(0, 1e-6)))"),
+        (Parallel(2, each=PureDP(1), first_pair=True), "Parallel(2, each=PureDP(1), first_pair=True)"),
+        (Filter(PureDP(1)).start() + PureDP(0.1), "PureSum(PureDP(0.1))"),
+    ],
+)
+def test_a_rule_shows_what_was_chosen_and_no_defaults(rule, shown):
+    assert repr(rule) == shown

@@ -62,6 +62,9 @@ class Accumulator(Account):
     def total(self) -> Loss:
         """What the launches so far have lost together."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.total!r})"
+
     def __add__(self, loss: Loss) -> Self:
         return self.plus(loss)
 

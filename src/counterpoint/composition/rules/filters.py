@@ -118,6 +118,15 @@ class Filter(Rule, Value, frozen=True):
         renyi_offset(alpha, slack)  # an order so near to 1 that it has none is refused here, not at the first launch
         force_setattr(self, "alpha", alpha)
 
+    def __repr__(self) -> str:
+        """The budget, and what was chosen otherwise than by default."""
+        budget, by, slack, alpha = self.budget, self.by, self.slack, self.alpha
+        chosen = [f"by={by!r}"] if by != Filter(budget).by else []
+        chosen += [f"slack={spell(slack)}"] if slack is not None and slack != Filter(budget, by).slack else []
+        chosen += [f"alpha={spell(alpha)}"] if alpha is not None and alpha != Filter(budget, by, slack).alpha else []
+        chosen += ["halt=True"] if self.halt else []
+        return f"Filter({', '.join([repr(self.budget), *chosen])})"
+
     @property
     def halts(self) -> bool:
         """As configured."""

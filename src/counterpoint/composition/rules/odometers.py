@@ -143,6 +143,13 @@ class Odometer(Rule, Value, frozen=True):
         total, tail = _split(delta, slack)
         return cls(TimeUniform(kind, constant_for(kind, positive(tuned_for, "tuned_for"), tail), total, tail))
 
+    def __repr__(self) -> str:
+        measure = type(self.empty.total)
+        with suppress(NotCovered):
+            if measure.odometer() == self.empty:
+                return f"Odometer({measure.__name__})"
+        return f"Odometer({self.empty!r})"
+
     def start(self) -> Accumulator:
         """Nothing launched."""
         return self.empty

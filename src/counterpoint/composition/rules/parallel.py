@@ -69,6 +69,14 @@ class Parallel(Rule, Value, frozen=True):
         if not self.first_pair:
             self._check_changing_data()
 
+    def __repr__(self) -> str:
+        """What was chosen otherwise than by default."""
+        shown = [f"Parallel({self.k}, each={self.each!r}"]
+        shown += [] if self.delta_total is None else [f"delta_total={spell(self.delta_total)}"]
+        shown += ["first_pair=True"] if self.first_pair else []
+        shown += [] if self.symmetric else ["symmetric=False"]
+        return ", ".join(shown) + ")"
+
     def _check_changing_data(self) -> None:
         part = self.each.part_on_changing_data()
         if part is None:
