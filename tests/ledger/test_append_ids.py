@@ -67,7 +67,7 @@ def test_other_items_under_the_same_id_are_a_conflict_and_add_nothing(place, oth
     with place.session(SURE, source=stream) as s:
         stream.extend([1, 2], units=["ann", "bob"], id="sent")
         with pytest.raises(
-            RequestConflict, match=r"^other items were appended under id 'sent' before; nothing is added"
+            RequestConflict, match=r"^other items were appended under id 'sent' before, so nothing was added"
         ):
             other(stream)
         assert stream.pin() == 2 and exact(s) == 3

@@ -13,7 +13,7 @@ from tests.ledger.crashes import in_child
 from tests.sources import engines
 
 import counterpoint as cp
-from counterpoint.sources.engines.spark import Spark
+from counterpoint.sources.engines.spark import SparkEngine
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 
@@ -195,7 +195,7 @@ def test_a_session_of_spark_is_left_to_its_process():
             os.write(said[1], b"gone")
 
     said = os.pipe()
-    engine = Spark(Session())
+    engine = SparkEngine(Session())
 
     def work(say):
         nonlocal engine

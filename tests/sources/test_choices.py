@@ -1,4 +1,4 @@
-"""Keys are tallied by units and told by selection; scores of candidates say how near a quantile is."""
+"""Keys are tallied by units and selected; scores of candidates say how near a quantile is."""
 
 from fractions import Fraction
 
@@ -116,9 +116,9 @@ def test_a_tally_from_a_table_is_opened_by_nobody_else():
 @pytest.mark.parametrize(
     ("request_", "hint"),
     [
-        (choices.keys("state"), "are declared, and public"),
-        (choices.keys("vip"), "are declared, and public"),
-        (choices.keys("income"), "give a histogram edges"),
+        (choices.keys("state"), "are declared, so there is nothing to select"),
+        (choices.keys("vip"), "are declared, so there is nothing to select"),
+        (choices.keys("income"), "edges="),
         (choices.keys("nope"), "no column 'nope'"),
         (choices.quantile("zip", 0.5, [1]), "only a number or a date"),
         (choices.quantile("income", 0.5, ["2000-01-01"]), "give numbers"),

@@ -56,7 +56,7 @@ def test_the_refusal_of_bounds_off_the_grid_names_the_nearest_that_would_do():
 
 @pytest.mark.parametrize("column", [number(0, 1, 0.5), category(["a"]), category([1, 2]), text(), boolean(), Whole()])
 def test_a_declaration_reads_back_as_what_it_was(column):
-    assert decode(encode(column), Column) == column and column.said()
+    assert decode(encode(column), Column) == column and column.describe()
 
 
 def test_keys_are_turned_into_what_is_stored():

@@ -70,7 +70,7 @@ def test_bounds_that_are_no_days_in_order_are_refused(low, high):
 def test_a_declaration_reads_back_and_takes_days_as_python_has_them():
     column = date(day(2000, 1, 1), "2009-12-31")
     assert column == DECADE and decode(encode(column), Column) == column
-    assert column.said() == "a date from 2000-01-01 to 2009-12-31"
+    assert column.describe() == "a date from 2000-01-01 to 2009-12-31"
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgres", "spark"])
@@ -132,12 +132,12 @@ def test_infinite_dates_become_the_nearer_bound():
     [
         ("born = 3", "compare it with a 'YYYY-MM-DD'"),
         ("born = TRUE", "compare it with a 'YYYY-MM-DD'"),
-        ("born = 'yesterday'", "is no date"),
-        ("born = '2000-02-30'", "is no date"),
+        ("born = 'yesterday'", "is not a date"),
+        ("born = '2000-02-30'", "is not a date"),
         ("born LIKE '2000-01-01'", "LIKE is for texts"),
-        ("born LIKE '2000%'", "is no date"),
-        ("born > DATE '2000-01-01'", "where does not know 'DATE'"),
-        ("born + 1 > '2000-01-01'", "where does not know '+'"),
+        ("born LIKE '2000%'", "is not a date"),
+        ("born > DATE '2000-01-01'", "where does not support 'DATE'"),
+        ("born + 1 > '2000-01-01'", "where does not support '+'"),
     ],
 )
 def test_a_where_compares_dates_with_dates_only(where, hint):
@@ -151,5 +151,5 @@ def test_a_part_may_be_a_day():
     frame = pa.table({"d": pa.array([start + timedelta(days=i % 3) for i in range(10)], pa.date32())})
     source = Table(frame, columns={"d": DECADE})
     assert people.found(source.part("d", "2000-01-01"), requests.count()) == (4,)
-    with pytest.raises(InvalidRequest, match="is no date"):
+    with pytest.raises(InvalidRequest, match="is not a date"):
         source.part("d", 5)

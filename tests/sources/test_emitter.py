@@ -14,7 +14,7 @@ from tests.sources import people
 
 from counterpoint.sources.asking.conditions import Like, Not, OneOf
 from counterpoint.sources.engines.emitter import WIDE, statement, steady_pattern, tally
-from counterpoint.sources.engines.plans import ByThreshold, Plan, Rows, Total
+from counterpoint.sources.engines.query_plan import ByThreshold, ColumnTotal, QueryPlan, Rows
 
 SOURCE = people.table({})
 
@@ -34,7 +34,7 @@ def test_every_dialect_parses_and_names_nothing_but_stored_columns(request_):
 
 @pytest.mark.parametrize("text", ["it's", "\\", "\\'", "'; DROP TABLE bound; --", "é😀", '"', "%_", "\n", "$1 ? :x"])
 def test_a_text_literal_means_itself_in_every_dialect(text):
-    plan = Plan(Rows(), ((1,),), OneOf(0, (text,)))
+    plan = QueryPlan(Rows(), ((1,),), OneOf(0, (text,)))
     for dialect in WIDE:
         tree = sqlglot.parse_one(statement(plan, "bound", dialect=dialect), read=dialect)
         assert [found.this for found in tree.find_all(exp.Literal) if found.is_string] == [text]
@@ -42,7 +42,7 @@ def test_a_text_literal_means_itself_in_every_dialect(text):
     connection.execute("CREATE TABLE bound (c0 VARCHAR)")
     connection.execute("INSERT INTO bound VALUES (?), ('other'), (NULL)", [text])
     assert tally(plan, connection.execute(statement(plan, "bound")).fetchall()) == (1,)
-    negated = Plan(Rows(), ((1,),), Not(OneOf(0, (text,))))
+    negated = QueryPlan(Rows(), ((1,),), Not(OneOf(0, (text,))))
     assert tally(negated, connection.execute(statement(negated, "bound")).fetchall()) == (2,)
 
 
@@ -68,7 +68,7 @@ def test_no_text_makes_that_regular_expression_try_every_way_to_share_it_out():
 
 
 def test_like_is_rewritten_where_the_engine_would_go_back_and_forth_and_nowhere_else():
-    plan = Plan(Rows(), ((1,),), Not(Like(0, "%it's_%")))
+    plan = QueryPlan(Rows(), ((1,),), Not(Like(0, "%it's_%")))
     assert "c0 LIKE '%it''s_%'" in statement(plan, "bound") and "LIKE" in statement(plan, "bound", dialect="postgres")
     tree = sqlglot.parse_one(statement(plan, "bound", dialect="spark"), read="spark")
     assert not list(tree.find_all(exp.Like))
@@ -76,7 +76,7 @@ def test_like_is_rewritten_where_the_engine_would_go_back_and_forth_and_nowhere_
 
 
 def test_sums_are_wide_in_every_dialect():
-    plan = Plan(Total(0), ((1,),), None)
+    plan = QueryPlan(ColumnTotal(0), ((1,),), None)
     assert statement(plan, "t", dialect="spark") == "SELECT COALESCE(SUM(CAST(c0 AS DECIMAL(38, 0))), 0) FROM t"
     assert statement(plan, "t", dialect="duckdb") == "SELECT COALESCE(SUM(c0), 0) FROM t"
 
@@ -85,7 +85,7 @@ def test_many_thresholds_are_one_pass_and_a_shallow_tree():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE bound AS SELECT i - 5 AS c0 FROM range(1010) AS r(i) UNION ALL SELECT NULL")
     for span in (2**17, 2**17 + 1):
-        plan = Plan(Rows(), ((1,) * 1000,), None, ByThreshold(0, tuple(range(1000)), span), 1000)
+        plan = QueryPlan(Rows(), ((1,) * 1000,), None, ByThreshold(0, tuple(range(1000)), span), 1000)
         sql = statement(plan, "bound")
         assert sql.count("bound") == 1 and sql.count("CASE") == 1000
         found = tally(plan, connection.execute(sql).fetchall())

@@ -13,7 +13,7 @@ from tests.sources import engines, people
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.asking import requests
 from counterpoint.sources.declaring.columns import boolean, category, number, text
-from counterpoint.sources.engines.postgres import Related
+from counterpoint.sources.engines.postgres import PostgresOffer
 from counterpoint.sources.tables.table import Table
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL: psycopg is not installed")
@@ -35,7 +35,7 @@ def test_types_of_postgres_are_known_by_their_kind():
         """CREATE TABLE t (a years, b mood, c uuid, d date, e numeric(9, 2), f real, g char(5), h varchar(9), i jsonb,
            j timestamptz, k smallint, l boolean, m double precision, n bigint, o numeric, p text[])""",
     )
-    kinds = Related(url, "t").kinds
+    kinds = PostgresOffer(url, "t").kinds
     assert list(kinds) == list("abcdefghijklmnop")
     assert [kinds[name] for name in "abcdefgh"] == [
         *["INTEGER", "ENUM", "UUID", "DATE", "DECIMAL", "FLOAT", "VARCHAR", "VARCHAR"]
@@ -146,16 +146,18 @@ def test_a_relation_is_found_by_its_name_as_in_postgres():
 
 def test_a_database_is_refused_with_words_that_give_nothing_away(monkeypatch):
     url = engines.url()
-    with pytest.raises(InvalidParameter, match="name the table or view") as refused:
+    with pytest.raises(InvalidParameter, match="needs the name of a table or view") as refused:
         Table(url)
     with pytest.raises(InvalidParameter, match="relation names a table of a database"):
         Table(pa.table({"x": [1]}), relation="x")
     with pytest.raises(InvalidParameter) as refused:
         Table("postgresql://me:hunter2@127.0.0.1:1/nowhere", relation="t")
-    assert str(refused.value) == "the database could not be reached under this URL"
+    assert str(refused.value) == (
+        "could not connect to the database: check host, user and password of the postgresql:// URL"
+    )
     assert refused.value.__cause__ is refused.value.__context__ is None, "whose words would quote the password"
     for strange in ("postgresql://%zz", "postgresql://\ud800/x", "postgresql://h/x?nonsense=1"):
-        with pytest.raises(InvalidParameter, match="could not be reached"):
+        with pytest.raises(InvalidParameter, match="could not connect"):
             Table(strange, relation="t")
     for strange in ("\ud800", "a\0b"):
         with pytest.raises(InvalidParameter, match="could not be read as a table"):
@@ -170,7 +172,7 @@ def test_a_database_in_another_encoding_is_refused():
     engines.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     url = engines.url().replace("/postgres?", f"/{name}?")
     engines.execute("CREATE TABLE t (x integer)", at=url)
-    with pytest.raises(InvalidParameter, match="encoded in UTF8"):
+    with pytest.raises(InvalidParameter, match="must be UTF8"):
         Table(url, relation="t")
 
 

@@ -12,7 +12,7 @@ from counterpoint.encoding import decode, encode
 from counterpoint.errors import CounterpointError, InvalidRequest
 from counterpoint.sources.asking import requests
 from counterpoint.sources.asking.requests import Averaged, Request
-from counterpoint.sources.asking.sensitivity import moves
+from counterpoint.sources.asking.sensitivity import sum_sensitivities
 
 
 @given(people.questions)
@@ -52,7 +52,7 @@ def farthest(points, rows, neighbours):
     st.sampled_from(["add-or-remove", "replace"]),
 )
 def test_the_corners_of_a_row_say_how_far_a_unit_can_move_an_answer(points, rows, neighbours):
-    assert tuple(moves(points, rows, neighbours)) == farthest(points, rows, neighbours)
+    assert tuple(sum_sensitivities(points, rows, neighbours)) == farthest(points, rows, neighbours)
 
 
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])

@@ -16,7 +16,7 @@ from counterpoint.privacy.messages import Ask, gap
 from counterpoint.privacy.relations import Steps, every_step, up_to_steps
 from counterpoint.privacy.secret import reveal
 from counterpoint.sources.source import Prepared
-from counterpoint.sources.streams.stream import Shape, Stream, total
+from counterpoint.sources.streams.stream import ItemShape, Stream, total
 
 numbers = st.one_of(
     st.integers(-12, 12),
@@ -327,9 +327,9 @@ def test_bad_declarations_are_refused(given):
 
 
 def test_a_shape_knows_a_value_that_says_nothing():
-    assert Shape().zero == 0 and Shape(dimensions=2).zero == (0, 0)
-    assert Shape(dimensions=2).fit(None) == (0, 0)
-    assert Shape(bound=2.0, dimensions=2.0).fit([9, 9]) == (2, 2)
+    assert ItemShape().zero == 0 and ItemShape(dimensions=2).zero == (0, 0)
+    assert ItemShape(dimensions=2).fit(None) == (0, 0)
+    assert ItemShape(bound=2.0, dimensions=2.0).fit([9, 9]) == (2, 2)
 
 
 def test_a_stream_is_prompt_while_few_items_have_to_be_read():

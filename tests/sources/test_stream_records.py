@@ -332,7 +332,7 @@ def test_a_date_is_followed_by_no_mechanism_but_cuts_a_stream():
     assert stream.reach("d") == 2 and stream.relation == Steps(updates=1, bound=1)
     with pytest.raises(InvalidRequest, match="partition by it"):
         stream.of("d")
-    with pytest.raises(InvalidRequest, match="is no date"):
+    with pytest.raises(InvalidRequest, match="is not a date"):
         stream.part("d", 5)
 
 

@@ -218,7 +218,7 @@ def test_a_refusal_says_what_is_allowed_or_meant():
     for where, hint in (
         ("nobody = 1", "there are: age, price"),
         ("stat = 'CA'", "did you mean 'state'"),
-        ("age / 2 = 1", "It may hold columns, literals"),
+        ("age / 2 = 1", "It may contain columns, literals"),
         ("age = '18'", "age is a number from 0 to 120 in steps of 1: compare it with a number"),
         ("state = 5", "compare it with a 'text'"),
         ("state > 'a'", "it has no order"),

@@ -1,13 +1,14 @@
-"""The arguments of a request, read and checked when it is made or read back: texts, keys, ascending numbers.
+"""Checks of a request's arguments, when it is made or decoded: texts, keys, ascending numbers.
 
-Whatever is too many, too long, of the wrong type or out of order is `InvalidRequest`, before any table is known.
+Arguments that are too many, too long, of the wrong type or out of order raise `InvalidRequest` before any table is
+involved.
 
 >>> ascending([0, 0.5, 1], "edges", least=2)
 ((Fraction(0, 1), Fraction(1, 2), Fraction(1, 1)), False)
 >>> distinct(["CA", "NY", "CA"])
 Traceback (most recent call last):
 ...
-counterpoint.errors.InvalidRequest: keys are distinct: at least one, at most 10000, and together of at most 1000000 ...
+counterpoint.errors.InvalidRequest: keys must be distinct: list each key once
 """
 
 from collections.abc import Iterable
@@ -24,13 +25,13 @@ from counterpoint.sources.declaring.dates import days
 MOST_POINTS = 1_000
 """The most edges or candidates of one request."""
 LONGEST_KEYS = 1_000_000
-"""The most characters of all keys of a request together: as many as 10,000 that were selected have, if left alone."""
+"""The most characters of all keys of a request together: enough for 10,000 selected keys of the default length."""
 _WIDEST_KEY = 2**127
-"""Beyond it no whole number is a key of any column, whatever its step is."""
+"""From here on no whole number is a key of any column, whatever its step is."""
 
 
 def check_texts(**texts: object) -> None:
-    """Check that each is a text that every engine can hold; all but `column` may be None.
+    """Check that each is a text that every engine can store; all but `column` may be None.
 
     >>> check_texts(column="age", where=None)
     """
@@ -42,12 +43,13 @@ def check_texts(**texts: object) -> None:
 
 def _check_text(text: object, what: str) -> None:
     if not isinstance(text, str) or len(text) > LONGEST:
-        raise InvalidRequest(f"{what} must be a text of at most {LONGEST} characters")
+        kind = f"a text of {len(text)} characters" if isinstance(text, str) else f"a {type(text).__name__}"
+        raise InvalidRequest(f"{what} must be a text of at most {LONGEST} characters, not {kind}")
     readable(text)
 
 
 def distinct(keys: Any) -> tuple[Key, ...] | None:
-    """Keys: texts, whole numbers or truth values, all different; None if none were given.
+    """Checked keys: texts, whole numbers or truth values, all different; None if none were given.
 
     >>> distinct(["CA", "NY"])
     ('CA', 'NY')
@@ -57,29 +59,30 @@ def distinct(keys: Any) -> tuple[Key, ...] | None:
     items = listed(keys, "keys")
     assert items is not None
     if not all(isinstance(key, bool | int | str) for key in items):
-        raise InvalidRequest("keys are texts, whole numbers or truth values")
-    together = sum(len(key) for key in items if isinstance(key, str))
-    if not 1 <= len(items) <= MOST_KEYS or together > LONGEST_KEYS or len(set(items)) < len(items):
-        raise InvalidRequest(
-            f"keys are distinct: at least one, at most {MOST_KEYS}, and together of at most {LONGEST_KEYS} characters"
-        )
+        raise InvalidRequest("keys must be texts, whole numbers or truth values, as in keys=['CA', 'NY']")
+    if not 1 <= len(items) <= MOST_KEYS:
+        raise InvalidRequest(f"a request takes 1 to {MOST_KEYS} keys: ask about fewer at a time")
+    if len(set(items)) < len(items):
+        raise InvalidRequest("keys must be distinct: list each key once")
+    if sum(len(key) for key in items if isinstance(key, str)) > LONGEST_KEYS:
+        raise InvalidRequest(f"the keys of a request have at most {LONGEST_KEYS} characters together: ask about fewer")
     for key in items:
         if isinstance(key, str):
             _check_text(key, "a key")
         elif abs(key) >= _WIDEST_KEY:
-            raise InvalidRequest("a key that is a whole number has at most 38 digits")
+            raise InvalidRequest("a key that is a whole number must be below 2^127 in absolute value")
     return items
 
 
 def ascending(points: Any, what: str, least: int) -> tuple[tuple[Fraction, ...], bool]:
-    """Numbers, read exactly, each above the one before, and whether they were given as dates (as days, then).
+    """Ascending numbers, read exactly, and whether they were given as dates; dates become days since 1970-01-01.
 
     >>> ascending(["1970-01-01", "1970-02-01"], "edges", least=2)
     ((Fraction(0, 1), Fraction(31, 1)), True)
     """
     items = listed(points, what) or ()
     if not least <= len(items) <= MOST_POINTS:
-        raise InvalidRequest(f"{what} are at least {least} and at most {MOST_POINTS} numbers")
+        raise InvalidRequest(f"{what} must be a list of {least} to {MOST_POINTS} numbers or dates")
     found = [days(item) for item in items]
     dated = all(day is not None for day in found)
     try:
@@ -91,14 +94,14 @@ def ascending(points: Any, what: str, least: int) -> tuple[tuple[Fraction, ...],
     except InvalidParameter as error:
         raise InvalidRequest(str(error)) from None
     if any(a >= b for a, b in pairwise(numbers)):
-        raise InvalidRequest(f"{what} must ascend, each above the one before")
+        raise InvalidRequest(f"{what} must be strictly ascending: sort them and leave out duplicates")
     return numbers, dated
 
 
 def listed(items: Any, what: str) -> tuple[Any, ...] | None:
-    """The items of whatever can be listed; a text is not meant as a list of letters.
+    """The items of an iterable as a tuple; a text is refused, as it is no list of letters.
 
-    Of a list without end no more is taken than shows that it has too many.
+    An endless iterable is read only until it has too many items.
 
     >>> listed(range(3), "keys")
     (0, 1, 2)
@@ -106,5 +109,5 @@ def listed(items: Any, what: str) -> tuple[Any, ...] | None:
     if items is None or isinstance(items, tuple):
         return items
     if isinstance(items, str) or not isinstance(items, Iterable):
-        raise InvalidRequest(f"{what} must be a list")
+        raise InvalidRequest(f"{what} must be a list, not a {type(items).__name__}")
     return tuple(islice(items, MOST_KEYS + 1))

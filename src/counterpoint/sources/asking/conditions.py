@@ -1,8 +1,8 @@
-"""Conditions on a row: the closed language that a `where` is read into, and the only one that is ever emitted.
+"""Conditions on a row: the closed language that a `where` is parsed into. The emitter accepts nothing else.
 
-Every condition is true or false of every row: a comparison with a missing value is false, and NOT is the plain
-opposite of what it stands before (so `NOT age = 3` holds where age is missing, `age <> 3` does not). Numbers are
-compared as 64-bit integers of steps, so no engine ever converts, rounds or overflows.
+Every condition is true or false of every row: a comparison with a missing value is false, and NOT negates its operand
+(so `NOT age = 3` holds where age is missing, and `age <> 3` does not). Numbers are compared as 64-bit integer counts of
+steps, so no engine converts, rounds or overflows.
 
 >>> between(0, low=-(2**70), high=5)
 Within(column=0, low=None, high=5)
@@ -27,7 +27,7 @@ class OneOf(msgspec.Struct, frozen=True):
 
 
 class Within(msgspec.Struct, frozen=True):
-    """The column holds an integer from low to high, both included; None: without end."""
+    """The column holds an integer from low to high, both included; None: no bound."""
 
     column: int
     low: int | None
@@ -42,14 +42,14 @@ class Like(msgspec.Struct, frozen=True):
 
 
 class Short(msgspec.Struct, frozen=True):
-    """The text has at most so many characters."""
+    """The text has at most `longest` characters."""
 
     column: int
     longest: int
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """The column holds nothing."""
+    """The column is missing."""
 
     column: int
 
@@ -76,7 +76,7 @@ Condition: TypeAlias = OneOf | Within | Like | Short | Missing | AllOf | AnyOf |
 
 
 def between(column: int, low: int | None, high: int | None) -> Condition:
-    """`low <= column <= high`, brought into 64 bits: what no stored integer satisfies is the empty condition.
+    """`low <= column <= high` in 64 bits; a range without stored integers becomes the empty condition.
 
     >>> between(3, 7, 5)
     OneOf(column=3, keys=())
@@ -90,7 +90,7 @@ def between(column: int, low: int | None, high: int | None) -> Condition:
 
 
 def present(column: int) -> Condition:
-    """The column holds something.
+    """The column is not missing.
 
     >>> present(1)
     Not(part=Missing(column=1))

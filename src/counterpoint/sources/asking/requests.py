@@ -1,8 +1,8 @@
-"""Requests: what may be asked of a table. A closed language of total functions with known sensitivities.
+"""Requests: what a table answers. A closed language of total functions with known sensitivities.
 
-A request is a frozen value that names columns and carries a `where` as text. Against a declaration it becomes a
-`Plan` and a `Prepared`, by public facts alone; `read` brings the integers that the engine found into the shape of the
-answer. Group keys, edges and candidates are given or declared, never read off the data.
+A request is a frozen value that names columns and carries a `where` as text. Checked against a declaration it becomes a
+`QueryPlan` and a `Prepared`, from public facts alone; `read_cells` arranges the integers of the engine in the shape of
+the answer. Group keys, edges and candidates are given or declared, never read from the data.
 
 >>> from counterpoint.sources.asking.requests import count, histogram
 >>> count(where="state = 'CA'")
@@ -29,13 +29,13 @@ from counterpoint.privacy.secret import Raw
 from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.arguments import ascending, check_texts, distinct, listed
 from counterpoint.sources.asking.conditions import Condition
-from counterpoint.sources.asking.sensitivity import Corner, Moves, moves, one_way
+from counterpoint.sources.asking.sensitivity import Corner, Sensitivities, one_way, sum_sensitivities
 from counterpoint.sources.asking.where import condition
 from counterpoint.sources.declaring.columns import Key, Number
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.emitter import tally
-from counterpoint.sources.engines.plans import ByKey, ByThreshold, Plan, Rows, Total, Units
+from counterpoint.sources.engines.query_plan import ByKey, ByThreshold, ColumnTotal, QueryPlan, Rows, Units
 from counterpoint.sources.source import Prepared
 
 
@@ -46,32 +46,32 @@ class Request(Tagged):
     where: str | None
 
     @abstractmethod
-    def plan(self, declared: Declaration) -> Plan:
-        """What is to be added up, or `InvalidRequest`."""
+    def plan(self, declared: Declaration) -> QueryPlan:
+        """The plan of this request on a declaration, or `InvalidRequest`."""
 
-    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
-        """The answer in its public shape, from the integers that were found, cell by cell."""
+    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """The answer in its public shape, from one integer per cell."""
         return found[0]
 
-    def found(self, declared: Declaration, plan: Plan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
-        """The answer, from the rows that the plan's statement returned."""
-        return self.read(declared, tally(plan, fetched))
+    def read_rows(self, declared: Declaration, plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
+        """The answer, from the rows that the engine returned for the plan."""
+        return self.read_cells(declared, tally(plan, fetched))
 
-    def moves(self, declared: Declaration, plan: Plan) -> Moves:
+    def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
         """How far the answer can move in the L1 norm, in the squared L2 norm and in each coordinate."""
-        return moves(plan.corners, 1 if plan.once else declared.rows_per_unit, declared.neighbours)
+        return sum_sensitivities(plan.corners, 1 if plan.once else declared.rows_per_unit, declared.neighbours)
 
-    def prepare(self, declared: Declaration, plan: Plan) -> Prepared:
+    def prepare(self, declared: Declaration, plan: QueryPlan) -> Prepared:
         """Everything public about the answer; `plan` is this request's plan on the same declaration."""
         return Prepared(*self._facts(declared, plan))
 
-    def _facts(self, declared: Declaration, plan: Plan) -> tuple[Any, ...]:
-        """What is public about every answer, in the order that `Prepared` has it."""
-        most, up = self.moves(declared, plan), one_way(plan.corners, declared.neighbours)
+    def _facts(self, declared: Declaration, plan: QueryPlan) -> tuple[Any, ...]:
+        """The public facts of the answer, in the order of the fields of `Prepared`."""
+        most, up = self.sensitivities(declared, plan), one_way(plan.corners, declared.neighbours)
         return self, most.l1, most.squared, plan.width, plan.grid, most.each, up, self.names(declared)
 
     def names(self, declared: Declaration) -> tuple[Key, ...] | None:
-        """What the coordinates are called, in the user's units; None where they are only numbered."""
+        """The names of the coordinates, in the user's units; None if they have none."""
         return None
 
     def _condition(self, declared: Declaration) -> Condition | None:
@@ -87,9 +87,9 @@ class Count(Request, Value, frozen=True):
         """Check the text."""
         check_texts(where=self.where)
 
-    def plan(self, declared: Declaration) -> Plan:
+    def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows."""
-        return Plan(Rows(), ((1,),), self._condition(declared))
+        return QueryPlan(Rows(), ((1,),), self._condition(declared))
 
 
 class CountDistinct(Request, Value, frozen=True):
@@ -101,10 +101,10 @@ class CountDistinct(Request, Value, frozen=True):
         """Check the text."""
         check_texts(where=self.where)
 
-    def plan(self, declared: Declaration) -> Plan:
-        """Count units; where a unit has one row, that is counting rows."""
+    def plan(self, declared: Declaration) -> QueryPlan:
+        """Count units; with one row per unit that is counting rows."""
         adds = Rows() if declared.rows_per_unit == 1 else Units()
-        return Plan(adds, ((1,),), self._condition(declared), once=True)
+        return QueryPlan(adds, ((1,),), self._condition(declared), once=True)
 
 
 DistinctKeys = Annotated[tuple[Key, ...] | None, Read(lambda keys, _: distinct(keys))]
@@ -123,20 +123,22 @@ class Sum(Request, Value, frozen=True):
     keys: DistinctKeys = None
 
     def __post_init__(self) -> None:
-        """Check the texts and the keys, which belong to a column to group by."""
+        """Check the texts and the keys; keys need a column to group by."""
         check_texts(column=self.column, where=self.where, by=self.by)
         if self.by is None and self.keys is not None:
-            raise InvalidRequest("keys were given but no column to group by: give by=... as well")
+            raise InvalidRequest("keys were given without a column to group by: give by=... as well")
 
-    def plan(self, declared: Declaration) -> Plan:
+    def plan(self, declared: Declaration) -> QueryPlan:
         """Add up steps."""
         number = declared.number(self.column)
         cells = None if self.by is None else _by_key(declared, self.by, self.keys)
         width = None if cells is None else len(cells.keys)
         corners = _in_one_cell((number.least, number.most), width or 1)
-        return Plan(Total(declared.find(self.column)), corners, self._condition(declared), cells, width, number.grid)
+        return QueryPlan(
+            ColumnTotal(declared.find(self.column)), corners, self._condition(declared), cells, width, number.grid
+        )
 
-    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """One sum, or one for each key."""
         return found[0] if self.by is None else found
 
@@ -160,21 +162,21 @@ class Mean(Request, Value, frozen=True):
         """Check the texts."""
         check_texts(column=self.column, where=self.where)
 
-    def plan(self, declared: Declaration) -> Plan:
-        """Add up steps beside the number of rows that have any."""
+    def plan(self, declared: Declaration) -> QueryPlan:
+        """Add up the values, and count the rows that have one."""
         number = declared.number(self.column)
         wide = number.most - number.least
-        total = Total(declared.find(self.column), beside=True)
-        return Plan(total, ((-wide, wide), (wide, wide)), self._condition(declared), None, 2, number.grid / 2)
+        total = ColumnTotal(declared.find(self.column), beside=True)
+        return QueryPlan(total, ((-wide, wide), (wide, wide)), self._condition(declared), None, 2, number.grid / 2)
 
-    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
-        """Centre the sum and weigh the count."""
+    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """Centre the sum and scale the count."""
         number = declared.number(self.column)
         total, rows = found
         return 2 * total - (number.least + number.most) * rows, (number.most - number.least) * rows
 
-    def prepare(self, declared: Declaration, plan: Plan) -> "Averaged":
-        """With the bounds, by which a noisy answer becomes a mean."""
+    def prepare(self, declared: Declaration, plan: QueryPlan) -> "Averaged":
+        """The public facts, with the bounds that turn a noisy answer into a mean."""
         number = declared.number(self.column)
         return Averaged(*self._facts(declared, plan), low=number.low, high=number.high)
 
@@ -195,13 +197,13 @@ class Histogram(Request, Value, frozen=True):
         """Check the texts, and that there are keys or edges but not both."""
         check_texts(column=self.column, where=self.where)
         if self.keys is not None and self.edges is not None:
-            raise InvalidRequest("a histogram has keys or edges, not both")
+            raise InvalidRequest("a histogram takes keys or edges, not both: leave one of them out")
         if self.edges is not None:
             edges, dates = ascending(self.edges, "edges", 2)
             force_setattr(self, "edges", edges)
             force_setattr(self, "dates", self.dates or dates)
 
-    def plan(self, declared: Declaration) -> Plan:
+    def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows by key or by bin."""
         if self.edges is None:
             cells: ByKey | ByThreshold = _by_key(declared, self.column, self.keys)
@@ -211,10 +213,10 @@ class Histogram(Request, Value, frozen=True):
             *lower, last = [edge / column.grid for edge in self.edges]
             cells = by_threshold(declared, self.column, column, [*map(ceil, lower), floor(last) + 1])
             width = len(lower)
-        return Plan(Rows(), _in_one_cell((1,), width), self._condition(declared), cells, width)
+        return QueryPlan(Rows(), _in_one_cell((1,), width), self._condition(declared), cells, width)
 
-    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
-        """One count for each key or bin, without what lies below the first edge or above the last."""
+    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """One count for each key or bin; rows below the first edge or above the last are not counted."""
         return found if self.edges is None else found[1:-1]
 
     def names(self, declared: Declaration) -> tuple[Key, ...] | None:
@@ -223,10 +225,10 @@ class Histogram(Request, Value, frozen=True):
 
 
 class Ranks(Request, Value, frozen=True):
-    """How many rows are at or below each candidate, ascending: what a quantile is chosen by.
+    """How many rows are at or below each ascending candidate: a quantile can be computed from it.
 
-    A row contributes 0 up to some candidate and 1 from there on. Differences of such vectors have entries of one
-    sign and at most 1, so the corner (1, ..., 1) is the farthest, from 0 as from any other: one coordinate moves by
+    A row contributes 0 up to some candidate and 1 from there on. Differences of such vectors have entries of one sign
+    and at most 1, so the corner (1, ..., 1) is the farthest from 0 and from every other corner: one coordinate moves by
     at most `rows`, L1 by `rows` times the number of candidates.
     """
 
@@ -242,30 +244,30 @@ class Ranks(Request, Value, frozen=True):
         force_setattr(self, "candidates", candidates)
         force_setattr(self, "dates", self.dates or dates)
 
-    def plan(self, declared: Declaration) -> Plan:
+    def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows between candidates."""
         column, width = declared.ordered(self.column, dates=self.dates), len(self.candidates)
         above = [floor(candidate / column.grid) + 1 for candidate in self.candidates]
         cells = by_threshold(declared, self.column, column, above)
-        return Plan(Rows(), ((1,) * width,), self._condition(declared), cells, width)
+        return QueryPlan(Rows(), ((1,) * width,), self._condition(declared), cells, width)
 
-    def read(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """Prefix sums."""
         return tuple(accumulate(found[:-1]))
 
 
 REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
-"""With those in `choices`, the language: it is closed, these and no subclasses of them."""
+"""Together with `choices.CHOICES` the whole language: exactly these classes, no subclasses."""
 
 
 class Averaged(Prepared, frozen=True, kw_only=True):
-    """A prepared mean: its noisy pair, in units, is the mean, or None if the noisy count is not above 0."""
+    """A prepared mean: in units, its noisy pair becomes the mean, or None if the noisy count is not above 0."""
 
     low: Fraction
     high: Fraction
 
     def in_units(self, answer: Plain) -> object:
-        """The middle plus half the width times the ratio of the coordinates, brought into the bounds.
+        """The middle plus half the width times the ratio of the coordinates, clamped to the bounds.
 
         >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
         >>> ages.in_units((-120, 240)), ages.in_units((5, 0))
@@ -314,7 +316,7 @@ def histogram(
     edges: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
 ) -> Histogram:
-    """How many rows there are for each key (given, or declared by the column), or between each two edges.
+    """How many rows have each key (given, or declared by the column), or lie between each two edges.
 
     >>> histogram("state", keys=["CA", "NY"]).keys
     ('CA', 'NY')
@@ -323,7 +325,7 @@ def histogram(
 
 
 def ranks(column: str, candidates: Iterable[AnyNumber | Day], where: str | None = None) -> Ranks:
-    """How many rows are at or below each of the candidates, which ascend.
+    """How many rows are at or below each of the ascending candidates.
 
     >>> len(ranks("age", range(0, 121, 10)).candidates)
     13
@@ -333,7 +335,7 @@ def ranks(column: str, candidates: Iterable[AnyNumber | Day], where: str | None 
 
 def sum(
     column: str, where: str | None = None, by: str | None = None, keys: Iterable[Key] | None = None
-) -> Sum:  # the name that a data person looks for; nothing in this file adds with the builtin
+) -> Sum:  # shadows the builtin, which this file does not use
     """The sum of a column with declared bounds; with `by`, one for each key (given, or declared by that column).
 
     >>> sum("income", by="state", keys=["CA", "NY"]).by
@@ -352,7 +354,7 @@ def _by_key(declared: Declaration, name: str, keys: tuple[Key, ...] | None) -> B
 
 
 def by_threshold(declared: Declaration, name: str, column: Number | Date, thresholds: list[int]) -> ByThreshold:
-    """Thresholds brought to where the column's values are, which changes no cell and keeps them in 64 bits.
+    """Thresholds clamped to the column's range, which changes no cell and keeps them in 64 bits.
 
     >>> from counterpoint.sources.declaring.columns import number
     >>> from counterpoint.sources.declaring.declaration import Named
@@ -365,6 +367,6 @@ def by_threshold(declared: Declaration, name: str, column: Number | Date, thresh
 
 
 def _in_one_cell(values: tuple[int, ...], width: int) -> tuple[Corner, ...]:
-    """The corners of a row that puts one of these values into one cell: two cells show all that many would."""
+    """The corners of a row that puts one of these values into one cell; more than two cells give the same bounds."""
     cells = [(value,) for value in values] if width == 1 else [(v, 0) for v in values] + [(0, v) for v in values]
     return tuple(cells)

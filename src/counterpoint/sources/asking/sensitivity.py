@@ -1,8 +1,8 @@
-"""How far one unit can move a request: the largest step between the corners of what a row may contribute.
+"""How far one unit can move the answer to a request, from the corners of what a row may contribute.
 
-Every request adds up one vector per row, drawn from a public set S; a row that is filtered out, missing or not there
-contributes 0, so 0 is in S. A unit has at most `rows` rows, so it contributes a point of rows * conv(S). Norms are
-convex, so over that polytope (over pairs of its points, for a replacement) they are largest at the corners:
+Every request adds up one vector per row, from a public set S; a row that is filtered out or missing contributes 0, so 0
+is in S. A unit has at most `rows` rows, so it contributes a point of rows * conv(S). Norms are convex, so over that
+polytope (for a replacement, over pairs of its points) they are largest at the corners:
 
 - add or remove one unit: the answer moves by at most rows * max |v| over the corners v;
 - replace one unit by another: by at most rows * max |v - w| over pairs of corners v, w.
@@ -11,12 +11,12 @@ A sum over [low, high] has the corners 0, low, high: it moves by rows * max(|low
 rows * (max(0, high) - min(0, low)). A histogram has the corners 0, e1, e2, ...: L1 rows and squared L2 rows^2, or
 2 rows and 2 rows^2.
 
->>> moves([(-2,), (5,)], rows=3, neighbours="add-or-remove")
-Moves(l1=15, squared=225, each=15)
->>> moves([(-2,), (5,)], rows=3, neighbours="replace")
-Moves(l1=21, squared=441, each=21)
->>> moves([(1, 0), (0, 1)], rows=3, neighbours="replace")
-Moves(l1=6, squared=18, each=3)
+>>> sum_sensitivities([(-2,), (5,)], rows=3, neighbours="add-or-remove")
+Sensitivities(l1=15, squared=225, each=15)
+>>> sum_sensitivities([(-2,), (5,)], rows=3, neighbours="replace")
+Sensitivities(l1=21, squared=441, each=21)
+>>> sum_sensitivities([(1, 0), (0, 1)], rows=3, neighbours="replace")
+Sensitivities(l1=6, squared=18, each=3)
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from typing import NamedTuple
 Corner = tuple[int, ...]
 
 
-class Moves(NamedTuple):
+class Sensitivities(NamedTuple):
     """How far an answer can move between neighbours: in the L1 norm, in the squared L2 norm, in each coordinate."""
 
     l1: int
@@ -43,38 +43,38 @@ def one_way(corners: Sequence[Corner], neighbours: str) -> bool:
     return neighbours == "add-or-remove" and all(step >= 0 for corner in corners for step in corner)
 
 
-def moves(corners: Sequence[Corner], rows: int, neighbours: str) -> Moves:
+def sum_sensitivities(corners: Sequence[Corner], rows: int, neighbours: str) -> Sensitivities:
     """The bounds of the theorem above, from the corners other than 0."""
     steps = list(corners)
     if neighbours == "replace":
         steps += [tuple(a - b for a, b in zip(v, w, strict=True)) for v, w in combinations(corners, 2)]
-    return Moves(
+    return Sensitivities(
         l1=rows * max(sum(map(abs, step)) for step in steps),
         squared=rows * rows * max(sum(x * x for x in step) for step in steps),
         each=rows * max(max(map(abs, step)) for step in steps),
     )
 
 
-def spread_moves(cells: int, neighbours: str) -> Moves:
-    """The bounds for a tally of units: one counts once in each of at most so many cells, whatever its rows.
+def tally_sensitivities(cells: int, neighbours: str) -> Sensitivities:
+    """The bounds for a tally of units: a unit counts once in each of at most `cells` cells, whatever its rows.
 
-    Its replacement may be in as many others; where it is in the same, nothing moves.
+    Its replacement may be in as many other cells.
 
-    >>> spread_moves(3, "add-or-remove"), spread_moves(3, "replace")
-    (Moves(l1=3, squared=3, each=1), Moves(l1=6, squared=6, each=1))
+    >>> tally_sensitivities(3, "add-or-remove"), tally_sensitivities(3, "replace")
+    (Sensitivities(l1=3, squared=3, each=1), Sensitivities(l1=6, squared=6, each=1))
     """
     reached = cells * (2 if neighbours == "replace" else 1)
-    return Moves(l1=reached, squared=reached, each=1)
+    return Sensitivities(l1=reached, squared=reached, each=1)
 
 
-def distance_moves(toward: int, away: int, rows: int, width: int, neighbours: str) -> Moves:
+def rank_sensitivities(toward: int, away: int, rows: int, width: int, neighbours: str) -> Sensitivities:
     """The bounds for `width` distances of a rank from its target, where a row moves each by `toward` or by `-away`.
 
-    A distance is a maximum of sums and of 0, so it moves by at most what the sums do: a row that comes or goes moves
-    each by the larger of the two at most, one that is replaced by their sum.
+    A distance is a maximum of sums and 0, so it moves by at most as much as the sums: adding or removing a row moves
+    each by at most the larger of the two, replacing a row by at most their sum.
 
-    >>> distance_moves(1, 3, rows=2, width=5, neighbours="replace")
-    Moves(l1=40, squared=320, each=8)
+    >>> rank_sensitivities(1, 3, rows=2, width=5, neighbours="replace")
+    Sensitivities(l1=40, squared=320, each=8)
     """
     each = rows * (toward + away if neighbours == "replace" else max(toward, away))
-    return Moves(l1=width * each, squared=width * each * each, each=each)
+    return Sensitivities(l1=width * each, squared=width * each * each, each=each)

@@ -1,10 +1,10 @@
-"""Reading a `where`: text in, a `Condition` out, checked token by token and node by node, never pasted.
+"""The parser of `where`: turns the text into a `Condition`, checking every token and every node.
 
 The language: columns, literals (numbers, 'texts', TRUE, FALSE), `=  <>  <  <=  >  >=`, IN, BETWEEN, LIKE, IS [NOT]
-NULL, AND, OR, NOT and parentheses. Numbers are compared with numbers, texts with texts (by =, <>, IN, LIKE), dates
-with 'YYYY-MM-DD', truth values with truth values. Anything else, and whatever is too long or too deep, is
-`InvalidRequest`. sqlglot parses; what it parsed is taken apart here and rebuilt from scratch by the emitter, so nothing
-a person typed but literals reaches an engine.
+NULL, AND, OR, NOT and parentheses. Numbers are compared with numbers, texts with texts (by =, <>, IN, LIKE), dates with
+'YYYY-MM-DD', truth values with truth values. Anything else, and a text that is too long or nested too deeply, raises
+`InvalidRequest`. sqlglot parses the text, this module reads the tree, and the emitter writes new SQL from the
+condition, so that nothing of the user's text but literals reaches an engine.
 
 >>> from counterpoint.sources.declaring.columns import number, text
 >>> from counterpoint.sources.declaring.declaration import Declaration, Named
@@ -14,7 +14,7 @@ AllOf(parts=(Within(column=0, low=18, high=None), OneOf(column=1, keys=('CA', 'N
 >>> condition("age / 0 = 1", people)
 Traceback (most recent call last):
 ...
-counterpoint.errors.InvalidRequest: where does not know '/'. It may hold columns, literals, = <> < <= > >=, IN, ...
+counterpoint.errors.InvalidRequest: where does not support '/'. It may contain columns, literals, = <> < <= > >=, ...
 """
 
 from collections.abc import Callable
@@ -36,13 +36,13 @@ LONGEST = 10_000
 """The most characters of a where."""
 MOST_TOKENS = 2_000
 DEEPEST = 20
-"""The most parentheses, or NOTs in a row, inside each other."""
+"""The largest depth of parentheses, or of NOTs in a row."""
 MOST_WILDCARDS = 100
-"""The most % and _ of one LIKE: an engine may call itself for each that a text fits, and run out of stack on some."""
+"""The most % and _ of one LIKE: an engine may recurse for each, and run out of stack on some texts."""
 
 Literal: TypeAlias = bool | Fraction | str
 
-_ALLOWED = "It may hold columns, literals, = <> < <= > >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT and parentheses"
+_ALLOWED = "It may contain columns, literals, = <> < <= > >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT and parentheses"
 _TOKENS = {
     "VAR",
     "IDENTIFIER",
@@ -73,28 +73,28 @@ _MIRRORED = {"eq": "eq", "neq": "neq", "lt": "gt", "gt": "lt", "lte": "gte", "gt
 
 
 def condition(where: object, declared: Declaration) -> Condition:
-    """The condition that a where stands for, or `InvalidRequest` saying what is allowed."""
+    """The condition of a where, or `InvalidRequest` that says what is allowed."""
     return _Reader(declared).read(_parsed(where, declared))
 
 
 def _parsed(where: object, declared: Declaration) -> "exp.Expr":
-    """The syntax tree, after the tokens have been looked at: no comments, no second statement, nothing unheard of."""
+    """The syntax tree, after the tokens have been checked: no comments, no second statement, no unknown words."""
     if not isinstance(where, str) or len(where) > LONGEST:
         raise InvalidRequest(f"where must be a text of at most {LONGEST} characters. {_ALLOWED}")
     readable(where)
-    import sqlglot  # noqa: PLC0415 - a tenth of a second, paid by those who filter
+    import sqlglot  # noqa: PLC0415 - takes a tenth of a second, and only filters need it
     from sqlglot import exp  # noqa: PLC0415
 
     try:
         tokens = sqlglot.tokenize(where, read="duckdb")
-    except Exception:  # whatever a stranger's text does to the tokenizer, it is one refusal
-        raise InvalidRequest(f"where cannot be read. {_ALLOWED}") from None
+    except Exception:  # every failure of the tokenizer is the same refusal
+        raise InvalidRequest(f"where cannot be parsed. {_ALLOWED}") from None
     names = {named.name for named in declared.columns if named.name.isidentifier()}
     _check_tokens([(token.token_type.name, token.text, bool(token.comments)) for token in tokens], names)
     try:
         return sqlglot.parse_one(where, read="duckdb", into=exp.Condition)
     except Exception:  # also RecursionError
-        raise InvalidRequest(f"where cannot be read. {_ALLOWED}; unusual names are put in double quotes") from None
+        raise InvalidRequest(f"where cannot be parsed. {_ALLOWED}; put unusual names in double quotes") from None
 
 
 def _check_tokens(tokens: list[tuple[str, str, bool]], names: set[str]) -> None:
@@ -103,9 +103,9 @@ def _check_tokens(tokens: list[tuple[str, str, bool]], names: set[str]) -> None:
     depth = run = 0
     for kind, text, commented in tokens:
         if commented:
-            raise InvalidRequest(f"where may not hold comments. {_ALLOWED}")
+            raise InvalidRequest(f"where must not contain comments. {_ALLOWED}")
         if kind not in _TOKENS and text not in names:
-            raise InvalidRequest(f"where does not know {text[:40]!r}. {_ALLOWED}")
+            raise InvalidRequest(f"where does not support {text[:40]!r}. {_ALLOWED}")
         depth += {"L_PAREN": 1, "R_PAREN": -1}.get(kind, 0)
         run = run + 1 if kind in ("NOT", "DASH") else 0
         if max(depth, run) > DEEPEST:
@@ -113,7 +113,7 @@ def _check_tokens(tokens: list[tuple[str, str, bool]], names: set[str]) -> None:
 
 
 class _Reader:
-    """Takes a syntax tree apart; every node and every argument of a node must be one that is known here."""
+    """Reads a syntax tree; every node and every argument of a node must be one that is listed here."""
 
     def __init__(self, declared: Declaration) -> None:
         self.declared = declared
@@ -137,7 +137,7 @@ class _Reader:
         return reader(node)
 
     def named(self, node: "exp.Expr") -> tuple[int, Column]:
-        """The column that a node names, with its number."""
+        """The column that a node names, with its index."""
         if node.key == "paren":
             return self.named(_only(node, "this").this)
         if node.key != "column" or _only(node, "this").this.key != "identifier":
@@ -148,7 +148,7 @@ class _Reader:
     def truth(self, node: "exp.Expr") -> Condition:
         index, column = self.named(node)
         if column.kind != "boolean":
-            raise InvalidRequest(f"{node.name} is {column.said()}: compare it with a literal")
+            raise InvalidRequest(f"{node.name} is {column.describe()}: compare it with a literal")
         return OneOf(index, (True,))
 
     def missing(self, node: "exp.Expr") -> Condition:
@@ -169,7 +169,7 @@ class _Reader:
         if sign == "neq":
             return AllOf((present(index), Not(_equal(index, column, (value,)))))
         if not isinstance(value, Fraction):
-            raise InvalidRequest(f"{left.name} is {column.said()}: it has no order; use =, <>, IN or LIKE")
+            raise InvalidRequest(f"{left.name} is {column.describe()}: it has no order; use =, <>, IN or LIKE")
         steps = value / column.grid
         low = {"gt": floor(steps) + 1, "gte": ceil(steps)}.get(sign)
         high = {"lt": ceil(steps) - 1, "lte": floor(steps)}.get(sign)
@@ -188,7 +188,7 @@ class _Reader:
         index, column = self.named(node.this)
         low, high = (self.literal(node.args[name], node.this.name, column) for name in ("low", "high"))
         if not (isinstance(low, Fraction) and isinstance(high, Fraction)):
-            raise InvalidRequest(f"{node.this.name} is {column.said()}: it has no order; use =, <>, IN or LIKE")
+            raise InvalidRequest(f"{node.this.name} is {column.describe()}: it has no order; use =, <>, IN or LIKE")
         return _negated(node, between(index, ceil(low / column.grid), floor(high / column.grid)))
 
     def like(self, node: "exp.Expr") -> Condition:
@@ -196,29 +196,31 @@ class _Reader:
         index, column = self.named(node.this)
         pattern = self.literal(node.expression, node.this.name, column)
         if not isinstance(pattern, str):
-            raise InvalidRequest(f"{node.this.name} is {column.said()}: LIKE is for texts")
+            raise InvalidRequest(f"{node.this.name} is {column.describe()}: LIKE is for texts")
         if "\\" in pattern:
-            raise InvalidRequest("a LIKE pattern may not hold a backslash: engines disagree about what it means")
+            raise InvalidRequest("a LIKE pattern must not contain a backslash: engines disagree about its meaning")
         if pattern.count("%") + pattern.count("_") > MOST_WILDCARDS:
-            raise InvalidRequest(f"a LIKE pattern may hold at most {MOST_WILDCARDS} of % and _")
+            raise InvalidRequest(
+                f"a LIKE pattern has at most {MOST_WILDCARDS} wildcards (% and _): combine several conditions with AND"
+            )
         return _negated(node, Like(index, pattern))
 
     def literal(self, node: "exp.Expr", name: str, column: Column) -> Literal:
-        """A literal of the type that this column is compared with."""
+        """A literal of the type that fits this column."""
         value = _literal(node)
         if isinstance(column, Date):
             if isinstance(value, str):
                 return Fraction(column.key(value))
-            raise InvalidRequest(f"{name} is {column.said()}: compare it with a 'YYYY-MM-DD'")
+            raise InvalidRequest(f"{name} is {column.describe()}: compare it with a date, as 'YYYY-MM-DD'")
         wanted = {"number": Fraction, "text": str, "boolean": bool}[column.kind]
         if not isinstance(value, wanted):
             words = {"number": "a number", "text": "a 'text'", "boolean": "TRUE or FALSE"}[column.kind]
-            raise InvalidRequest(f"{name} is {column.said()}: compare it with {words}")
+            raise InvalidRequest(f"{name} is {column.describe()}: compare it with {words}")
         return value
 
 
 def _equal(index: int, column: Column, values: tuple[Literal, ...]) -> Condition:
-    """Equality with one of the values; a number between two steps of the grid equals nothing that is stored."""
+    """Equality with one of the values; a number between two steps of the grid equals no stored value."""
     keys: list[Key] = []
     for value in values:
         steps = value / column.grid if isinstance(value, Fraction) else value
@@ -255,7 +257,7 @@ def _negated(node: "exp.Expr", positive: Condition) -> Condition:
 
 
 def _operands(node: "exp.Expr") -> "list[exp.Expr]":
-    """The operands of a chain of equal connectives, which parses as a left-deep tree, without recursion."""
+    """The operands of a chain of equal connectives, read from its left-deep tree without recursion."""
     operands, sign = [], node.key
     while node.key == sign:
         _only(node, "this", "expression")
@@ -265,11 +267,11 @@ def _operands(node: "exp.Expr") -> "list[exp.Expr]":
 
 
 def _only(node: "exp.Expr", *known: str) -> "exp.Expr":
-    """The node itself, if it says nothing beyond what is known: an argument that we overlooked would change it."""
+    """The node itself, if it has no other arguments than the known ones: an overlooked one would change its meaning."""
     if any(value for name, value in node.args.items() if name not in known):
         raise _unknown(node)
     return node
 
 
 def _unknown(node: "exp.Expr") -> InvalidRequest:
-    return InvalidRequest(f"where does not know {node.sql()[:40]!r}. {_ALLOWED}")
+    return InvalidRequest(f"where does not support {node.sql()[:40]!r}. {_ALLOWED}")

@@ -1,11 +1,11 @@
-"""What a custodian declares about a column, and the integers, texts or truth values it is stored as.
+"""Columns: what a custodian declares about each one, and how its values are stored.
 
-A number is brought onto a fixed-point grid once, when the table is bound: clamped into [low, high], rounded to the
-nearest multiple of `step` and kept as an integer count of steps, so that every later sum is a sum of integers. The
-rule is total, and per row, so no row's conversion depends on another's:
+When a table is bound, every number is converted once to a fixed-point grid: clamped into [low, high], rounded to the
+nearest multiple of `step` and stored as an integer count of steps. Every later sum is then a sum of integers. The
+conversion is a total function of one value, so no row changes how another is converted:
 
-- NULL, NaN and what cannot be read stay *missing*: they add nothing to a sum or a count of the column, fall into no
-  bin and make every comparison false;
+- NULL, NaN and unreadable values are *missing*: they add nothing to a sum or a count of the column, fall into no bin
+  and make every comparison false;
 - an infinite or out-of-range number becomes the nearer bound;
 - a category outside the declared keys is missing.
 
@@ -29,13 +29,13 @@ from counterpoint.numbers.exact import exact, spell
 from counterpoint.numbers.parameters import Parameter, Positive, Rational, Read, default
 
 Kind: TypeAlias = Literal["number", "text", "boolean"]
-"""What a column is stored as: a 64-bit integer of steps, a text, a truth value."""
+"""The stored type of a column: a 64-bit integer count of steps, a text, or a truth value."""
 
 Key: TypeAlias = bool | int | str
 """One stored value of a column."""
 
 WIDEST = 2**62
-"""The largest count of steps: far enough below 2^63 that no conversion and no comparison can leave 64 bits."""
+"""The largest count of steps: far enough below 2^63 that no conversion and no comparison overflows 64 bits."""
 MOST_KEYS = 10_000
 _LONGEST_STEP = 10**18
 _INT64 = range(-(2**63), 2**63)
@@ -49,7 +49,7 @@ class Column(Tagged):
     @property
     @abstractmethod
     def kind(self) -> Kind:
-        """What the column is stored as."""
+        """The stored type."""
 
     @property
     def grid(self) -> Fraction:
@@ -58,32 +58,32 @@ class Column(Tagged):
 
     @property
     def known_keys(self) -> tuple[Key, ...] | None:
-        """Every value that the column may hold, if that was declared."""
+        """Every value that the column may hold, if the declaration lists them."""
         return None
 
     @abstractmethod
-    def said(self) -> str:
+    def describe(self) -> str:
         """The declaration in words."""
 
     def key(self, value: object) -> Key:
-        """One value in the user's units as it is stored, or `InvalidRequest` if the column cannot hold it.
+        """The stored form of a value in the user's units, or `InvalidRequest` if the column cannot hold it.
 
         >>> number(0, 10, step="0.5").key(1.5), text().key("CA")
         (3, 'CA')
         """
         if self.kind == "text" and isinstance(value, str):
-            return readable(str.__str__(value))  # a plain text: subclasses, as numpy's, would be other keys
+            return readable(str.__str__(value))  # a plain str: a subclass, such as numpy's, would be another key
         if self.kind == "boolean" and isinstance(value, bool):
             return value
         if self.kind == "number" and isinstance(value, int | float | Fraction) and not isinstance(value, bool):
-            with suppress(InvalidParameter):  # not finite, or far too long
+            with suppress(InvalidParameter):  # not finite, or too many digits
                 steps = exact(value, "a key") / self.grid
                 if steps.denominator == 1 and steps.numerator in _INT64:
                     return steps.numerator
-        raise InvalidRequest(f"{shown(value)} is not a value of this column, which is {self.said()}")
+        raise InvalidRequest(f"{shown(value)} is not a value of this column, which is {self.describe()}")
 
     def spelled(self, stored: Key) -> Key | Fraction:
-        """A stored value as `key` takes it, in the user's units.
+        """A stored value in the user's units, as `key` takes it.
 
         >>> text().spelled("CA"), number(0, 10, step="0.5").spelled(3)
         ('CA', Fraction(3, 2))
@@ -99,12 +99,14 @@ class Number(Column, Value, frozen=True):
     step: Positive = default(Fraction(1))
 
     def __post_init__(self) -> None:
-        """The bounds must lie on the grid, or the largest possible value would not be known."""
+        """Check the bounds: they must lie on the grid, or rounding could leave them."""
         low, high, step = self.low, self.high, self.step
         if low >= high:
             raise InvalidParameter(f"low must be below high, but {spell(low)} and {spell(high)} were given")
         if max(step.numerator, step.denominator) > _LONGEST_STEP:
-            raise InvalidParameter(f"step must be a ratio of numbers of at most 18 digits, not {spell(step)}")
+            raise InvalidParameter(
+                f"step must be a ratio of two whole numbers of at most 18 digits, but {spell(step)} was given"
+            )
         for name, bound in (("low", low), ("high", high)):
             steps = bound / step
             if steps.denominator != 1:
@@ -113,7 +115,10 @@ class Number(Column, Value, frozen=True):
                     f"{spell(math.floor(steps) * step)} and {spell(math.ceil(steps) * step)} are"
                 )
             if abs(steps) > WIDEST:
-                raise InvalidParameter(f"{name} is more than 2^62 steps from 0: choose a larger step")
+                raise InvalidParameter(
+                    f"{name} must be at most 2^62 steps from 0, but {spell(bound)} in steps of {spell(step)} is more: "
+                    "choose a larger step"
+                )
 
     @property
     def kind(self) -> Kind:
@@ -135,7 +140,7 @@ class Number(Column, Value, frozen=True):
         """The upper bound in steps."""
         return (self.high / self.step).numerator
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The bounds and the grid."""
         return f"a number from {spell(self.low)} to {spell(self.high)} in steps of {spell(self.step)}"
 
@@ -148,14 +153,16 @@ class Whole(Column, Value, frozen=True):
         """Integers."""
         return "number"
 
-    def said(self) -> str:
-        """Nothing is known of its size."""
+    def describe(self) -> str:
+        """A whole number of any size."""
         return "a whole number without bounds"
 
 
 def _items(keys: object, what: str) -> tuple[int | str, ...]:
     if isinstance(keys, str) or not isinstance(keys, Iterable):
-        raise InvalidParameter(f"the {what} of a category are a list of texts or of whole numbers")
+        raise InvalidParameter(
+            f"the {what} of a category must be a list, as in category(['CA', 'NY']), not a {type(keys).__name__}"
+        )
     return tuple(keys)
 
 
@@ -169,15 +176,24 @@ class Category(Column, Value, frozen=True):
         keys = self.keys
         kinds = {type(key) for key in keys}
         if kinds not in ({str}, {int}):
-            raise InvalidParameter("the keys of a category are one or more texts, or one or more whole numbers")
-        if len(set(keys)) < len(keys) or len(keys) > MOST_KEYS:
-            raise InvalidParameter(f"the keys of a category are distinct, and at most {MOST_KEYS}")
+            raise InvalidParameter(
+                "the keys of a category must be all texts or all whole numbers, and at least one, as in "
+                "category(['CA', 'NY'])"
+            )
+        if len(set(keys)) < len(keys):
+            raise InvalidParameter("the keys of a category must be distinct: list each key once")
+        if len(keys) > MOST_KEYS:
+            raise InvalidParameter(
+                f"a category has at most {MOST_KEYS} keys, but {len(keys)} were given: declare the column as text()"
+            )
         if any(key not in _INT64 if isinstance(key, int) else not is_readable(key) for key in keys):
-            raise InvalidParameter("a key is a text without NUL, or a whole number of at most 64 bits")
+            raise InvalidParameter(
+                "a key must be a whole number of at most 64 bits, or a text without NUL and without surrogates"
+            )
 
     @property
     def kind(self) -> Kind:
-        """What the keys are."""
+        """The type of the keys."""
         return "text" if isinstance(self.keys[0], str) else "number"
 
     @property
@@ -185,7 +201,7 @@ class Category(Column, Value, frozen=True):
         """The declared keys."""
         return self.keys
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The first few keys."""
         shown = ", ".join(repr(key) for key in self.keys[:5])
         return f"one of {shown}" + (f" and {len(self.keys) - 5} more" if len(self.keys) > 5 else "")
@@ -199,7 +215,7 @@ class Text(Column, Value, frozen=True):
         """Texts."""
         return "text"
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Any text."""
         return "a text"
 
@@ -217,15 +233,15 @@ class Boolean(Column, Value, frozen=True):
         """Both."""
         return (False, True)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """True or false."""
         return "true or false"
 
 
 def number(low: AnyNumber, high: AnyNumber, step: AnyNumber = 1) -> Number:
-    """Declare a number between public bounds, kept as a whole number of `step`s (both bounds are multiples of it).
+    """Declare a number between public bounds, stored as a whole number of `step`s. Both bounds are multiples of it.
 
-    >>> number(0, 1000, step=0.01).said()
+    >>> number(0, 1000, step=0.01).describe()
     'a number from 0 to 1000 in steps of 0.01'
     """
     return Number(low, high, step)
@@ -234,16 +250,16 @@ def number(low: AnyNumber, high: AnyNumber, step: AnyNumber = 1) -> Number:
 def category(keys: Iterable[int | str]) -> Category:
     """Declare a column that holds one of a public list of keys.
 
-    >>> category(["CA", "NY", "WY"]).said()
+    >>> category(["CA", "NY", "WY"]).describe()
     "one of 'CA', 'NY', 'WY'"
     """
     return Category(keys)
 
 
 def text() -> Text:
-    """Declare a column of texts (whole numbers and dates are written out).
+    """Declare a column of texts. Whole numbers and dates become texts.
 
-    >>> text().said()
+    >>> text().describe()
     'a text'
     """
     return Text()
@@ -259,18 +275,18 @@ def boolean() -> Boolean:
 
 
 def readable(value: str) -> str:
-    """The text itself, or `InvalidRequest` if some engine could not hold it.
+    """Return the text, or raise `InvalidRequest` if some engine cannot store it.
 
     >>> readable("Zürich")
     'Zürich'
     """
     if not is_readable(value):
-        raise InvalidRequest("a text may not hold NUL or half a character")
+        raise InvalidRequest("a text must not contain NUL or a surrogate (half of a character)")
     return value
 
 
 def is_readable(value: str) -> bool:
-    r"""Whether every engine could hold this text: no NUL, no half characters.
+    r"""Whether every engine can store this text: no NUL, no surrogates.
 
     >>> is_readable("Zürich"), is_readable("Zur\0ich")
     (True, False)

@@ -1,12 +1,12 @@
-"""Dates: a column of days between two public ones, stored as whole numbers of days since 1970-01-01.
+"""Dates: a column of days between two public bounds, stored as whole numbers of days since 1970-01-01.
 
-A day before the first declared one becomes the first, a day after the last the last (an infinite date too); what is no
-date of the years 1 to 9999, written as YYYY-MM-DD, is missing. In a `where`, and as keys, edges and candidates, dates
-are written the same way. They are compared, counted and ranked, not added up.
+A day outside the bounds (an infinite date too) becomes the nearer bound; a value that is not a date of the years 1 to
+9999, written as YYYY-MM-DD, is missing. Write dates the same way in a `where`, and as keys, edges and candidates. Dates
+can be compared, counted and ranked, but not added up.
 
 >>> from counterpoint.sources.declaring.dates import date
 >>> joined = date("2020-01-01", "2029-12-31")
->>> joined.said(), joined.key("2020-02-29"), joined.spelled(18321)
+>>> joined.describe(), joined.key("2020-02-29"), joined.spelled(18321)
 ('a date from 2020-01-01 to 2029-12-31', 18321, '2020-02-29')
 """
 
@@ -37,14 +37,14 @@ DayText = Annotated[Parameter[str, str | Day], Read(_day)]
 
 
 class Date(Column, Value, frozen=True):
-    """A date from `low` to `high`, both YYYY-MM-DD, kept as a number of days."""
+    """A date from `low` to `high`, both YYYY-MM-DD, stored as a number of days."""
 
     low: DayText
     high: DayText
 
     def __post_init__(self) -> None:
-        """Check their order."""
-        if self.low >= self.high:  # as texts: ISO 8601 is made for that
+        """Check the order of the bounds."""
+        if self.low >= self.high:  # ISO 8601 texts sort as dates do
             raise InvalidParameter(f"low must be before high, but {self.low} and {self.high} were given")
 
     @property
@@ -62,19 +62,19 @@ class Date(Column, Value, frozen=True):
         """The last day."""
         return Day.fromisoformat(self.high).toordinal() - _EPOCH
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """The first and the last day."""
         return f"a date from {self.low} to {self.high}"
 
     def key(self, value: object) -> int:
-        """A date as it is stored."""
+        """The stored form of a date."""
         found = days(value)
         if found is None:
-            raise InvalidRequest(f"{shown(value)} is no date; this column is {self.said()}: write it YYYY-MM-DD")
+            raise InvalidRequest(f"{shown(value)} is not a date, and this column is {self.describe()}: use YYYY-MM-DD")
         return found
 
     def spelled(self, stored: Key) -> str:
-        """A stored date as a person writes it."""
+        """A stored date as YYYY-MM-DD."""
         return spelled(int(stored))
 
 
@@ -104,7 +104,7 @@ def days(value: object) -> int | None:
 
 
 def is_day(stored: Fraction) -> bool:
-    """Whether so many days after 1970-01-01 is a day that has a name.
+    """Whether this number of days after 1970-01-01 is a day of the years 1 to 9999.
 
     >>> is_day(Fraction(-719162)), is_day(Fraction(-719163)), is_day(Fraction(1, 2))
     (True, False, False)

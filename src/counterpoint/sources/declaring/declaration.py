@@ -1,8 +1,8 @@
-"""A table's declaration: everything public about it, and nothing that was read off its rows.
+"""A table's declaration: everything public about it, independent of its rows.
 
-The unit whose privacy is kept, how many rows of one unit are kept, which tables are neighbours, and what each column
-is. Names and types of the columns (the schema) count as public; a column that nobody declared can be compared with
-literals if its type allows that without ever failing, and nothing else.
+It states the privacy unit, how many rows of one unit are kept, which tables are neighbours, and the type of each
+column. The schema (names and types of the columns) is public too. An undeclared column can be used in `where` and as
+given keys, if its type has a comparison that never fails, and nowhere else.
 
 >>> from counterpoint.sources.declaring.columns import number, text
 >>> declared = Declaration(None, 1, "replace", (Named("age", number(0, 120)), Named("state", text(), False)))
@@ -26,7 +26,7 @@ NEIGHBOURS = {"add-or-remove": "add or remove one unit", "replace": "replace one
 
 
 class Named(Tagged, Value, frozen=True):
-    """A column with its name, and whether somebody declared it or the schema gave it away."""
+    """A column with its name, and whether the custodian declared it or it was inferred from the schema."""
 
     name: str
     column: Column
@@ -34,7 +34,7 @@ class Named(Tagged, Value, frozen=True):
 
 
 class Declaration(Tagged, Value, frozen=True):
-    """What is public about a table. Column number i is stored under the name `ci`, the unit under `u`."""
+    """Everything public about a table. Engines store column i under the name `ci`, the unit under `u`."""
 
     unit: str | None
     rows_per_unit: int
@@ -42,25 +42,28 @@ class Declaration(Tagged, Value, frozen=True):
     columns: tuple[Named, ...]
 
     def __post_init__(self) -> None:
-        """Check what does not need the data."""
+        """Check everything that does not depend on the data."""
         whole(self.rows_per_unit, 1, "rows_per_unit")
         if self.unit is None and self.rows_per_unit != 1:
-            raise InvalidParameter("without a unit column every row is its own unit: rows_per_unit must be 1")
+            raise InvalidParameter(
+                f"without a unit column every row is its own unit, so rows_per_unit must be 1, but "
+                f"{self.rows_per_unit} was given: name the column with unit=..."
+            )
         if self.neighbours not in NEIGHBOURS:
             known = " or ".join(repr(name) for name in NEIGHBOURS)
             raise InvalidParameter(f"neighbours must be {known}, but {self.neighbours!r} was given")
 
     def find(self, name: object) -> int:
-        """The number of the column of this name, or `InvalidRequest` with the names there are."""
+        """The index of the column of this name, or `InvalidRequest` that lists the names."""
         names = [named.name for named in self.columns]
         if isinstance(name, str) and name in names:
             return names.index(name)
         close = get_close_matches(name, names, n=1) if isinstance(name, str) else []
         hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
-        raise InvalidRequest(f"no column {shown(name)} can be asked about; {hint}")
+        raise InvalidRequest(f"there is no column {shown(name)} to ask about; {hint}")
 
     def column(self, name: object) -> Column:
-        """What the column of this name is."""
+        """The column of this name."""
         return self.columns[self.find(name)].column
 
     def number(self, name: object) -> Number:
@@ -69,7 +72,7 @@ class Declaration(Tagged, Value, frozen=True):
         if isinstance(column, Number):
             return column
         raise InvalidRequest(
-            f"{name} is {column.said()}: only a number with declared bounds can be added up; "
+            f"{name} is {column.describe()}: only a number with declared bounds can be added up; "
             f"declare columns={{{name!r}: number(low, high, step)}}"
         )
 
@@ -80,16 +83,18 @@ class Declaration(Tagged, Value, frozen=True):
             assert isinstance(column, Number | Date)
             return column
         if isinstance(column, Number | Date):
-            raise InvalidRequest(f"{name} is {column.said()}: give {'numbers' if dates else 'dates, as YYYY-MM-DD'}")
+            raise InvalidRequest(
+                f"{name} is {column.describe()}: give {'numbers' if dates else 'dates, as YYYY-MM-DD'}"
+            )
         raise InvalidRequest(
-            f"{name} is {column.said()}: only a number or a date with declared bounds can be ranked or cut at edges; "
-            f"declare columns={{{name!r}: number(low, high, step)}}, or date(low, high)"
+            f"{name} is {column.describe()}: only a number or a date with declared bounds can be ranked or cut at "
+            f"edges; declare columns={{{name!r}: number(low, high, step)}}, or date(low, high)"
         )
 
     def describe(self) -> str:
         """The declaration in words, line by line."""
         unit = "every row is its own unit" if self.unit is None else self.unit
         note = " (undeclared: for where and keys only)"
-        lines = [f"{named.name}: {named.column.said()}{'' if named.declared else note}" for named in self.columns]
+        lines = [f"{named.name}: {named.column.describe()}{'' if named.declared else note}" for named in self.columns]
         head = (f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}")
         return "\n".join((*head, f"neighbours: {NEIGHBOURS[self.neighbours]}", *lines))

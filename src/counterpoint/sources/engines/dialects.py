@@ -1,9 +1,9 @@
-r"""Dialects: how each engine spells what `loading` needs, side by side, so that all of them store the same integers.
+r"""SQL dialects: how each engine spells what `loading` needs, so that all of them store the same integers.
 
 Engines differ in their names for types and hashes, in quoting, and in what makes them fail: PostgreSQL raises an error
-where a double underflows or a decimal does not fit a double, so such values are brought to 0 or to an infinity first,
-which after clamping and rounding changes nothing (a step is at least 10^-18, a bound at most 2^62 * 10^18). A field in
-braces is a template; its arguments are expressions that were written by us.
+if a double underflows or a decimal does not fit a double, so such values are replaced by 0 or an infinity first. After
+clamping and rounding that changes nothing (a step is at least 10^-18, a bound at most 2^62 * 10^18). A field with
+braces is a template; its arguments are expressions of our own.
 
 >>> SPARK.quoted("a b"), DUCKDB.quoted('we"ird')
 ('`a b`', '"we""ird"')
@@ -17,21 +17,21 @@ import msgspec
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What one engine calls things."""
+    """The types, functions and quoting of one engine."""
 
     name: str
-    """As sqlglot and the emitter know it."""
+    """The name in sqlglot and in the emitter."""
     wide: str
     """The type of an exact integer of at least 125 bits."""
     double: str
     text: str
-    """What follows `CAST(... AS` up to the end of a text that is compared by its bytes."""
+    """The end of `CAST(... AS` for a text that is compared by its bytes."""
     sha256: str
     """The hexadecimal hash of a text."""
     match: str
     """Whether the whole of a text matches a regular expression."""
     floor_divide: str
-    """The quotient of a wide integer that is not negative by one that is positive."""
+    """The quotient, rounded down, of a non-negative wide integer and a positive one."""
     hexadecimal: str
     """15 hexadecimal digits as an integer whose sum is wide."""
     read_whole: str
@@ -41,15 +41,15 @@ class Dialect(msgspec.Struct, frozen=True):
     from_decimal: str
     """The nearest double to an exact decimal."""
     read_date: str
-    """The date that a text YYYY-MM-DD of a day that exists spells."""
+    """The date of a text YYYY-MM-DD that names an existing day."""
     days: str
-    """The days of a finite date since 1970-01-01."""
+    """The days from 1970-01-01 to a finite date."""
     tame: str
-    """A double, 0 if it is so close to 0 that the engine might fail on it."""
+    """A double, with 0 for one so close to 0 that the engine might fail on it."""
     readable: str
-    """A text, NULL if its bytes are not UTF-8; not every engine looks at that before a text is stored."""
+    """A text, or NULL if its bytes are not UTF-8; not every engine checks that before it stores a text."""
     tried: str
-    """An expression, NULL where the engine would fail on it."""
+    """An expression, or NULL where the engine would fail on it."""
     quote: str = '"'
     backslashed: bool = False
     """Whether a backslash in a literal escapes what follows."""
@@ -73,7 +73,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return self.sha256.format(text)
 
     def matches(self, text: str, pattern: str) -> str:
-        """Whether all of a text matches; a pattern has no quote and no backslash, so that it is spelled alike."""
+        """Whether all of a text matches. A pattern has no quote and no backslash, so every engine reads it alike."""
         return self.match.format(text, pattern)
 
 
@@ -135,7 +135,7 @@ SPARK = Dialect(
     read_date="TRY_CAST({} AS DATE)",
     days="CAST(DATEDIFF({}, DATE '1970-01-01') AS BIGINT)",
     tame="{}",
-    # REPLACE sees bytes, and a regular expression characters, of which \ufffd stands for all that are none
+    # REPLACE compares bytes; a regular expression compares characters and reads every invalid byte as \ufffd
     readable="CASE WHEN REPLACE({0}, '\ufffd', '') = REGEXP_REPLACE({0}, '\ufffd', '') THEN {0} END",
     tried="{}",
     quote="`",

@@ -2,14 +2,14 @@
 
 The data may be a Parquet or CSV path, a DuckDB relation, an Arrow table, a Polars or pandas frame, or an Ibis table
 expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts (see
-`csv_rows`), and so are pandas columns of objects (see `frames`). Once the rows are in, the engine can reach no file, no
-network and no Python variable any more. Each call has a cursor of its own, so threads may ask at once; whatever goes
-wrong in the engine is one constant refusal that says nothing about the data.
+`csv_rows`), and so are pandas columns of objects (see `frames`). After loading, the engine can access no file, no
+network and no Python variable. Each call has its own cursor, so several threads may ask at once. Every failure of the
+engine becomes one constant refusal, which says nothing about the data.
 
->>> Given({"age": [41, 17]})
+>>> EmbeddedOffer({"age": [41, 17]})
 Traceback (most recent call last):
 ...
-counterpoint.errors.InvalidParameter: a table is a path to a .parquet or .csv file, a DuckDB relation, an Arrow ...
+counterpoint.errors.InvalidParameter: data must be a path to a .parquet or .csv file, a DuckDB relation, an Arrow ...
 """
 
 import atexit
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-class Embedded:
+class EmbeddedEngine:
     """One in-memory database of stored rows."""
 
     __slots__ = ("__weakref__", "_connection", "_creating", "_process_id")
@@ -50,7 +50,7 @@ class Embedded:
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, on a cursor of its own."""
-        import duckdb  # noqa: PLC0415 - a tenth of a second, paid by those who have tables
+        import duckdb  # noqa: PLC0415 - takes a tenth of a second, and only tables need it
 
         connection = self._connection
         if connection is not None:
@@ -59,24 +59,24 @@ class Embedded:
         raise refused()
 
     def create(self, name: str, query: str) -> None:
-        """Materialise a query, unless that has been done under this name."""
+        """Materialise a query under this name, unless the name exists."""
         with self._creating:
             self.run(f"CREATE TABLE IF NOT EXISTS {name} AS {query}")
 
     def drop(self, name: str) -> None:
-        """Forget a table."""
+        """Delete a table."""
         self.run(f"DROP TABLE {name}")
 
     @property
     def closed(self) -> bool:
-        """Whether the database is gone."""
+        """Whether the database has been closed."""
         return self._connection is None
 
     def close(self) -> None:
-        """Let go of the database, which was in memory only.
+        """Close the in-memory database.
 
-        DuckDB closes the connection even where it complains that a cursor of it is still busy. The ask that opened that
-        cursor ends with its answer or with the refusal, closes it, and with the last of them the rows are gone.
+        DuckDB closes the connection even if it reports that one of its cursors is busy. The ask that uses the cursor
+        ends with its answer or with the refusal and closes it; the rows are freed with the last cursor.
         """
         import duckdb  # noqa: PLC0415
 
@@ -86,23 +86,23 @@ class Embedded:
                 connection.close()
 
 
-_OPEN: WeakSet[Embedded] = WeakSet()
+_OPEN: WeakSet[EmbeddedEngine] = WeakSet()
 
 
 @atexit.register
 def _close_at_exit() -> None:
-    """Close what this process left open: DuckDB complains at length of connections that outlive the interpreter.
+    """Close the engines that this process left open: DuckDB prints errors for connections that outlive the interpreter.
 
-    A thread that is still running, or a cycle that cannot be collected, would keep them. A fork leaves those of its
-    parent alone.
+    A thread that is still running, or an uncollectable cycle, would keep them open. A fork does not close the engines
+    of its parent.
     """
     for engine in list(_OPEN):
         if engine._process_id == os.getpid():
             engine.close()
 
 
-class Given:
-    """Data on offer to a new engine under the name `given`, with its public schema in `kinds`, until it is taken."""
+class EmbeddedOffer:
+    """Data that a new engine can read under the name `given`, until it is taken; `kinds` is its public schema."""
 
     __slots__ = ("_batches", "_connection", "kinds")
 
@@ -125,12 +125,12 @@ class Given:
         """DuckDB's own."""
         return DUCKDB
 
-    def take(self, query: str, name: str) -> Embedded:
-        """Materialise a query over `given`, let go of the data and close every door behind it.
+    def take(self, query: str, name: str) -> EmbeddedEngine:
+        """Materialise a query over `given`, release the data, and lock the engine against external access.
 
-        A CSV comes in batches, of which the query, which takes every row by itself, is asked one by one.
+        A CSV comes in batches; the query, which converts each row by itself, runs on one batch at a time.
         """
-        with suppress(Exception):  # the engine's errors, and Python's where a text in one of them cannot be decoded
+        with suppress(Exception):  # the engine's errors, and Python's if a text in one of them cannot be decoded
             self._connection.execute(f"CREATE TABLE {name} AS {query}")
             for batch in self._batches:
                 self._register(batch)
@@ -139,15 +139,15 @@ class Given:
             self._connection.unregister("offered")
             self._connection.execute("SET enable_external_access = false")
             self._connection.execute("SET lock_configuration = true")
-            return Embedded(self._connection)
+            return EmbeddedEngine(self._connection)
         raise unreadable()
 
     def close(self) -> None:
-        """Let go of the database, whoever has it by now."""
+        """Close the database, also if an engine has taken it."""
         self._connection.close()
 
     def _offer(self, data: object) -> str:
-        """What `given` stands for, once the data is within reach of the connection."""
+        """Register the data with the connection and return the query that `given` stands for."""
         if not isinstance(data, str | Path):
             self._connection.register("offered", frames.offered(data))
             return "SELECT * FROM offered"
@@ -185,18 +185,18 @@ def _checked(path: Path) -> Path:
         raise InvalidParameter(f"a table is read from a .parquet or .csv file, not from {path.name!r}")
     if not _is_file(path):
         raise InvalidParameter(f"there is no file {str(path)[:200]!r}")
-    if set("*?[]{}") & set(str(path)):  # the engine would look for files of that pattern, and may find another one
+    if set("*?[]{}") & set(str(path)):  # the engine would expand the pattern, and may find another file
         raise InvalidParameter(
-            f"a path may not hold any of * ? [ ] {{ }}, but {str(path)[:200]!r} does: rename the file"
+            f"a path must not contain any of * ? [ ] {{ }}, but {str(path)[:200]!r} does: rename the file"
         )
     return path
 
 
 def _parquet(connection: "DuckDBPyConnection", path: Path) -> str:
-    """The rows of a Parquet file, without the texts in it that are not UTF-8.
+    """The query for the rows of a Parquet file, with NULL for every text that is not UTF-8.
 
-    The engine can replace or drop the bytes that are not, by which one unit could be taken for another, and cannot
-    leave the value out. It gives different texts by the two ways where there are such bytes, and only there.
+    The engine can replace or drop invalid bytes, which could make two units equal, but it cannot return NULL. The two
+    ways give different texts exactly where a text has invalid bytes.
     """
     frames.check_names(_fields(connection, path))
     scan = f"READ_PARQUET({DUCKDB.literal(str(path))}, hive_partitioning = false, utf8_validation = '{{}}')"
@@ -210,17 +210,17 @@ def _parquet(connection: "DuckDBPyConnection", path: Path) -> str:
 
 
 def _is_file(path: Path) -> bool:
-    with suppress(OSError, ValueError):  # too long a name, half a character
+    with suppress(OSError, ValueError):  # the name is too long, or contains a surrogate
         return path.is_file()
     return False
 
 
 def _fields(connection: "DuckDBPyConnection", path: Path) -> list[str]:
-    """The names of a Parquet file's columns: the children of its root, whose own children follow each of them."""
+    """The names of a Parquet file's columns: the children of its root. The schema lists the tree depth first."""
     listed = connection.execute(
         f"SELECT name, COALESCE(num_children, 0) FROM PARQUET_SCHEMA({DUCKDB.literal(str(path))})"
     ).fetchall()
-    names, inside = [], [len(listed)]  # how many entries are left at each level; the root is alone on the first
+    names, inside = [], [len(listed)]  # how many entries are left at each level; the first level is the root
     for name, children in listed:
         if len(inside) == 2:
             names.append(name)

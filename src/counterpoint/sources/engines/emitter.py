@@ -1,16 +1,16 @@
-r"""The emitter: a plan becomes one SQL statement, built as a sqlglot tree and written in an engine's dialect.
+r"""The emitter: translates a query plan into one SQL statement, as a sqlglot tree in an engine's dialect.
 
-Only generated names (`c0`, `u`), 64-bit integers and text literals ever appear. Sums are as wide as the engine needs
-to hold 2^63 rows of 2^62 steps. Many thresholds cost one group-by over a balanced tree of comparisons, not a filter
-each; where a column can hold few values, its rows are counted by value first (on 10^7 rows: no gain for 8 thresholds
-over 100,000 values, 7 times for 64 over 121, 29 times for 1000 over 100,000). `tally` reads what the statement
-returned as one integer per cell.
+The statement contains only generated names (`c0`, `u`), 64-bit integers and text literals. Sums are wide enough for
+2^63 rows of 2^62 steps. Many thresholds cost one group-by over a balanced tree of comparisons instead of a filter each;
+if a column has few possible values, its rows are first counted by value (on 10^7 rows: no gain for 8 thresholds over
+100,000 values, 7 times faster for 64 over 121, 29 times for 1000 over 100,000). `tally` reads the rows that the
+statement returned as one integer per cell.
 
 >>> from counterpoint.sources.asking.conditions import Not, OneOf, Within
->>> from counterpoint.sources.engines.plans import Plan, Rows, Total
->>> print(statement(Plan(Total(0), ((9,),), Within(1, 18, None)), "rows"))
+>>> from counterpoint.sources.engines.query_plan import QueryPlan, Rows, ColumnTotal
+>>> print(statement(QueryPlan(ColumnTotal(0), ((9,),), Within(1, 18, None)), "rows"))
 SELECT COALESCE(SUM(c0), 0) FROM rows WHERE c1 >= 18
->>> print(statement(Plan(Rows(), ((1,),), Not(OneOf(2, ("it's",)))), "rows", dialect="spark"))
+>>> print(statement(QueryPlan(Rows(), ((1,),), Not(OneOf(2, ("it's",)))), "rows", dialect="spark"))
 SELECT COUNT(*) FROM rows WHERE NOT COALESCE(c2 IN ('it\'s'), FALSE)
 """
 
@@ -20,30 +20,30 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.sources.asking.conditions import AllOf, AnyOf, Condition, Like, Missing, Not, OneOf, Short, Within
 from counterpoint.sources.declaring.columns import Key
-from counterpoint.sources.engines.plans import ByFound, ByKey, ByThreshold, Plan, Rows, Total, Units
+from counterpoint.sources.engines.query_plan import ByFound, ByKey, ByThreshold, ColumnTotal, QueryPlan, Rows, Units
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 WIDE = {"duckdb": None, "postgres": None, "spark": "DECIMAL(38, 0)"}
-"""What an integer is cast to before it is added up; None: the engine's SUM of 64-bit integers is already wider."""
+"""The type that an integer is cast to before it is summed; None if the engine's SUM of 64-bit integers is wider."""
 
 
 BACKTRACKING = {"spark"}
-"""Where LIKE tries every way in which the % of a pattern may share out a text: hours, for one row that is as long."""
+"""Engines whose LIKE backtracks over every way to match the % of a pattern: one long row can take hours."""
 
 
 FEW = 2**17
-"""Up to how many different values a group-by of the values themselves costs less than a tree over every row."""
+"""Up to this many different values, grouping by the values first costs less than a tree over every row."""
 
 
 MANY = 16
-"""From how many conditions on, all of which must hold, an engine is shown one: DuckDB compares each with each other."""
+"""From this many conditions joined by AND, the engine gets them as one: DuckDB compares each with every other."""
 
 
-def statement(plan: Plan, table: str, within: Condition | None = None, dialect: str = "duckdb") -> str:
+def statement(plan: QueryPlan, table: str, within: Condition | None = None, dialect: str = "duckdb") -> str:
     """The SQL of a plan over a table of stored rows; `within` narrows it to a part."""
-    from sqlglot import exp  # noqa: PLC0415 - a tenth of a second, paid by those who ask
+    from sqlglot import exp  # noqa: PLC0415 - takes a tenth of a second, and only requests need it
 
     conditions = [part for part in (within, plan.condition) if part is not None]
     if isinstance(plan.cells, ByKey) and not plan.cells.complete:
@@ -59,7 +59,7 @@ def statement(plan: Plan, table: str, within: Condition | None = None, dialect: 
     return (tree.transform(_steady, copy=False) if dialect in BACKTRACKING else tree).sql(dialect=dialect)
 
 
-def _grouped(plan: Plan, source: "exp.Select", dialect: str) -> "exp.Select":
+def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select":
     """The aggregates of the source's rows, cell by cell."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -76,28 +76,28 @@ def _grouped(plan: Plan, source: "exp.Select", dialect: str) -> "exp.Select":
     return exp.select(cell, exp.Sum(this=exp.column("n"))).from_(by_value.subquery("v")).group_by("1")
 
 
-def tally(plan: Plan, fetched: Sequence[Sequence[Any]]) -> tuple[int, ...]:
-    """What a statement returned, as integers: the aggregates of the one row, or one integer for each cell.
+def tally(plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+    """The rows that a statement returned, as integers: the aggregates of the one row, or one integer for each cell.
 
-    >>> tally(Plan(Rows(), ((1,),), None, ByThreshold(0, (10, 20), 99)), [(2, 7), (0, 5)])
+    >>> tally(QueryPlan(Rows(), ((1,),), None, ByThreshold(0, (10, 20), 99)), [(2, 7), (0, 5)])
     (5, 0, 7)
     """
     if plan.cells is None:
         return tuple(int(value) for value in fetched[0])
-    assert not isinstance(plan.cells, ByFound), "what was found is a tally"
+    assert not isinstance(plan.cells, ByFound), "the values of a ByFound are private: read them as a Tally"
     found = {cell: int(value) for cell, value in fetched}
     cells = plan.cells.keys if isinstance(plan.cells, ByKey) else range(len(plan.cells.thresholds) + 1)
     return tuple(found.get(cell, 0) for cell in cells)
 
 
-def _aggregates(plan: Plan, dialect: str) -> "list[exp.Expr]":
+def _aggregates(plan: QueryPlan, dialect: str) -> "list[exp.Expr]":
     from sqlglot import exp  # noqa: PLC0415
 
     if isinstance(plan.adds, Rows):
         return [exp.Count(this=exp.Star())]
     if isinstance(plan.adds, Units):
         return [exp.Count(this=exp.Distinct(expressions=[exp.column("u")]))]
-    assert isinstance(plan.adds, Total)
+    assert isinstance(plan.adds, ColumnTotal)
     wide = WIDE[dialect]
     column = _column(plan.adds.column)
     total = exp.Sum(this=column if wide is None else exp.cast(column, wide))
@@ -106,10 +106,10 @@ def _aggregates(plan: Plan, dialect: str) -> "list[exp.Expr]":
 
 
 def _written(condition: Condition, *, total: bool) -> "exp.Expr":
-    """A condition in SQL. Under a NOT it must be `total`: there an unknown (NULL) has to become FALSE first.
+    """A condition in SQL. Under a NOT it must be `total`: an unknown (NULL) must become FALSE before it is negated.
 
-    Elsewhere AND, OR and WHERE themselves take unknown for false (they are monotone), and the engine can use the
-    bare comparison to skip rows.
+    Elsewhere AND, OR and WHERE treat unknown as false (they are monotone), and the engine can use the bare comparison
+    to skip rows.
     """
     from sqlglot import exp  # noqa: PLC0415
 
@@ -126,12 +126,12 @@ def _written(condition: Condition, *, total: bool) -> "exp.Expr":
 
 
 def _conjuncts(condition: Condition) -> int:
-    """How many conditions an engine would see that all must hold."""
+    """How many conditions joined by AND an engine would see."""
     return sum(map(_conjuncts, condition.parts)) if isinstance(condition, AllOf) else 1
 
 
 def _as_one(condition: "exp.Expr") -> "exp.Expr":
-    """A condition that an engine does not take apart."""
+    """A condition that an engine cannot split."""
     from sqlglot import exp  # noqa: PLC0415
 
     return exp.Case(ifs=[exp.If(this=condition, true=exp.true())], default=exp.false())
@@ -159,7 +159,7 @@ def _comparison(condition: OneOf | Within | Like | Short) -> "exp.Expr":
 
 
 def _steady(node: "exp.Expr") -> "exp.Expr":
-    """A LIKE as a regular expression whose time explodes on no text: that would tell whether it is there."""
+    """A LIKE as a regular expression that never backtracks: an exploding running time would reveal a row."""
     from sqlglot import exp  # noqa: PLC0415
 
     if not isinstance(node, exp.Like):
@@ -168,10 +168,10 @@ def _steady(node: "exp.Expr") -> "exp.Expr":
 
 
 def steady_pattern(like: str) -> str:
-    r"""A regular expression that finds what LIKE matches, and never goes back on where it has found a piece.
+    r"""A regular expression that matches what LIKE matches, without backtracking.
 
-    Pieces between % have a fixed length, so where each is found first, the most is left for those to come: no other
-    place need be tried, which is what the atomic groups (?>...) say.
+    The pieces between % have fixed lengths, so the first place where a piece matches leaves the most text for the later
+    pieces: no other place need be tried, and the atomic groups (?>...) try none.
 
     >>> steady_pattern("a%b_%c.")
     '(?s)^a(?>.*?b.).*c\\.$(?!.)'
@@ -182,7 +182,7 @@ def steady_pattern(like: str) -> str:
 
 
 def _tree(column: "exp.Expr", thresholds: tuple[int, ...], first: int, last: int) -> "exp.Expr":
-    """The number of thresholds at or below a value, by bisection; cells `first` to `last` are left."""
+    """The number of thresholds at or below a value, by bisection, if it is one of cells `first` to `last`."""
     from sqlglot import exp  # noqa: PLC0415
 
     if first == last:

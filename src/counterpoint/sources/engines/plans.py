@@ -1,10 +1,11 @@
-"""A plan: a request after it has been checked against a declaration; all public, ready to be written in SQL.
+"""A query plan: a request that has been checked against a declaration, ready to be emitted as SQL. It is public.
 
-A plan filters the rows, puts each into a cell (or all into one), and adds up something per cell, always an integer.
-What a row can contribute at most is kept as corners (see `sensitivity`), from which the sensitivities follow.
+A plan filters the rows, puts each into a cell (or all into one), and adds up integers per cell. Its corners bound the
+contribution of a row (see `sensitivity`); the sensitivities follow from them.
 
->>> Plan(adds=Rows(), corners=((1,),), condition=None)
-Plan(adds=Rows(), corners=((1,),), condition=None, cells=None, width=None, grid=Fraction(1, 1), once=False, reach=1)
+>>> plan = QueryPlan(adds=Rows(), corners=((1,),), condition=None)
+>>> plan.cells, plan.width, plan.reach
+(None, None, 1)
 """
 
 from fractions import Fraction
@@ -25,15 +26,15 @@ class Units(msgspec.Struct, frozen=True):
     """Every unit with a row counts one."""
 
 
-class Total(msgspec.Struct, frozen=True):
-    """Every row adds the integer in this column; with `beside`, rows in which it is not missing are counted too."""
+class ColumnTotal(msgspec.Struct, frozen=True):
+    """Every row adds the integer in this column; `beside` also counts the rows in which it is not missing."""
 
     column: int
     beside: bool = False
 
 
 class ByKey(msgspec.Struct, frozen=True):
-    """One cell per key; rows with another value fall into none. `complete`: the column holds no other value."""
+    """One cell per key; rows with another value are in no cell. `complete`: the column has no other value."""
 
     column: int
     keys: tuple[Key, ...]
@@ -41,9 +42,9 @@ class ByKey(msgspec.Struct, frozen=True):
 
 
 class ByThreshold(msgspec.Struct, frozen=True):
-    """Cell i holds the rows whose value is at least i of the ascending thresholds, so there is one more cell.
+    """Cell i holds the rows with exactly i of the ascending thresholds at or below their value: one cell more.
 
-    `span` is how many different values the column may hold.
+    `span` is the number of different values that the column can have.
     """
 
     column: int
@@ -52,24 +53,24 @@ class ByThreshold(msgspec.Struct, frozen=True):
 
 
 class ByFound(msgspec.Struct, frozen=True):
-    """One cell per value that occurs: which cells there are is as private as what is in them, and makes a tally."""
+    """One cell per value that occurs. Which cells exist is as private as their contents, so the result is a tally."""
 
     column: int
 
 
-Adds: TypeAlias = Rows | Units | Total
+Adds: TypeAlias = Rows | Units | ColumnTotal
 Cells: TypeAlias = ByKey | ByThreshold | ByFound
 
 
 EITHER_WAY: tuple[Corner, ...] = ((1,), (-1,))
-"""The corners of an answer that is no sum over rows: it may go up and down; how far, its request knows itself."""
+"""The corners of an answer that is not a sum over rows and may go up and down; its request computes how far."""
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What to add up, over which rows, into which cells; how wide the answer is and on what grid it stands.
+class QueryPlan(msgspec.Struct, frozen=True):
+    """What to add up, over which rows, into which cells; the width of the answer and its grid.
 
-    `once` says that a unit contributes one point of conv(S) however many rows it has; `reach`, in how many cells of a
-    tally it counts at most.
+    `once` says that a unit contributes one point of conv(S) however many rows it has; `reach` is the largest number of
+    cells of a tally in which it counts.
     """
 
     adds: Adds

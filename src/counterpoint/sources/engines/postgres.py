@@ -1,17 +1,18 @@
-"""PostgreSQL as an engine: the stored rows are a temporary table of one session in the database they come from.
+"""PostgreSQL as an engine: the stored rows are a temporary table in the database that holds the data.
 
-A temporary table can be read by this session alone, leaves nothing behind when the session ends, and needs no right
-but to read the relation and to create temporary tables (TEMPORARY on the database). In exchange the asks of one
-table take turns, and a lost connection is a lost table: every later ask is refused, and the table must be bound
-again (a pooler must pool sessions, not transactions). The rows are read by one statement: they are one snapshot.
+Only one database session can read a temporary table, nothing is left when that session ends, and it needs no
+privileges but to read the relation and to create temporary tables (TEMPORARY on the database). The price: the asks of
+one table run one at a time, and when the connection is lost, the table is lost too: every later ask is refused, and the
+table must be bound again (a connection pooler must pool sessions, not transactions). One statement reads the rows, so
+they are one snapshot.
 
-Names are looked up in `pg_catalog` and the temporary schema only, once the relation has been found, so that no
-function or table of the database can step in. Texts are compared by their bytes (COLLATE "C").
+After the relation has been found, names are looked up in `pg_catalog` and the temporary schema only, so no function or
+table of the database can replace ours. Texts are compared by their bytes (COLLATE "C").
 
->>> Related("postgresql://db.example/people", relation=None)
+>>> PostgresOffer("postgresql://db.example/people", relation=None)
 Traceback (most recent call last):
 ...
-counterpoint.errors.InvalidParameter: name the table or view that is meant: relation="people" or "schema.people"
+counterpoint.errors.InvalidParameter: a postgresql:// URL needs the name of a table or view, as in relation="people" ...
 """
 
 import os
@@ -42,14 +43,14 @@ _KINDS = {
     "timestamp without time zone": "TIMESTAMP",
     "enum": "ENUM",
 }
-"""PostgreSQL's types by DuckDB's names; any other cannot be asked about.
+"""PostgreSQL's types by DuckDB's names; columns of other types cannot be asked about.
 
-Nor can a text in which the database takes different bytes for equal (a nondeterministic collation): by its bytes, one
-unit that is spelled in two ways would count as two.
+Nor can texts under a nondeterministic collation, where the database treats different bytes as equal: compared by its
+bytes, one unit with two spellings would count as two units.
 """
 
 _FIND = "SELECT pg_catalog.to_regclass(%s)::pg_catalog.text"
-"""Under the user's own search path, which may hold operators and types of anybody's: none of them is used here."""
+"""Runs under the user's own search path, which may contain foreign operators and types, so it uses none of them."""
 _DESCRIBE = """
 SELECT column_name::text, CASE WHEN typtype = 'e' THEN 'enum'
     WHEN NOT collisdeterministic THEN 'text under a nondeterministic collation' ELSE data_type::text END
@@ -64,7 +65,7 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "datestyle": "ISO",
 }
-"""What the meaning of our statements depends on."""
+"""The settings on which the meaning of our statements depends."""
 
 
 def close_at_home(connection: "Connection[Any]", home: int) -> None:
@@ -73,7 +74,7 @@ def close_at_home(connection: "Connection[Any]", home: int) -> None:
         connection.close()
 
 
-class Postgres:
+class PostgresEngine:
     """One session whose temporary tables are the stored rows."""
 
     __slots__ = ("__weakref__", "_closed", "_connection")
@@ -89,7 +90,7 @@ class Postgres:
         return POSTGRES
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows that a statement returns; the connection lets one thread at a time through."""
+        """The rows that a statement returns; the connection runs one statement at a time."""
         import psycopg  # noqa: PLC0415 - an extra
 
         with suppress(psycopg.Error):
@@ -98,17 +99,17 @@ class Postgres:
         raise refused()
 
     def create(self, name: str, query: str) -> None:
-        """Materialise a query, unless that has been done under this name."""
+        """Materialise a query under this name, unless the name exists."""
         self.run(f"CREATE TEMPORARY TABLE IF NOT EXISTS {name} AS {query}")
         self.run(f"ANALYZE {name}")
 
     def drop(self, name: str) -> None:
-        """Forget a table."""
+        """Delete a table."""
         self.run(f"DROP TABLE {name}")
 
     @property
     def closed(self) -> bool:
-        """Whether `close` has been called; a connection that was lost is not closed but broken."""
+        """Whether `close` has been called. A lost connection does not count as closed."""
         return self._closed
 
     def close(self) -> None:
@@ -117,17 +118,19 @@ class Postgres:
         self._connection.close()
 
 
-class Related:
-    """A table or view of a database on offer, under the name `given`, until it is taken."""
+class PostgresOffer:
+    """A table or view of a database, readable under the name `given` until it is taken."""
 
     __slots__ = ("_engine", "kinds")
 
     def __init__(self, url: str, relation: str | None) -> None:
         if not isinstance(relation, str):
-            raise InvalidParameter('name the table or view that is meant: relation="people" or "schema.people"')
-        self._engine = Postgres(_connected(url))
+            raise InvalidParameter(
+                'a postgresql:// URL needs the name of a table or view, as in relation="people" or "schema.people"'
+            )
+        self._engine = PostgresEngine(_connected(url))
         try:
-            self.kinds = self._opened(relation)
+            self.kinds = self._open(relation)
         except BaseException:
             self._engine.close()
             raise
@@ -137,8 +140,8 @@ class Related:
         """PostgreSQL's own."""
         return POSTGRES
 
-    def take(self, query: str, name: str) -> Postgres:
-        """Materialise a query over `given`, then let go of it."""
+    def take(self, query: str, name: str) -> PostgresEngine:
+        """Materialise a query over `given`, then drop that view."""
         with suppress(InvalidRequest):
             self._engine.create(name, query)
             self._engine.run("DROP VIEW given")
@@ -149,8 +152,8 @@ class Related:
         """End the session."""
         self._engine.close()
 
-    def _opened(self, relation: str) -> dict[str, str]:
-        """The relation's columns, once `given` stands for it and the session is ours."""
+    def _open(self, relation: str) -> dict[str, str]:
+        """Create the view `given`, fix the session's settings, and return the relation's columns."""
         import psycopg  # noqa: PLC0415
 
         connection, described = self._engine._connection, None
@@ -165,9 +168,13 @@ class Related:
         if described is None:
             raise unreadable()
         if name is None or name[0] is None:
-            raise InvalidParameter(f"there is no relation {relation!r} in the database")
+            raise InvalidParameter(
+                f"there is no table or view {relation!r} in the database: check the name, or give schema.name"
+            )
         if encoding != ("UTF8",):
-            raise InvalidParameter("the database must be encoded in UTF8: engines count characters differently else")
+            raise InvalidParameter(
+                "the encoding of the database must be UTF8, or the length of a text would differ between engines"
+            )
         return {column: _KINDS.get(kind, kind.upper()) for column, kind in described}
 
 
@@ -176,6 +183,6 @@ def _connected(url: str) -> "Connection[Any]":
         import psycopg  # noqa: PLC0415
     except ImportError:
         raise InvalidParameter("tables in PostgreSQL need psycopg: pip install counterpoint[postgres]") from None
-    with suppress(psycopg.Error, UnicodeError):  # whose words may quote the password
+    with suppress(psycopg.Error, UnicodeError):  # the message may quote the password
         return psycopg.connect(url, autocommit=True, client_encoding="utf8")
-    raise InvalidParameter("the database could not be reached under this URL")
+    raise InvalidParameter("could not connect to the database: check host, user and password of the postgresql:// URL")

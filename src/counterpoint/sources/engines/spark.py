@@ -1,11 +1,11 @@
-"""Spark as an engine: the stored rows are checkpointed partitions of the application that the DataFrame lives in.
+"""Spark as an engine: the stored rows are checkpointed partitions of the DataFrame's application.
 
-The rows are computed once and cut off from where they came from (a local checkpoint): if an executor is lost, asks are
-refused, and nothing is ever computed again from data that may have changed. They are views of a session of our own,
-in which no setting of the user's can change what a statement means: no `${...}` is substituted in texts, literals are
+The rows are computed once and detached from their lineage (a local checkpoint): if an executor is lost, asks are
+refused, and nothing is recomputed from data that may have changed. The rows are views of a separate session, in which
+no setting of the user's changes the meaning of a statement: `${...}` is not substituted in texts, literals are
 unescaped, and arithmetic never raises. This is for classic sessions; Spark Connect is untested.
 
->>> Framed([1, 2])
+>>> SparkOffer([1, 2])
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidParameter: a table from Spark is a DataFrame, not a list
@@ -40,10 +40,10 @@ _KINDS = {
     "timestamp": "timestamp with time zone",
     "timestamp_ntz": "TIMESTAMP",
 }
-"""Spark's types by DuckDB's names; any other, such as a string with a collation, cannot be asked about.
+"""Spark's types by DuckDB's names; columns of other types, such as a string with a collation, cannot be asked about.
 
-Those stay in lower case, so that none is taken for a type of DuckDB's that happens to have its name: a timestamp of
-Spark's has a time zone, and its day would depend on where Spark thinks it is.
+The names of other types stay in lower case, so that none is confused with a DuckDB type of the same name: Spark's
+timestamp has a time zone, and its day would depend on Spark's own time zone.
 """
 
 _SETTINGS = {
@@ -53,10 +53,10 @@ _SETTINGS = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
 }
-"""What the meaning of our statements depends on."""
+"""The settings on which the meaning of our statements depends."""
 
 
-class Spark:
+class SparkEngine:
     """One session whose views are the stored rows."""
 
     __slots__ = ("__weakref__", "_closed", "_created", "_creating", "_session")
@@ -75,12 +75,12 @@ class Spark:
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns."""
-        with suppress(Exception):  # Spark's errors, Java's, and whatever Python finds where a session was stopped
+        with suppress(Exception):  # Spark's errors, Java's, and Python's if the session was stopped
             return [tuple(row) for row in self._session.sql(sql).collect()]
         raise refused()
 
     def create(self, name: str, query: str) -> None:
-        """Compute a query's rows, once and for all, unless that has been done under this name."""
+        """Compute a query's rows once and store them under this name, unless the name exists."""
         with self._creating:
             if name in self._created:
                 return
@@ -91,18 +91,18 @@ class Spark:
             raise refused()
 
     def drop(self, name: str) -> None:
-        """Forget a view; Spark lets go of its partitions in time."""
+        """Delete a view; Spark frees its partitions later."""
         with self._creating:
             self.run(f"DROP VIEW {name}")
             self._created.discard(name)
 
     @property
     def closed(self) -> bool:
-        """Whether the views are gone."""
+        """Whether the views have been dropped."""
         return self._closed
 
     def close(self) -> None:
-        """Drop every view that was made, if the application still runs."""
+        """Drop every view, if the application still runs."""
         self._closed = True
         with self._creating:
             for name in ("given", *self._created):
@@ -111,8 +111,8 @@ class Spark:
             self._created.clear()
 
 
-class Framed:
-    """A DataFrame on offer, under the name `given`, until it is taken."""
+class SparkOffer:
+    """A DataFrame, readable under the name `given` until it is taken."""
 
     __slots__ = ("_engine", "_frame", "kinds")
 
@@ -120,7 +120,7 @@ class Framed:
         if not hasattr(frame, "createGlobalTempView"):
             raise InvalidParameter(f"a table from Spark is a DataFrame, not a {type(frame).__name__}")
         self._frame = frame
-        self._engine: Spark | None = None
+        self._engine: SparkEngine | None = None
         self.kinds: dict[str, str] = {
             name: _KINDS.get(kind.partition("(")[0], kind.lower()) for name, kind in frame.dtypes
         }
@@ -130,25 +130,25 @@ class Framed:
         """Spark's own."""
         return SPARK
 
-    def take(self, query: str, name: str) -> Spark:
-        """Hand the frame over to a session of our own, under a name that nobody knows, and compute the query there."""
-        passage = f"counterpoint_{token_hex(16)}"
+    def take(self, query: str, name: str) -> SparkEngine:
+        """Pass the frame to a separate session, under a random name, and compute the query there."""
+        shared_name = f"counterpoint_{token_hex(16)}"
         with suppress(Exception):
             session = self._frame.sparkSession.newSession()
             for setting, value in _SETTINGS.items():
                 session.conf.set(setting, value)
-            self._engine = engine = Spark(session)
-            self._frame.createGlobalTempView(passage)
+            self._engine = engine = SparkEngine(session)
+            self._frame.createGlobalTempView(shared_name)
             try:
-                engine.run(f"CREATE TEMPORARY VIEW given AS SELECT * FROM global_temp.{passage}")
+                engine.run(f"CREATE TEMPORARY VIEW given AS SELECT * FROM global_temp.{shared_name}")
                 engine.create(name, query)
                 engine.drop("given")
             finally:
-                session.catalog.dropGlobalTempView(passage)
+                session.catalog.dropGlobalTempView(shared_name)
             return engine
         raise unreadable()
 
     def close(self) -> None:
-        """Drop what was made of the frame; the frame is the user's."""
+        """Drop the views of the frame; the frame itself belongs to the user."""
         if self._engine is not None:
             self._engine.close()

@@ -1,10 +1,10 @@
-"""What has arrived in a stream, and whose it was: an append-only log that a stream and its parts share.
+"""The append-only log of a stream, which the stream shares with its parts: each item with the unit that owns it.
 
-At user level a unit's items beyond the first so many, and nobody's, are kept as nothing: they take their place in the
-log, whose length is public, and say nothing. Which ones count is decided by their order alone, never by what they say.
-A log that is to outlive its process has a keeper (a durable ledger), which decides the order among all who append.
-What is sent again under its id adds nothing, whether it is the same or not: the length, which is public, never depends
-on what items say.
+At user level only the first `per_unit` items of a unit count. Later items, and items without an owner, are stored as
+None: they take up a place in the log, whose length is public, and contribute nothing. Which items count depends on
+their order alone, never on their values. A log that must outlive its process has a keeper (a durable ledger), which
+orders the appends of all processes. An append that is repeated under its id adds nothing, even if its items differ: the
+public length never depends on the values of items.
 
 >>> log = Log("user", 2)
 >>> log.extend([5, 6, 7, 8], ["ann", "bob", "ann", "ann"], id="monday")
@@ -25,80 +25,83 @@ from counterpoint.sources.streams.ids import checked_id
 from counterpoint.sources.streams.shape import Record, plain
 
 Unit = str | int
-"""How a unit is named."""
+"""The name of a unit."""
 
 Item = tuple[Raw | Record | None, Unit | None]
-"""What arrives: what it says in stored form, and whose it is."""
+"""A value in stored form, and the unit that owns it."""
 
 Arrival = tuple[str | None, Sequence[Item]]
-"""What arrives at once, and the id under which it was sent, if any."""
+"""The items of one append, and its id, if it has one."""
 
 
 class Keeper(Protocol):
-    """Keeps one log so that it outlives this process, in one order for all who append to it."""
+    """Stores one log so that it outlives this process, in one order for all processes that append to it."""
 
     @property
     def name(self) -> str:
-        """Whose log this is."""
+        """The name of the session that owns the log."""
 
     @property
     def identity(self) -> bytes:
-        """Tells this log from every other."""
+        """Identifies this log among all others."""
 
     def length(self) -> int:
-        """How many items are kept."""
+        """How many items are stored."""
 
     def add(self, items: Sequence[Item], id: str | None = None) -> int:
-        """Keep these behind all others, at once; the place of the first of them, once they are safe.
+        """Append these items in one transaction; returns the place of the first, once they are durable.
 
-        What is kept under this id already is not kept again; `RequestConflict` if it is something else.
+        Items that are stored under this id already are not stored again; `RequestConflict` if those differ.
         """
 
     def begin(self, arrivals: Sequence[Arrival]) -> None:
-        """Keep these, at once, if there are no others: `DataChanged` if there are."""
+        """Store these arrivals in one transaction, as the first of the log; `DataChanged` if it is not empty."""
 
     def after(self, known: int) -> Iterable[tuple[int, Sequence[Item]]]:
-        """What is kept from this place on, in order: batches and their places."""
+        """The items from this place on, in order: batches and their places."""
 
 
 class Log:
-    """The items of a stream in stored form, None where one says nothing; threads may append at once.
+    """The items of a stream in stored form, None for those that do not count; threads may append at once.
 
-    `unit` and `most` are both given (user level) or both None (event level). `sums` is for what has been added up.
+    `unit` and `most` are both given (user level) or both None (event level). `sums` caches running sums.
     """
 
     __slots__ = ("_arrived", "_keeper", "_lock", "_owners", "_process", "_sent", "items", "most", "sums", "unit")
 
     def __init__(self, unit: str | None = None, most: int | None = None) -> None:
         if (unit is None) != (most is None):
-            raise InvalidParameter("user level takes both: `unit` names whose an item is, `per_unit` how many count")
+            given, other = ("unit", "per_unit") if most is None else ("per_unit", "unit")
+            raise InvalidParameter(
+                f"{given} was given without {other}: user level needs both, as in Stream(unit='user', per_unit=10)"
+            )
         if unit is not None and not isinstance(unit, str):
-            raise InvalidParameter("`unit` is a name for whose an item is, such as 'user'")
+            raise InvalidParameter(f"unit must be a text such as 'user', not a {type(unit).__name__}")
         self.unit, self.most = unit, None if most is None else whole(most, 1, "per_unit")
         self.items: list[Raw | Record | None] = []
         self.sums: dict[object, tuple[int, Raw]] = {}
         self._arrived: dict[Unit, int] = {}
         self._owners: list[Unit | None] = []
-        self._sent: dict[str, tuple[int, list[Item]]] = {}  # as it was sent: `items` has lost what does not count
+        self._sent: dict[str, tuple[int, list[Item]]] = {}  # as sent: `items` has None for items that do not count
         self._keeper: Keeper | None = None
         self._process = Owner(
             "a stream",
             "make it in this process, or after the fork; processes share a stream through a ledger in PostgreSQL",
         )
-        self._lock = Lock()  # taken last of all: a keeper may be at work on a transaction that asks for the length
+        self._lock = Lock()  # always the last lock taken: a keeper may ask for the length inside its transaction
 
     def extend(
         self, items: Iterable[Raw | Record | None], owners: Iterable[Unit | None], id: str | None = None
     ) -> None:
-        """Keep these items, all at once, in this order; with a keeper they are safe when this returns.
+        """Append these items together, in this order; with a keeper they are durable when this returns.
 
-        What was sent under this id before is not kept again; `RequestConflict` if it was something else.
+        Items that were appended under this id before are not appended again; `RequestConflict` if those differ.
         """
         self._process.check()
         own = None if id is None else checked_id(id)
         arriving = list(zip(items, owners, strict=True))
         if own is not None and not arriving:
-            raise InvalidRequest("an id stands for the items that are sent under it, and here are none: leave it out")
+            raise InvalidRequest("an id was given without items: append at least one item, or leave out the id")
         with self._lock:
             keeper = self._keeper
             if keeper is None and self._is_new(own, arriving):
@@ -107,7 +110,7 @@ class Log:
             self._take_at(keeper.add(arriving, own), arriving)
 
     def _is_new(self, id: str | None, arriving: list[Item]) -> bool:
-        """Whether this is sent for the first time; from now on its id is known."""
+        """Whether this append is not a retry; records its id."""
         if id is None:
             return True
         _, known = self._sent.setdefault(id, (len(self.items), arriving))
@@ -116,19 +119,19 @@ class Log:
         return known is arriving
 
     def keep(self, keeper: Keeper) -> None:
-        """Be kept from now on: as what is kept already if nothing has arrived here, else as the beginning of it."""
+        """Store the log with this keeper from now on: continue its stored log if this one is empty, else begin it."""
         self._process.check()
         kept = keeper.length()
         with self._lock:
             if self._keeper is not None and self._keeper.identity != keeper.identity:
                 raise in_use(self._keeper.name)
             if self._keeper is not None and kept < len(self.items):
-                raise DataChanged("the log on record is shorter than it was: an old copy was put back")
+                raise DataChanged("the stored log is shorter than it was: the ledger was replaced by an old copy")
             if self._keeper is None and self.items:
                 if kept:
                     raise DataChanged(
-                        f"the log of this stream is on record with {kept} items: give a stream to which nothing has "
-                        "been appended, and append what is new once the session is there"
+                        f"the ledger holds {kept} items of this stream: open the session with an empty stream, then "
+                        "append the new items"
                     )
                 keeper.begin(list(self._arrivals()))
                 self._owners, self._sent = [], {}
@@ -136,11 +139,11 @@ class Log:
 
     @property
     def kept_for(self) -> str | None:
-        """The session whose log this is, if one keeps it."""
+        """The name of the session that stores this log, if one does."""
         return None if self._keeper is None else self._keeper.name
 
     def _arrivals(self) -> Iterator[Arrival]:
-        """What has arrived before there was a keeper, in order: what was sent by ids, and what lies between."""
+        """The items that arrived before there was a keeper, in order: appends with ids, and the items between them."""
         taken, place = list(zip(self.items, self._owners or [None] * len(self.items), strict=True)), 0
         for id, (start, sent) in self._sent.items():
             if place < start:
@@ -151,7 +154,7 @@ class Log:
             yield None, taken[place:]
 
     def length(self) -> int:
-        """How many items have arrived, wherever."""
+        """How many items have arrived, in all processes."""
         self._process.check()
         if self._keeper is not None:
             for place, batch in self._keeper.after(len(self.items)):
@@ -160,7 +163,7 @@ class Log:
 
     def _take_at(self, place: int, arrived: Sequence[Item]) -> None:
         with self._lock:
-            if place == len(self.items):  # else others came before, and all of them are read in their order
+            if place == len(self.items):  # otherwise other appends came first, and `length` reads all in order
                 self._take(arrived)
 
     def _take(self, arrived: Sequence[Item]) -> None:
@@ -177,45 +180,52 @@ class Log:
         return before < most
 
     def owners(self, units: Iterable[object] | None, count: int) -> list[Unit | None]:
-        """Whose so many items are, as they were given beside them."""
+        """The owners of `count` items, from the units given beside them."""
         if self.unit is None:
             if units is None:
                 return [None] * count
-            raise InvalidRequest("this stream is at event level; declare `unit` and `per_unit` to say whose items are")
+            raise InvalidRequest(
+                "this stream is at event level, so its items have no units: leave them out, or declare unit=... and "
+                "per_unit=..."
+            )
         owners = [] if units is None else list(units)
         if len(owners) != count:
             raise InvalidRequest(
-                f"each item of this stream has a {self.unit!r}: say whose, as in append(1, unit='ann')"
+                f"each item of this stream needs a {self.unit!r}, but {count} items and {len(owners)} units were "
+                "given: name one unit for each item, as in append(1, unit='ann')"
             )
         return [self._owner(owner) for owner in owners]
 
-    def named_in(self, records: Iterable[object]) -> list[Unit | None]:
-        """Whose these records are: each says it itself, under the name of the unit."""
-        return [None if self.unit is None or record is None else self._said_in(record) for record in records]
+    def owners_in(self, records: Iterable[object]) -> list[Unit | None]:
+        """The owners of records: each record has a field with the name of the unit."""
+        return [None if self.unit is None or record is None else self._owner_in(record) for record in records]
 
-    def _said_in(self, record: object) -> Unit | None:
+    def _owner_in(self, record: object) -> Unit | None:
         if not isinstance(record, Mapping) or self.unit not in record:
-            raise InvalidRequest(f"each record of this stream says whose it is: {{{self.unit!r}: 'ann', ...}}")
+            raise InvalidRequest(
+                f"each record of this stream needs the field {self.unit!r}, which names its unit, as in "
+                f"{{{self.unit!r}: 'ann', ...}}"
+            )
         owner = record[self.unit]
         return None if owner is None else self._owner(owner)
 
     def _owner(self, given: object) -> Unit:
         owner = plain(given)
         if isinstance(owner, bool) or not isinstance(owner, str | int):
-            raise InvalidRequest(f"a {self.unit!r} is named by a string or an integer")
+            raise InvalidRequest(f"a {self.unit!r} must be a text or a whole number, not a {type(owner).__name__}")
         return owner
 
 
 def in_use(name: str) -> DataInUse:
-    """Why a stream gets no second session."""
+    """The refusal of a second session for one stream."""
     return DataInUse(
-        f"the log of this stream belongs to another session, {name!r}, which has a budget for it: delegate a part of "
-        "that, as in session.delegate(PureDP(0.1)); for other items, make another stream"
+        f"this stream belongs to another session, {name!r}, which has a budget for it: delegate a part of that budget, "
+        "as in session.delegate(PureDP(0.1)); for other items, make another stream"
     )
 
 
 def conflict(id: str) -> RequestConflict:
-    """Why it is not added; not a word of what was sent."""
+    """The refusal of other items under a used id; it says nothing about the items."""
     return RequestConflict(
-        f"other items were appended under id {id[:80]!r} before; nothing is added: choose another id"
+        f"other items were appended under id {id[:80]!r} before, so nothing was added: choose another id"
     )

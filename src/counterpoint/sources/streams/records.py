@@ -1,9 +1,9 @@
-"""Records with named fields, declared as a table's columns are, and what is stored and read of them.
+"""Streams of records with named fields, declared like a table's columns: how records are stored and read.
 
-A field is brought into stored form by the rules of `columns`, the ones that hold for a table: a number is clamped and
-rounded to its grid, a date becomes a day within its bounds, NaN and what cannot be read are missing, a category outside
-its keys is missing. The rules are total over the types that a field can hold. A record's field names and types are
-public: the wrong ones are refused.
+Fields are converted by the same rules as a table's columns (see `columns`): a number is clamped and rounded to its
+grid, a date becomes a day within its bounds, NaN and unreadable values are missing, a category outside its keys is
+missing. The rules are total over the types that a field accepts. The names and types of a record's fields are public,
+so a record with wrong ones is refused.
 
 >>> from counterpoint.sources.declaring.columns import category, number
 >>> visits = Fields.of({"page": category(["home", "shop"]), "spent": number(0, 100, step="0.5")})
@@ -35,11 +35,11 @@ _MISSING = {"NoneType", "NAType", "NaTType"}
 _DAYS = ("Y", "M", "W", "D")
 """numpy's units of time that are whole days."""
 _WIDEST_TEXT = 2**127
-"""Whole numbers from here on are not written out as texts; a table's widest integer type ends there."""
+"""Whole numbers from here on are not converted to texts: a table's widest integer type ends there."""
 
 
 class Fields(Value, frozen=True):
-    """The declared fields of a stream's records: `fit` makes what is stored, `reading` says what is read of it."""
+    """The declared fields of a stream's records: `fit` converts records to stored form, `reading` says what is read."""
 
     declared: Declaration
 
@@ -47,7 +47,10 @@ class Fields(Value, frozen=True):
     def of(cls, fields: object) -> "Fields":
         """Check a declaration such as {"page": text(), "clicks": number(0, 10)}."""
         if not isinstance(fields, Mapping) or not fields:
-            raise InvalidParameter("fields names and declares what a record holds: {'page': text(), ...}")
+            given = "an empty one" if isinstance(fields, Mapping) else f"a {type(fields).__name__}"
+            raise InvalidParameter(
+                f"fields must be a mapping from names to columns, as in {{'page': text()}}, not {given}"
+            )
         for name, column in fields.items():
             if not isinstance(name, str) or not isinstance(column, Number | Category | Text | Boolean | Date):
                 raise InvalidParameter(
@@ -56,15 +59,19 @@ class Fields(Value, frozen=True):
                 )
         return cls(Declaration(None, 1, "replace", tuple(Named(name, column) for name, column in fields.items())))
 
+    def describe(self) -> str:
+        """The declaration in words, a line for each field."""
+        return "\n".join(f"{field.name}: {field.column.describe()}" for field in self.declared.columns)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The fields in order."""
         return tuple(named.name for named in self.declared.columns)
 
     def fit(self, record: object, but: str | None = None) -> Record | None:
-        """What is stored for a record; a field that is left out is missing, and None is a record that says nothing.
+        """The stored form of a record; a field that is left out is missing, and None is a record that does not count.
 
-        A record may also hold what is called `but`, which says whose it is.
+        A record may also have the field `but`, which names its unit.
         """
         if record is None:
             return None
@@ -94,17 +101,18 @@ class Fields(Value, frozen=True):
             most = self._move(of, neighbours)
             return Reading(most, most * most, None, column.grid, (place,))
         if not of or len(set(of)) < len(of):
-            raise InvalidRequest("a vector is read of one or more different fields")
+            raise InvalidRequest("a vector needs one or more different fields: name each of them once")
         steps, places = [self._move(name, neighbours) for name in of], tuple(map(self.declared.find, of))
         grid, *others = [self.declared.column(name).grid for name in of]
         if any(other != grid for other in others):
             raise InvalidRequest(
-                f"the fields {', '.join(of)} have different steps: declare the same, or read each alone"
+                f"the fields {', '.join(of)} have different steps, so they make no vector: declare them with the same "
+                "step, or read each alone"
             )
         return Reading(sum(steps), sum(step * step for step in steps), len(of), grid, places, each=max(steps))
 
     def covering(self, neighbours: str) -> Reading:
-        """Distances that hold for every reading there is: of all numbers together, of each category, of records."""
+        """Distances that hold for every possible reading: of all numbers together, of each category, of records."""
         numeric = tuple(named.name for named in self.declared.columns if isinstance(named.column, Number | Boolean))
         keyed = [named.name for named in self.declared.columns if isinstance(named.column, Category)]
         steps = [self._move(name, neighbours) for name in numeric]
@@ -115,14 +123,14 @@ class Fields(Value, frozen=True):
         )
 
     def _move(self, name: str, neighbours: str) -> int:
-        """How far a number, in steps, is at most from another one or from nothing; or from nothing only."""
+        """The largest distance, in steps, of two values, or (add-or-remove) of a value and 0."""
         column = self.declared.column(name)
         if isinstance(column, Boolean):
             return 1
         if not isinstance(column, Number):
             raise InvalidRequest(
-                f"{name} is {column.said()}, which is not a number to be followed; partition by it, or declare it as a "
-                "number, a category or a boolean"
+                f"{name} is {column.describe()}, and a mechanism reads numbers, categories and booleans: partition by "
+                "this field, or declare it as one of those"
             )
         if neighbours == "replace":
             return max(column.most, 0) - min(column.least, 0)
@@ -146,7 +154,7 @@ def _stored(named: Named, given: object) -> Key | None:
     except TypeError:
         zoned = " with a time zone" if isinstance(value, datetime) and value.tzinfo is not None else ""
         kind = f"{type(value).__name__}{zoned}"
-        raise InvalidRequest(f"{named.name} is {column.said()}, and cannot be given as a {kind}") from None
+        raise InvalidRequest(f"{named.name} is {column.describe()}, and a {kind} cannot be converted to it") from None
     return found if column.known_keys is None or found in column.known_keys else None
 
 
@@ -171,7 +179,7 @@ def _steps(column: Number, value: object) -> int | None:
 
 
 def _days(column: Date, value: object) -> int | None:
-    """A day within the bounds; of a time its day, if it has no zone, as a table has it."""
+    """A day within the bounds; a timestamp without a time zone becomes its day, as in a table."""
     if isinstance(value, np.datetime64):
         found: int | None = int(value.astype("datetime64[D]").astype(np.int64))
     elif isinstance(value, datetime):

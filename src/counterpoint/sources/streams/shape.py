@@ -1,12 +1,13 @@
-"""What an item of a stream of numbers or vectors can be, and how a stored item is read as integers.
+"""The shape of an item of a stream of numbers or vectors, and how a stored item is read as integers.
 
-A `Shape` is declared in public (bound, dimensions, sign, distances) and enforced on every value by `fit`, a total
-function of everything that has the right shape, so that neighbouring streams are never further apart than it says. A
-`Reading` says what a mechanism receives of a stored item, and how far that moves between neighbours.
+An `ItemShape` is a public declaration (bound, dimensions, sign, distances). `fit` enforces it on every value, as a
+total function of everything with the right number of coordinates, so neighbouring streams are never further apart than
+declared. A `Reading` says which integers of a stored item a mechanism receives, and how far they move between
+neighbours.
 
->>> Shape(bound=9).fit(3.7), Shape(dimensions=4, l1=2).fit([0, 1, 1, 0])
+>>> ItemShape(bound=9).fit(3.7), ItemShape(dimensions=4, l1=2).fit([0, 1, 1, 0])
 (4, (0, 1, 0, 0))
->>> Shape(bound=3, signed=True).reading("replace").l1, Shape(bound=3, signed=True).reading("add-or-remove").l1
+>>> ItemShape(bound=3, signed=True).reading("replace").l1, ItemShape(bound=3, signed=True).reading("add-or-remove").l1
 (6, 3)
 """
 
@@ -29,11 +30,11 @@ Record = tuple[Key | None, ...]
 """A stored record: its declared fields in order, None where one is missing."""
 
 Of = str | tuple[str, ...] | None
-"""What is to be read of an item: a field, several as a vector, or None: the item itself, a record as 1."""
+"""What a mechanism reads of an item: a field, several as a vector, or None for the item itself (a record as 1)."""
 
 
 def named(of: object) -> Of:
-    """A field, or several; from whatever sequence they are given in.
+    """The name of a field, or a tuple of names, from any sequence.
 
     >>> named(["clicks", "minutes"])
     ('clicks', 'minutes')
@@ -42,15 +43,17 @@ def named(of: object) -> Of:
         return of
     if isinstance(of, Sequence) and all(isinstance(name, str) for name in of):
         return tuple(of)
-    raise InvalidRequest(f"a field is named by a text, and several by a list of them, not by a {type(of).__name__}")
+    raise InvalidRequest(
+        f"fields must be a name or a list of names, as in 'clicks' or ['clicks', 'minutes'], not a {type(of).__name__}"
+    )
 
 
 class Reading(Value, frozen=True):
-    """What is read of a stored item, and how far that can move where neighbours differ.
+    """The integers that are read of a stored item, and how far they can move between neighbours.
 
-    It moves by `l1` in L1, by `squared` in squared L2, and no number of it by more than `each` (None: by `l1`).
-    `fields` are the places of a record that are read: none of them, and each record counts 1; a place with `keys`, and
-    it is read as a vector with a 1 at its key. None: the stored item is itself what is read.
+    They move by at most `l1` in L1, `squared` in squared L2, and `each` in every coordinate (None: by `l1`). `fields`
+    are the indices of the fields that are read: none means that each record counts 1; one with `keys`, that it is
+    read as a vector with a 1 at its key. None means that the stored item itself is read.
 
     >>> Reading(1, 1, fields=()).read(("home", 3)), Reading(5, 25, fields=(1,)).read(("home", 3))
     (1, 3)
@@ -66,11 +69,11 @@ class Reading(Value, frozen=True):
 
     @property
     def zero(self) -> Raw:
-        """An item that says nothing."""
+        """The reading of an item that does not count."""
         return 0 if self.dimensions is None else (0,) * self.dimensions
 
     def read(self, item: "Raw | Record") -> Raw:
-        """The integers of a stored item; what is missing is 0."""
+        """The integers of a stored item; a missing field is 0."""
         if self.fields is None:
             return item  # type: ignore[return-value]  # a log of numbers or vectors holds them as they are read
         assert isinstance(item, tuple)
@@ -82,13 +85,13 @@ class Reading(Value, frozen=True):
         return numbers[0] if self.dimensions is None else numbers
 
 
-class Shape(Value, frozen=True):
-    """What an item of a stream can be, and how far apart two of them are at most: public, and enforced by `fit`.
+class ItemShape(Value, frozen=True, tag="Shape/1"):
+    """The public bounds of a stream's items, and the largest distance of two of them; `fit` enforces both.
 
     `l1` and `l2_squared` are those distances (the second one squared). They follow from the bound, unless vectors
     declare smaller ones, as one-hot vectors do: 2 and 2.
 
-    >>> Shape(bound=3, signed=True).l1, Shape(dimensions=100, l1=2).l2_squared
+    >>> ItemShape(bound=3, signed=True).l1, ItemShape(dimensions=100, l1=2).l2_squared
     (6, 2)
     """
 
@@ -104,7 +107,7 @@ class Shape(Value, frozen=True):
         """Check what is declared, derive the rest: `largest` and `largest_squared` are norms that no vector exceeds."""
         reach = self.bound * (2 if self.signed else 1)
         if self.dimensions is None and not (self.l1 is None and self.l2_squared is None):
-            raise InvalidParameter("l1 and l2_squared are for vectors: declare dimensions, too")
+            raise InvalidParameter("l1 and l2_squared apply to vectors only: declare dimensions=... as well")
         width = self.dimensions or 1
         box, squared_box = reach * width, reach * reach * width
         # Vectors of L1 norm r are at most 2r apart; of squared L2 norm s at most 4s, or 2s if none is ever negative.
@@ -118,17 +121,30 @@ class Shape(Value, frozen=True):
         force_setattr(self, "l1", min(l1, squared, isqrt(width * squared)))
         force_setattr(self, "l2_squared", min(squared, reach * l1))
 
+    def describe(self) -> str:
+        """The declaration in words.
+
+        >>> ItemShape(bound=5).describe(), ItemShape(dimensions=4, l1=2).describe()
+        ('item: a whole number from 0 to 5', 'item: a vector of 4 whole numbers from 0 to 1, of L1 norm at most 1')
+        """
+        span = f"from {-self.bound if self.signed else 0} to {self.bound}"
+        if self.dimensions is None:
+            return f"item: a whole number {span}"
+        norms = "" if self.largest is None else f", of L1 norm at most {self.largest}"
+        norms += "" if self.largest_squared is None else f", of squared L2 norm at most {self.largest_squared}"
+        return f"item: a vector of {self.dimensions} whole numbers {span}{norms}"
+
     @property
     def zero(self) -> Raw:
-        """An item that says nothing."""
+        """An item that does not count."""
         return 0 if self.dimensions is None else (0,) * self.dimensions
 
     def reading(self, neighbours: str, of: Of = None) -> Reading:
-        """An item as it is. Neighbours differ by the distance of two items, or of one from nothing."""
+        """The whole item. Neighbours differ by the distance of two items, or (add-or-remove) of one item and 0."""
         if of is not None:
             raise InvalidRequest(
-                f"an item of this stream has no fields, so none called {of!r}: it is read as it is; declare "
-                "fields={...} for a stream of records"
+                f"an item of this stream has no fields, so none called {of!r}: leave out the name, or declare a stream "
+                "of records, Stream(fields={...})"
             )
         l1, squared = (self.l1, self.l2_squared) if neighbours == "replace" else self._norms()
         assert l1 is not None and squared is not None  # derived where they were not declared
@@ -136,11 +152,11 @@ class Shape(Value, frozen=True):
         return Reading(l1, squared, self.dimensions, each=min(each, l1))
 
     def covering(self, neighbours: str) -> Reading:
-        """The only reading there is."""
+        """The only possible reading."""
         return self.reading(neighbours)
 
     def _norms(self) -> tuple[int, int]:
-        """What no item exceeds in the L1 norm and in the squared L2 norm."""
+        """The largest L1 norm and squared L2 norm of an item."""
         width = self.dimensions or 1
         l1 = self.bound * width if self.largest is None else self.largest
         squared = self.bound**2 * width if self.largest_squared is None else self.largest_squared
@@ -148,13 +164,13 @@ class Shape(Value, frozen=True):
         return min(l1, squared, isqrt(width * squared)), min(squared, self.bound * l1)
 
     def fit(self, value: object) -> Raw:
-        """The integers that are stored for a value; a total function of everything that has the right shape.
+        """The stored form of a value: a total function of everything with the right number of coordinates.
 
-        A number outside its range is brought to the nearest end of it, a fraction to the nearest integer, and what is
-        missing (None, NaN) is 0. A vector that is longer than was declared is cut, from its first coordinate on, where
-        it reaches what was. The type and the number of coordinates are public: the wrong ones are `InvalidRequest`.
+        A number is clamped to its range and rounded to an integer, and a missing one (None, NaN) is 0. A vector whose
+        norm exceeds the declared one is truncated: coordinates beyond the point where the norm is reached become 0.
+        The type and the number of coordinates are public: wrong ones raise `InvalidRequest`.
 
-        >>> Shape(bound=9).fit(3.7), Shape(bound=9).fit(-1), Shape(dimensions=4, l1=2).fit([0, 1, 1, 0])
+        >>> ItemShape(bound=9).fit(3.7), ItemShape(bound=9).fit(-1), ItemShape(dimensions=4, l1=2).fit([0, 1, 1, 0])
         (4, 0, (0, 1, 0, 0))
         """
         given = value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind not in "mM" else value
@@ -163,7 +179,8 @@ class Shape(Value, frozen=True):
         if given is None:
             return self.zero
         if not isinstance(given, list | tuple) or len(given) != self.dimensions:
-            raise InvalidRequest(f"an item of this stream is a vector of {self.dimensions} numbers")
+            kind = f"{len(given)} numbers" if isinstance(given, list | tuple) else f"a {type(given).__name__}"
+            raise InvalidRequest(f"an item of this stream must be a vector of {self.dimensions} numbers, not {kind}")
         return self._cut([self._number(coordinate) for coordinate in given])
 
     def _number(self, given: object) -> int:
@@ -175,7 +192,7 @@ class Shape(Value, frozen=True):
             return 0
         if isinstance(value, float | Decimal | Fraction):
             return round(min(max(value, low), high))
-        raise InvalidRequest(f"an item of this stream holds numbers, not a {type(value).__name__}")
+        raise InvalidRequest(f"an item of this stream must be a number, not a {type(value).__name__}")
 
     def _cut(self, vector: list[int]) -> tuple[int, ...]:
         room, squared_room = self.largest, self.largest_squared
@@ -192,7 +209,7 @@ class Shape(Value, frozen=True):
 
 
 def plain(given: object) -> object:
-    """What numpy holds, as Python has it; a time stays as it is, of which numpy makes a date or a number by its value.
+    """A numpy scalar as a Python value; numpy's times stay, since numpy would convert them depending on their value.
 
     >>> plain(np.int64(3)), plain("a"), type(plain(np.timedelta64(3, "ns"))).__name__
     (3, 'a', 'timedelta64')
@@ -202,7 +219,7 @@ def plain(given: object) -> object:
 
 
 def is_nan(value: object) -> bool:
-    """Whether this is a number that is none.
+    """Whether this is NaN.
 
     >>> is_nan(float("nan")), is_nan(Decimal("sNaN")), is_nan(1)
     (True, True, False)

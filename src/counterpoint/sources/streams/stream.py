@@ -1,11 +1,10 @@
-"""A stream: data that keeps arriving.
+"""A stream: data that keeps arriving (Henzinger et al. 2024, sec. 3.2).
 
-See Henzinger et al. 2024, sec. 3.2. How many items have arrived is public, what they say is not.
-
-An append-only log of numbers, of vectors, or of records with named fields. Continual mechanisms read it as updates,
-each from its own place on; one-shot mechanisms ask for `total()`; records can be cut into parts. Two streams are
-neighbours if they are of the same length and equal but for what one unit's items say (an item is its own unit, at event
-level); `Stream` says it exactly.
+A stream is an append-only log of numbers, of vectors, or of records with named fields. The number of items is public;
+their values are private. Continual mechanisms receive the items as updates, each from its own place on; one-shot
+mechanisms ask for `total()`; records can be partitioned. Two streams are neighbours if they have the same length and
+differ only in the values of one unit's items (at event level each item is its own unit); see `Stream` for the exact
+definition.
 
 >>> visits = Stream(bound=1)
 >>> visits.extend([1, 0, 7, float("nan")])
@@ -31,10 +30,10 @@ from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS
-from counterpoint.sources.source import Prepared, Source, told
+from counterpoint.sources.source import Prepared, Source, describe_request
 from counterpoint.sources.streams.log import Log, Unit
 from counterpoint.sources.streams.records import Fields
-from counterpoint.sources.streams.shape import Of, Reading, Record, Shape, named
+from counterpoint.sources.streams.shape import ItemShape, Of, Reading, Record, named
 
 _FEW = 64
 
@@ -59,26 +58,25 @@ def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
 class Stream(Source):
     """An append-only log of private values, with a public length.
 
-    An item is a number in [0, bound], or in [-bound, bound] if `signed`; with `dimensions`, a vector of so many (see
-    `Shape`, also for what becomes of values that do not fit); with `fields`, a record of what is declared there as a
-    table's columns are (see `Fields`). What mechanisms receive of a record is the number, category or vector of numbers
-    that `of` names, or 1.
+    An item is a number in [0, bound], or in [-bound, bound] if `signed`; with `dimensions`, a vector of that many
+    numbers (`ItemShape` says how values that do not fit are clamped); with `fields`, a record whose fields are declared
+    like a table's columns (see `Fields`). Mechanisms receive the number, category or vector of numbers of a record that
+    `of` names, or 1.
 
-    With `unit` and `per_unit`, each item says whose it is, and the first `per_unit` items of a unit count. The later
-    ones arrive as nothing: whose an item is is as private as its value, so it must not show in the number of items.
-    Which of a unit's items count is decided by their order alone, never by their values.
+    With `unit` and `per_unit`, each item has a unit that owns it, and the first `per_unit` items of a unit count. Later
+    items are stored as empty: the owner of an item is as private as its value, so the number of items must not reveal
+    it. Which items of a unit count depends on their order alone, never on their values.
 
     Two streams of the same length are neighbours
 
-    - at event level, if they differ in one item, which says something else or, in one of them, nothing (0 in all of its
+    - at event level, if they differ in one item, which has another value or, in one of them, is empty (0 in all of its
       numbers, a record in no part);
-    - at user level, if they differ in the items of one unit: in the same places they say something else, or in one of
-      the streams all of them say nothing and are nobody's, as if that unit had never been there;
-    - with `neighbours="add-or-remove"`, only by saying nothing in one of the streams: signed values then move by half
-      as much, and a unit reaches half as many parts.
+    - at user level, if they differ in the items of one unit: in the same places they have other values, or in one of
+      the streams all of them are empty and without owner, as if that unit had never existed;
+    - with `neighbours="add-or-remove"`, only if the items are empty in one of the streams: signed values then move by
+      half as much, and a unit reaches half as many parts.
 
-    So neighbours differ in at most `per_unit` places (1 at event level), and there by the distances that the relation
-    states.
+    So neighbours differ in at most `per_unit` places (1 at event level), each by at most the distances of the relation.
 
     >>> clicks = Stream(bound=1, dimensions=4, unit="user", per_unit=10)
     >>> clicks.append([1, 0, 0, 1], unit="ann")
@@ -104,32 +102,35 @@ class Stream(Source):
         if neighbours not in NEIGHBOURS:
             known = " or ".join(repr(name) for name in NEIGHBOURS)
             raise InvalidParameter(f"neighbours must be {known}, but {str(neighbours)[:40]!r} was given")
-        shape = Shape(bound, dimensions, signed, l1, l2_squared)
-        if fields is not None and shape != Shape():
-            raise InvalidParameter("a record's numbers are declared in fields={...}: leave out bound and dimensions")
-        self._kind: Shape | Fields = shape if fields is None else Fields.of(fields)
-        said = {"bound": bound} if isinstance(self._kind, Shape) else {"fields": list(self._kind.names)}
+        shape = ItemShape(bound, dimensions, signed, l1, l2_squared)
+        if fields is not None and shape != ItemShape():
+            raise InvalidParameter(
+                "fields={...} declares each field of a record with its own bounds: leave out bound, dimensions, "
+                "signed, l1 and l2_squared"
+            )
+        self._kind: ItemShape | Fields = shape if fields is None else Fields.of(fields)
+        items = {"bound": bound} if isinstance(self._kind, ItemShape) else {"fields": list(self._kind.names)}
         other = {"dimensions": dimensions, "unit": unit, "per_unit": per_unit, "signed": signed or None}
         last = {"l1": l1, "l2_squared": l2_squared, "neighbours": None if neighbours == "replace" else neighbours}
-        given = {**said, **other, **last}
+        given = {**items, **other, **last}
         self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
         self._log = Log(unit, per_unit)
         self._neighbours = neighbours
         self._reading: Reading | None = None
         self._where: tuple[tuple[int, Key], ...] = ()
 
-    def _looked_at(self, reading: Reading | None, where: tuple[tuple[int, Key], ...], said: str) -> Self:
-        """Another look at the same log."""
+    def _view(self, reading: Reading | None, where: tuple[tuple[int, Key], ...], label: str) -> Self:
+        """Another view of the same log; the repr shows its label."""
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
-        view._declared, view._reading, view._where = f"{self._declared}, {said}", reading, where
+        view._declared, view._reading, view._where = f"{self._declared}, {label}", reading, where
         return view
 
     def __repr__(self) -> str:
         return f"Stream({self._declared}; {len(self._log.items)} items)"
 
     def describe(self) -> str:
-        """What was declared, in words; nothing here was read off the items.
+        """The declaration in words; it does not depend on the items.
 
         >>> from counterpoint.sources.declaring.columns import number
         >>> print(Stream(fields={"clicks": number(0, 10)}, unit="user", per_unit=3).describe())
@@ -139,19 +140,17 @@ class Stream(Source):
         """
         unit = "every item is its own unit" if self._log.unit is None else self._log.unit
         count = "" if self._log.most is None else f", of which the first {self._log.most} items count"
-        columns = () if isinstance(self._kind, Shape) else self._kind.declared.columns
-        lines = [f"{field.name}: {field.column.said()}" for field in columns] or [repr(self._kind)]
-        return "\n".join((f"unit: {unit}{count}", f"neighbours: {NEIGHBOURS[self._neighbours]}", *lines))
+        return "\n".join((f"unit: {unit}{count}", f"neighbours: {NEIGHBOURS[self._neighbours]}", self._kind.describe()))
 
     @property
     def relation(self) -> Relation:
-        """How many items may differ, and how far, whatever is read of them; asks differ by their own sensitivity."""
+        """How many items may differ, and how far, for every reading; asks differ by their own sensitivity."""
         apart = self._reading or self._kind.covering(self._neighbours)
         return Steps(updates=self._log.most or 1, bound=apart.l1, squared=apart.squared)
 
     @property
     def dimensions(self) -> int | None:
-        """How long the vectors are that mechanisms receive; None: they receive numbers."""
+        """The length of the vectors that mechanisms receive; None if they receive numbers."""
         return self._read.dimensions
 
     @property
@@ -159,10 +158,10 @@ class Stream(Source):
         return self._reading or self._kind.reading(self._neighbours)
 
     def of(self, fields: "str | Sequence[str] | None" = None) -> Self:
-        """The same stream, of whose records mechanisms receive this: a number or truth value, a category, a vector.
+        """The same stream, whose mechanisms receive these fields of a record as a number or a vector.
 
-        A category arrives as a vector with a 1 at its key; several numbers as a vector of them, if their steps are
-        equal; without a name, a record arrives as 1. The relation is that of what is read.
+        A category arrives as a vector with a 1 at its key; several numbers as a vector, if their steps are equal;
+        without a name, a record arrives as 1. The relation is that of the reading.
 
         >>> from counterpoint.sources.declaring.columns import category, number
         >>> visits = Stream(fields={"page": category(["home", "shop"]), "clicks": number(0, 10)})
@@ -170,25 +169,27 @@ class Stream(Source):
         (Steps(updates=1, bound=10), 2, Steps(updates=1, bound=1))
         """
         chosen = named(fields)
-        if chosen is None and (self._reading is not None or isinstance(self._kind, Shape)):
+        if chosen is None and (self._reading is not None or isinstance(self._kind, ItemShape)):
             return self
         if self._reading is not None:
-            raise InvalidRequest(f"of this stream something is read already: start from the whole to read {chosen!r}")
-        return self._looked_at(self._kind.reading(self._neighbours, chosen), self._where, f"of={chosen!r}")
+            raise InvalidRequest(
+                f"fields were chosen for this stream already: call of({chosen!r}) on the original stream instead"
+            )
+        return self._view(self._kind.reading(self._neighbours, chosen), self._where, f"of={chosen!r}")
 
     def append(self, value: object, unit: Unit | None = None, *, id: str | None = None) -> None:
-        """One item arrives; at user level, `unit` says whose it is, or a record says it itself.
+        """Append one item; at user level `unit` names the unit that owns it, or a field of the record does.
 
-        Under an `id` it arrives once, however often it is sent (see `extend`).
+        With an `id` the item is appended once, however often it is sent (see `extend`).
         """
         self.extend([value], None if unit is None else [unit], id=id)
 
     def extend(self, values: Iterable[object], units: Iterable[Unit] | None = None, *, id: str | None = None) -> None:
-        """Items arrive in this order, all of them or, if one has a wrong shape, none; `units` says whose each one is.
+        """Append items in this order: all of them, or none if one has a wrong shape; `units` names the owner of each.
 
-        Under an `id` they arrive once: whoever does not know whether they did sends them again, and the same items of
-        the same units, as they are stored, add nothing. Other items are refused (`RequestConflict`). An id is public,
-        is that of one append to this stream, and is never forgotten.
+        With an `id` the items are appended once: a client that does not know whether they were sends them again, and
+        the same items of the same units, compared in stored form, add nothing. Other items under that id are refused
+        (`RequestConflict`). An id is public, belongs to one append to this stream, and is kept for ever.
 
         >>> spent = Stream(bound=100, unit="user", per_unit=2)
         >>> spent.extend([10, 20], units=["ann", "bob"], id="monday")
@@ -199,16 +200,17 @@ class Stream(Source):
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
             raise InvalidRequest(f"extend takes a list of items, not a {type(values).__name__}; append takes one item")
         if self._where or self._reading is not None:
-            raise InvalidRequest("items arrive in the whole stream, not in a part or a field of it")
+            raise InvalidRequest("items are appended to the whole stream, not to a part or a field: use the original")
         given = list(values)
-        if isinstance(self._kind, Shape):
+        if isinstance(self._kind, ItemShape):
             owners = self._log.owners(units, len(given))
             return self._log.extend([self._kind.fit(value) for value in given], owners, id)
         if units is not None:
             raise InvalidRequest(
-                "a record says itself whose it is, under the name that `unit` declares: leave out units"
+                f"a record names its unit in its own field{'' if self._log.unit is None else f' {self._log.unit!r}'}: "
+                "leave out units"
             )
-        owners = self._log.named_in(given)
+        owners = self._log.owners_in(given)
         return self._log.extend([self._kind.fit(value, but=self._log.unit) for value in given], owners, id)
 
     def pin(self) -> int:
@@ -217,11 +219,11 @@ class Stream(Source):
 
     @property
     def log(self) -> Log:
-        """Where the items are, for whoever is to keep them."""
+        """The log, which a durable ledger stores."""
         return self._log
 
     def fingerprint(self) -> str:
-        """What is declared, and what is read of it: a durable ledger keeps the items themselves."""
+        """A digest of the declaration and the reading; a durable ledger stores the items themselves."""
         unit = (self._log.unit, self._log.most)
         return digest("stream", self._kind, unit, self._neighbours, self._reading, self._where).hex()
 
@@ -232,7 +234,7 @@ class Stream(Source):
         return tuple(Update(value(read, item)) for item in self._log.items[first:last])
 
     def prompt(self, start: int | str, end: int | str, prepared: Prepared | None) -> bool:
-        """If only a few items have to be read."""
+        """Whether only a few items must be read."""
         first, last = self._place(start), self._place(end)
         if prepared is not None:
             known, _ = self._log.sums.get((self._requested(prepared.request), self._where), (0, None))
@@ -240,7 +242,7 @@ class Stream(Source):
         return last - first <= _FEW
 
     def _value(self, read: Reading, item: Raw | Record | None) -> Raw:
-        """The integers of an item, 0 if it says nothing or is in another part."""
+        """The integers of an item, 0 if it does not count or is in another part."""
         if item is None:
             return read.zero
         value = read.read(item)
@@ -250,11 +252,11 @@ class Stream(Source):
         if type(pin) is int and 0 <= pin <= len(self._log.items):
             return pin
         if type(pin) is not int or not 0 <= pin <= self.pin():
-            raise InvalidRequest(f"a pin of this stream is a number of items, from 0 to {len(self._log.items)}")
+            raise InvalidRequest(f"a pin of this stream must be a number of items, 0 to {len(self._log.items)}")
         return pin
 
     def prepare(self, request: object) -> Prepared:
-        """`total()`: it moves by what one unit's items, as many as count, can move it."""
+        """The public facts of `total()`: it moves by at most as much as the items of one unit that count."""
         read, most = self._requested(request), self._log.most or 1
         assert isinstance(request, RunningTotal)
         each = None if read.each is None else most * read.each
@@ -266,19 +268,19 @@ class Stream(Source):
     def _requested(self, request: object) -> Reading:
         if type(request) is not RunningTotal:
             raise InvalidRequest(
-                f"a stream answers total(), not {told(request)}; launch a Counter to follow it, or put data that "
-                "stands still into a Table"
+                f"a stream answers total(), not {describe_request(request)}; launch a Counter for running counts, or "
+                "put data that does not change into a Table"
             )
         return self._read if request.of is None else self._kind.reading(self._neighbours, request.of)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The total of the first `pin` items."""
         if prepared != self.prepare(prepared.request):
-            raise InvalidRequest("this request was prepared for another source")
+            raise InvalidRequest("this request was prepared for another source: prepare it with this stream")
         return Secret(self._sum(self._place(pin), self._requested(prepared.request)))
 
     def _sum(self, place: int, read: Reading) -> Raw:
-        """What has been added up before is kept, for one place of each reading, so that only what is new is added."""
+        """The sum of the first `place` items; the last sum of each reading is cached, so only new items are added."""
         known, before = self._log.sums.get((read, self._where), (0, read.zero))
         if known > place:
             known, before = 0, read.zero
@@ -289,35 +291,36 @@ class Stream(Source):
 
     @property
     def update_grid(self) -> Fraction:
-        """What one step of the integers is worth that mechanisms receive."""
+        """What one integer step of an update is worth in the user's units."""
         return self._read.grid
 
     def part(self, by: str, key: Plain | float | Fraction) -> Self:
-        """The items in which field `by` has this value, which need not occur; the others arrive as nothing.
+        """The items in which field `by` has this value, which need not occur; the other items are empty in this part.
 
-        How many items arrive is as public in a part as in the whole, and whose part an item is in is as private as what
-        it says; so a part is a stream of the same length.
+        The number of items is public, and the part of an item is as private as its value; so a part is a stream of the
+        same length as the whole.
         """
         column, value = self._cut(by), self.key(by, key)
         assert isinstance(self._kind, Fields)
         if column.known_keys is not None and value not in column.known_keys:
-            raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.said()}")
-        return self._looked_at(self._reading, (*self._where, (self._kind.declared.find(by), value)), f"{by}={key!r}")
+            raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
+        return self._view(self._reading, (*self._where, (self._kind.declared.find(by), value)), f"{by}={key!r}")
 
     def key(self, by: str, key: Plain | float | Fraction) -> Key:
-        """The value of field `by` that names a part, as it is stored."""
+        """The stored value of field `by` that names a part."""
         return self._cut(by).key(key)
 
     def spelled(self, by: str, stored: Key) -> Key | Fraction:
-        """That value as the user would write it."""
+        """A stored value of field `by` in the user's units."""
         return self._cut(by).spelled(stored)
 
     def reach(self, by: str) -> int:
         """In how many parts by this field two neighbouring streams may differ.
 
-        An item is in one part at most. Where neighbours differ it may leave one part for another: that makes two for
-        each of the places, `per_unit` of them, or one if it can only leave or arrive. What says whose an item is does
-        not change where the item is not taken away with all the others of its unit. And there are no more than keys.
+        An item is in at most one part. In each of the `per_unit` places where neighbours differ it may move from one
+        part to another, which makes two parts, or one if it can only appear or disappear. The field that names the unit
+        keeps its value unless the whole unit appears or disappears, which makes one part in all. And there are no more
+        parts than keys.
 
         >>> from counterpoint.sources.declaring.columns import text
         >>> Stream(fields={"page": text()}).reach("page"), Stream(
@@ -332,9 +335,9 @@ class Stream(Source):
         return most if column.known_keys is None else min(most, len(column.known_keys))
 
     def _cut(self, by: str) -> Column:
-        if isinstance(self._kind, Shape):
+        if isinstance(self._kind, ItemShape):
             raise InvalidRequest(
-                f"a stream of numbers has no field {shown(by)} to be cut by; declare records with fields={{...}}, "
+                f"a stream of numbers has no field {shown(by)} to partition by: declare records with fields={{...}}, "
                 "or vectors with a coordinate for each part (dimensions=...)"
             )
         return self._kind.declared.column(by)

@@ -1,15 +1,16 @@
-r"""The rows of a CSV file, read so that no row changes how another is read, and none keeps the others from being read.
+r"""A CSV reader in which no row changes how another is read.
 
-The dialect is fixed: UTF-8, commas, lines that end in LF or CRLF; a field that holds a comma, a quote or a line break
-stands in double quotes, its own quotes doubled. The first line names the columns, and everything after it is data:
-nothing is detected. A value that is not UTF-8 is empty, and empty values are missing. A row without as many fields as
-there are names, or of more than `LONGEST_ROW` bytes, is left out.
+A reader that guesses types or stops at a damaged row lets one unit change the rows of all others. This one has a fixed
+dialect: UTF-8, commas, lines that end in LF or CRLF; a field that contains a comma, a quote or a line break is enclosed
+in double quotes, its own quotes doubled. The first line names the columns; every later line is data. A value that is
+not UTF-8 is empty, and empty values are missing. A row with a different number of fields than the header, or of more
+than `LONGEST_ROW` bytes, is dropped.
 
-A row that a program wrote by these rules is read as it was written, whatever its values hold. A line that opens a quote
-and does not close it is the first of a row with line breaks in it, if together with the next lines it makes one of as
-many fields as there are names; else it is damaged. A row that was written holds an even number of quotes and such a
-line an odd one, so it can only be closed by a line with an odd number: by part of a row with line breaks, or another
-that is damaged. Among rows without line breaks it is left out, and the others are read as if it were not there.
+A row written by these rules is read as it was written, whatever its values are. A line with an unclosed quote starts a
+row with line breaks if it and the next lines together make a row of the right number of fields; otherwise the line is
+damaged. A well-formed row has an even number of quotes and a line with an unclosed quote an odd number, so only a line
+with an odd number can close it: part of a row with line breaks, or another damaged line. Among rows without line breaks
+a damaged line is dropped, and the other rows are read as if it were not there.
 
 >>> from io import BytesIO
 >>> list(batches(BytesIO(b'1,"a, b"\r\n2\n3,"damaged\n4,\xff\n'), 2))
@@ -26,22 +27,22 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.sources.declaring.columns import is_readable
 
 LONGEST_ROW = 2**24
-"""The most bytes of a row; what is longer is left out, so that a row can be looked at as a whole."""
+"""The most bytes of a row. Longer rows are dropped, so that every row fits in memory."""
 LONGEST_HEADER = 2**20
 _BLOCK = 2**22
 
 Fields = list[str]
-"""The values of one row, or of several, one row after the other."""
+"""The values of one row, or of several rows one after the other."""
 
 _QUOTED = ' *"([^"]*+(?:""[^"]*+)*+)" *'
 _FIELD = re.compile(rf'(?:{_QUOTED}|((?! *")[^,]*+))(,|\Z)')
-"""One that does not open with a quote may hold some, as in 5" pipe: taken alone, a line shows what is meant."""
+"""A field that does not start with a quote may contain quotes, as in 5" pipe."""
 _ESCAPED = re.compile("[\udc80-\udcff]")
-"""A byte that is not part of any character, as Python's decoder passes it on."""
+"""A byte that is not UTF-8, as Python's `surrogateescape` decodes it."""
 
 
 def header(path: Path) -> list[str]:
-    """The names in the first line: the only part of a file whose reading depends on what is there."""
+    """The column names in the first line. They are public, so a bad header may be refused."""
     names: Fields | None = None
     with suppress(OSError, UnicodeError), path.open("rb") as file:
         line = file.readline(LONGEST_HEADER + 1)
@@ -49,8 +50,8 @@ def header(path: Path) -> list[str]:
             names = _split(line.removesuffix(b"\r\n").removesuffix(b"\n").decode("utf-8-sig"))
     if names is None or not all(is_readable(name) and "\r" not in name for name in names):
         raise InvalidParameter(
-            f"the first line of a .csv file names its columns, in UTF-8, in at most {LONGEST_HEADER} bytes, and ends "
-            "in LF or CRLF"
+            f"the header of this .csv file cannot be read: the first line must name the columns, separated by commas, "
+            f"in UTF-8, in at most {LONGEST_HEADER} bytes, and end in LF or CRLF"
         )
     return names
 
@@ -64,7 +65,7 @@ def columns(path: Path, width: int) -> Iterator[list[Fields]]:
 
 
 def batches(file: BinaryIO, width: int) -> Iterator[Fields]:
-    """The rows of so many fields that a file has from here on."""
+    """The rest of a file as rows of `width` fields, in batches."""
     undecided: list[bytes | None] = []
     for lines in _lines(file):
         plain = [line for line in lines if line is not None and b'"' not in line]
@@ -78,7 +79,7 @@ def batches(file: BinaryIO, width: int) -> Iterator[Fields]:
 
 
 def _lines(file: BinaryIO) -> Iterator[list[bytes | None]]:
-    """The lines of a file without their LF, in batches; None is one that is longer than any row."""
+    """The lines of a file without their LF, in batches; None stands for a line longer than any row."""
     begun = b""
     while block := file.read(_BLOCK):
         *lines, last = block.split(b"\n")
@@ -86,14 +87,14 @@ def _lines(file: BinaryIO) -> Iterator[list[bytes | None]]:
             lines[0] = begun + lines[0]
             begun = last
             yield [line if len(line) <= LONGEST_ROW else None for line in lines]
-        elif len(begun) <= LONGEST_ROW:  # of a longer line no more is kept than shows that it is longer
+        elif len(begun) <= LONGEST_ROW:  # beyond that the line is too long already, and the rest is not kept
             begun += last
     if begun:
         yield [begun if len(begun) <= LONGEST_ROW else None]
 
 
 def _rows(lines: list[bytes | None], width: int, *, ended: bool) -> tuple[Fields, list[bytes | None]]:
-    """The rows in these lines, and the lines at the end that may be part of a row of which more is to come."""
+    """The rows in these lines, and the last lines, which may be the start of an unfinished row."""
     found: Fields = []
     place = 0
     while place < len(lines):
@@ -113,13 +114,13 @@ def _rows(lines: list[bytes | None], width: int, *, ended: bool) -> tuple[Fields
 
 
 def _plain(lines: list[bytes], width: int) -> Fields:
-    """The rows of lines without quotes, all at once: what `_rows` finds, in a fraction of the time."""
+    """The rows of lines without quotes: the same result as `_rows`, much faster."""
     kept = [line.removesuffix(b"\r") for line in lines if line.count(b",") == width - 1]
     return (_fields(b",".join(kept)) or []) if kept else []
 
 
 def _fields(line: bytes) -> Fields | None:
-    """The fields of a line, or None if it is not well-formed; what is not UTF-8 is empty."""
+    """The fields of a line, or None if it is not well-formed; a field that is not UTF-8 is empty."""
     text = line.decode("utf-8", "surrogateescape")
     fields = _split(text)
     if fields is None or text.isascii() or _ESCAPED.search(text) is None:
@@ -142,7 +143,7 @@ def _split(text: str) -> Fields | None:
 
 
 def _joined(lines: list[bytes | None], width: int) -> Fields | None:
-    """The fields of several lines, if they are one well-formed row of so many fields."""
+    """The fields of several lines that form one row of `width` fields, or None."""
     parts = [line for line in lines if line is not None]
     if len(parts) < len(lines) or sum(map(len, parts)) > LONGEST_ROW:
         return None
@@ -151,5 +152,5 @@ def _joined(lines: list[bytes | None], width: int) -> Fields | None:
 
 
 def _is_odd(line: bytes | None) -> bool:
-    """Whether a row that is open before this line may be closed by it; past a line that is too long none goes on."""
+    """Whether this line can end a row that an earlier line left open; a line that is too long ends every row."""
     return line is None or line.count(b'"') % 2 == 1

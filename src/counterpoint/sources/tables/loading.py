@@ -1,16 +1,16 @@
-"""Loading: the SQL that brings given data into stored form, once, when a table is bound.
+"""Loading: the SQL that converts the given data into stored form, once, when a table is bound.
 
-Every column becomes 64-bit integers of steps, texts or truth values by the total, per-row rules of `columns`, and
-rows beyond a unit's cap are dropped: of each unit the first `rows_per_unit` rows in the order of a keyed SHA-256 of
-unit and content are kept. That depends on nothing but the unit's own rows, as a multiset: another unit's rows and
-the order of the rows do not matter, and rows of equal content are interchangeable. A row without a unit is dropped.
+Every column becomes 64-bit integer counts of steps, texts or truth values, by the total, per-row rules of `columns`.
+Of each unit only `rows_per_unit` rows are kept: the first in the order of a keyed SHA-256 of unit and content. Which
+rows are kept depends on nothing but the multiset of the unit's own rows: neither on other units' rows nor on the order
+of the rows. A row without a unit is dropped.
 
 Whole numbers are converted in wide integers, exactly; other numbers as doubles, by floor(x / step + 1/2), which all
-engines compute alike (IEEE 754). A text is a number if it is `NUMBER` or infinite, and at most 200 characters long. A
-date is written as YYYY-MM-DD; outside the years 1 to 9999 it is missing, unless it is declared as a date, whose
-nearer bound it becomes. A text that is not UTF-8 is missing. How long a text is is asked before anything else that may
-fail on a long one. Only quoted names, literals and integers are put into this text; what engines spell differently is
-a `Dialect`'s.
+engines compute alike (IEEE 754). A text is a number if it matches `NUMBER` or is infinite, and has at most 200
+characters. A date is written as YYYY-MM-DD; outside the years 1 to 9999 it is missing, or, in a column declared as a
+date, the nearer bound. A text that is not UTF-8 is missing. The length of a text is checked before any expression that
+may fail on a long text. The SQL contains only quoted names, literals and integers; a `Dialect` has what engines spell
+differently.
 
 >>> from counterpoint.sources.declaring.columns import number, text
 >>> from counterpoint.sources.engines.dialects import DUCKDB
@@ -33,13 +33,13 @@ WHOLE = SMALL | {"UBIGINT", "HUGEINT"}
 TEXTS = {"VARCHAR", "ENUM", "UUID"}
 _WRITTEN_ALIKE = TEXTS | WHOLE | {"UHUGEINT", "DATE", "BOOLEAN"}
 TIMES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
-"""Times of day without a time zone: with one, the day would depend on where the engine thinks it is."""
+"""Timestamps without a time zone: with one, the day would depend on the engine's own time zone."""
 _BEYOND_DATES = ("TIMESTAMP_S", "TIMESTAMP_MS")
-"""Of these, some are further away than any date is."""
+"""Timestamps whose range exceeds that of dates."""
 LONGEST_NUMBER = 200
-"""The most characters of a number that is written as a text."""
+"""The most characters of a text that is read as a number."""
 SPELLED_OUT = 100_000
-"""The most characters of a text that is spelled out where a whole row is; an engine's longest text holds 1,600 such."""
+"""The most characters of a text in the spelling of a row; an engine's longest text has room for 1,600 of them."""
 _DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL", "UHUGEINT"}
 
 DIGITS = " *[+-]?[0-9]{1,30} *"
@@ -51,11 +51,11 @@ DAY = (
     f"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
     f"|([0-9]{{2}}{_BY_FOUR}|{_BY_FOUR}00)-02-29)"
 )
-"""Every day of the years 1 to 9999, and nothing else, since not every engine can try to read one."""
+"""Exactly the days of the years 1 to 9999: not every engine has a conversion that returns NULL on other texts."""
 
 
 def undeclared(kind: str) -> Column | None:
-    """What a column is by its type alone, or None if it cannot be asked about unless it is declared.
+    """The column that an undeclared column of this type is, or None if the type needs a declaration.
 
     >>> undeclared("BIGINT"), undeclared("DOUBLE")
     (Whole(), None)
@@ -68,7 +68,7 @@ def undeclared(kind: str) -> Column | None:
 
 
 def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | None:
-    """The expression that turns a value of an engine's type into what is stored for this column; None if none does."""
+    """The expression that converts a value of an engine's type to this column's stored form; None if there is none."""
     if isinstance(column, Number) and (kind in _DOUBLES or kind in WHOLE or kind in ("VARCHAR", "BOOLEAN")):
         return _number(column, kind, value, dialect)
     if isinstance(column, Whole) and kind in SMALL:
@@ -132,7 +132,7 @@ def _from_whole(column: Number, value: str, dialect: Dialect) -> str:
 def _from_double(column: Number, value: str, dialect: Dialect) -> str:
     """Clamped before and after: before, so that the cast cannot fail; after, so that rounding cannot leave the bounds.
 
-    NaN is asked for first, since it counts as larger than every number.
+    NaN is checked first, since engines order it above every number.
     """
     p, q, low, high, nan = (
         f"CAST('{float(constant)!r}' AS {dialect.double})"
@@ -146,7 +146,7 @@ def _from_double(column: Number, value: str, dialect: Dialect) -> str:
 
 
 def _date(column: Date, kind: str, value: str, dialect: Dialect) -> str:
-    """Clamped first: what is left is a finite date, which every engine can subtract."""
+    """Clamped first: a date within the bounds is finite, and every engine can subtract it."""
     if kind in ("VARCHAR", "ENUM"):
         written = dialect.written(value)
         day = _days(column, dialect.read_date.format(written), dialect)
@@ -187,7 +187,7 @@ def _one_of(column: Category, kind: str, value: str, dialect: Dialect) -> str:
 
 
 def unit(kind: str, value: str, dialect: Dialect) -> str | None:
-    """The expression that identifies a unit; None if a column of this type does not name any.
+    """The expression that identifies a unit; None if a column of this type cannot name units.
 
     >>> from counterpoint.sources.engines.dialects import DUCKDB, SPARK
     >>> unit("INTEGER", '"id"', DUCKDB), unit("UUID", "`id`", SPARK)
@@ -201,24 +201,27 @@ def unit(kind: str, value: str, dialect: Dialect) -> str | None:
 
 
 def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool = False) -> str:
-    """The query that reads every column of the declaration into stored form, each row by itself.
+    """The query that converts every declared column to stored form, one row at a time.
 
-    With `hashed`, a hash of each row as it was given comes along, whatever is declared, as `g0` and `g1`.
+    With `hashed`, it also returns a hash of each given row, independent of the declaration, as `g0` and `g1`.
     """
     columns = []
     for i, named in enumerate(declared.columns):
         read = stored(named.column, kinds[named.name], dialect.quoted(named.name), dialect)
         if read is None:
             what = f"column {named.name!r} of type {kinds[named.name]}"
-            raise InvalidParameter(f"{what} cannot be declared as {named.column.said()}")
+            raise InvalidParameter(
+                f"{what} cannot be declared as {named.column.describe()}: declare it as another type, or convert the "
+                "data first"
+            )
         columns.append(f"{read} AS c{i}")
-    who: str | None = "CAST(NULL AS BOOLEAN)"
+    owner: str | None = "CAST(NULL AS BOOLEAN)"
     if declared.unit is not None:
-        who = unit(kinds[declared.unit], dialect.quoted(declared.unit), dialect)
-    if who is None:
+        owner = unit(kinds[declared.unit], dialect.quoted(declared.unit), dialect)
+    if owner is None:
         what = f"column {declared.unit!r} of type {kinds[str(declared.unit)]}"
-        raise InvalidParameter(f"{what} cannot name the unit: whole numbers, texts and dates can")
-    columns.append(f"{who} AS u")
+        raise InvalidParameter(f"{what} cannot name the unit: use a column of whole numbers, texts or dates")
+    columns.append(f"{owner} AS u")
     if not hashed:
         return f"SELECT {', '.join(columns)} FROM {given}"
     names = [*(f"c{i}" for i in range(len(declared.columns))), "u"]
@@ -229,7 +232,7 @@ def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dial
 
 
 def _as_given(kinds: dict[str, str], dialect: Dialect) -> str:
-    """The expression that spells out a row as it was given: the columns by their names, and of a text its beginning.
+    """The expression that spells a given row as one text: its columns in the order of their names, long texts cut.
 
     Columns of types that cannot be asked about are left out.
     """
@@ -242,13 +245,14 @@ def _as_given(kinds: dict[str, str], dialect: Dialect) -> str:
 
 
 def given(loaded: str) -> str:
-    """The query for what tells given rows from others, in any order: how many there are, and sums of their hashes."""
+    """The query for a digest of the given rows in any order: their number, and sums of their hashes."""
     return f"SELECT COUNT(*), SUM(g0), SUM(g1) FROM {loaded}"
 
 
 def capped(declared: Declaration, loaded: str, key: str, dialect: Dialect) -> str:
-    """The query that keeps at most `rows_per_unit` rows of each unit, and none without one; only units that have more
-    are ordered.
+    """The query that keeps at most `rows_per_unit` rows of each unit, and none without a unit.
+
+    Only units with more rows are sorted.
     """
     most, row = declared.rows_per_unit, content(declared, dialect)
     heavy = f"(SELECT u FROM {loaded} GROUP BY u HAVING COUNT(*) > {most})"
@@ -263,7 +267,7 @@ def capped(declared: Declaration, loaded: str, key: str, dialect: Dialect) -> st
 
 
 def spread(declared: Declaration, column: int, k: int, bound: str, key: str, *, dialect: Dialect) -> str:
-    """The query that keeps, of each unit, the rows with at most k values of a column, chosen by a keyed hash."""
+    """The query that keeps, of each unit, the rows of at most k values of a column, chosen by a keyed hash."""
     value = f"{_unit_spelled(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
     place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {_keyed(key, value, dialect)}, {value})"
     names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
@@ -288,9 +292,9 @@ def _keyed(key: str, text: str, dialect: Dialect) -> str:
 
 
 def content(declared: Declaration, dialect: Dialect) -> str:
-    """The expression that spells out a row so that different rows are spelled differently.
+    """The expression that spells a stored row as one text, injectively.
 
-    Long texts are hashed, or those of one row together might be longer than any text of an engine's can be.
+    Long texts are hashed: together, those of one row might exceed an engine's longest text.
     """
     parts = [_spelled(named.column, f"c{i}", dialect) for i, named in enumerate(declared.columns)]
     return " || ".join([*parts, f"COALESCE({_unit_spelled(dialect)}, '')"])

@@ -1,9 +1,10 @@
-"""A table: rows that stand still, asked in public requests, answered in secret integers.
+"""A table: a source whose rows do not change.
 
-`Table(data, unit=..., rows_per_unit=..., columns=...)` binds the data once: columns are brought into stored form,
-units are cut to `rows_per_unit` rows, and the rest happens on that copy. Two tables are neighbours if they differ by
-one unit's rows, added or removed (or replaced, with `neighbours="replace"`); since the cut looks at one unit's rows at
-a time, neighbouring data gives neighbouring stored rows, and `sensitivity` says how far a request can move.
+`Table(data, unit=..., rows_per_unit=..., columns=...)` binds the data once: it converts the columns to stored form,
+keeps at most `rows_per_unit` rows of each unit, and answers every request from that copy. Two tables are neighbours if
+they differ by one unit's rows, added or removed (or replaced, with `neighbours="replace"`). Which rows of a unit are
+kept depends on that unit's rows alone, so neighbouring data gives neighbouring stored rows, and `sensitivity` bounds
+how far an answer can move.
 
 >>> import duckdb
 >>> from counterpoint.sources.declaring.columns import number
@@ -36,26 +37,26 @@ from counterpoint.randomness.process import Owner
 from counterpoint.sources.asking.choices import CHOICES
 from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.asking.requests import REQUESTS, Request
-from counterpoint.sources.asking.sensitivity import Moves
+from counterpoint.sources.asking.sensitivity import Sensitivities
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named
-from counterpoint.sources.engines.embedded import Given
+from counterpoint.sources.engines.embedded import EmbeddedOffer
 from counterpoint.sources.engines.emitter import statement
-from counterpoint.sources.engines.engine import Engine, Offer, closed
-from counterpoint.sources.engines.plans import ByFound, Plan
-from counterpoint.sources.source import Prepared, Source, told
+from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
+from counterpoint.sources.engines.query_plan import ByFound, QueryPlan
+from counterpoint.sources.source import Prepared, Source, describe_request
 from counterpoint.sources.tables import loading
 
-_REMEMBERED = 1024
-_LONGEST_REMEMBERED = 2**16
-"""The most bytes of a request whose statement is kept: of a thousand longer ones, they would fill the memory."""
+_CACHED = 1024
+_LONGEST_CACHED = 2**16
+"""The most bytes of a request whose compiled form is cached: a thousand longer ones would fill the memory."""
 _LONGEST_NAME = 63
-"""PostgreSQL cuts names off there, and would take one table for another."""
+"""PostgreSQL truncates longer names, and would then confuse two tables."""
 
 
 class _Compiled(NamedTuple):
     request: Request
-    plan: Plan
+    plan: QueryPlan
     prepared: Prepared
     sql: str
 
@@ -64,26 +65,26 @@ class _Bound(NamedTuple):
     """What a table and its parts share."""
 
     declared: Declaration
-    engine: Engine
+    engine: SqlEngine
     pin: str
     key: str
     rows: bytes | None
-    """A digest of the rows as they were given, which nobody may see: it confirms guesses. None without a key."""
+    """A digest of the given rows, which must stay secret: it confirms guesses. None without a key."""
     owner: Owner
 
 
 class Table(Source):
-    """Rows of declared columns, each row belonging to a unit whose privacy is kept.
+    """Rows of declared columns, each row belonging to one privacy unit.
 
-    `unit` names the column that tells units apart (None: every row is its own unit); of each at most `rows_per_unit`
-    rows are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`, `date`). `key`, 32
-    secret bytes or so, makes the pin a fingerprint of the content that survives a restart; without it every binding
-    gets a random pin (an unkeyed fingerprint, being public, would tell neighbours apart), and the cut is keyed by the
-    declaration, so that it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark
-    DataFrame, or a postgresql:// URL with the `relation` (a table or view) that is meant there.
+    `unit` names the column that identifies units (None: every row is its own unit); at most `rows_per_unit` rows of
+    each are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`, `date`). `key`, about 32
+    secret bytes, makes the pin a fingerprint of the content that survives a restart. Without a key every binding has a
+    random pin (an unkeyed fingerprint is public and would distinguish neighbours), and which rows of a unit are kept
+    depends on the declaration, so it is the same every time. `data` is a path, relation or frame (see `embedded`), a
+    Spark DataFrame, or a postgresql:// URL; `relation` then names a table or view of that database.
     """
 
-    __slots__ = ("_bound", "_compiled", "_reach", "_rows", "_within")
+    __slots__ = ("_bound", "_compile", "_reach", "_rows", "_within")
 
     def __init__(
         self,
@@ -101,23 +102,24 @@ class Table(Source):
         try:
             named = _named(offer.kinds, columns or {})
             if unit is not None and unit not in offer.kinds:
-                there = ", ".join(offer.kinds)
-                raise InvalidParameter(f"there is no column {unit!r} to name the unit; there are: {there}")
+                raise InvalidParameter(
+                    f"there is no column {unit!r} to name the unit; there are: {', '.join(offer.kinds)}"
+                )
             bound = _bind(offer, Declaration(unit, rows_per_unit, neighbours, named), key)
         except BaseException:
             offer.close()
             raise
-        self._look(bound, "bound", None, {})
+        self._set_view(bound, "bound", None, {})
 
-    def _look(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
+    def _set_view(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
         self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
-        # keyed by the request's canonical bytes: as values, 1 and True would be one key
-        compiled = partial(_compiled, bound.declared, (rows, within, reach), bound.engine.dialect.name)
-        self._compiled = _remembering(compiled)
+        # the cache is keyed by the request's canonical bytes: as values, 1 and True would be one key
+        compile_one = partial(_compile, bound.declared, (rows, within, reach), bound.engine.dialect.name)
+        self._compile = _cached(compile_one)
 
-    def _narrowed(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
+    def _narrow(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
         table = Table.__new__(Table)
-        table._look(self._bound, rows, within, reach)
+        table._set_view(self._bound, rows, within, reach)
         return table
 
     def __repr__(self) -> str:
@@ -125,16 +127,16 @@ class Table(Source):
         names = ", ".join(named.name for named in declared.columns)
         return f"Table({names}; unit={declared.unit!r}, rows_per_unit={declared.rows_per_unit})"
 
-    def _must_be_open(self) -> None:
+    def _check_open(self) -> None:
         self._bound.owner.check()
         if self._bound.engine.closed:
             raise closed()
 
     def close(self) -> None:
-        """Forget the rows, here and in every part of this table; the data they came from is left alone.
+        """Delete the stored rows, also those of every part of this table. The original data is unaffected.
 
-        A closed table says what was declared, and refuses everything else. `with Table(...) as people:` closes it. In
-        a forked process nothing happens: the connection is the parent's.
+        A closed table still describes its declaration and refuses everything else. `with Table(...) as people:` closes
+        it at the end. In a forked process `close` does nothing: the connection belongs to the parent.
         """
         if not self._bound.owner.is_elsewhere:
             self._bound.engine.close()
@@ -153,92 +155,94 @@ class Table(Source):
         return self._bound.declared
 
     def describe(self) -> str:
-        """What was declared, in words; nothing here was read off the rows."""
+        """The declaration in words; it does not depend on the rows."""
         return self.declaration.describe()
 
     @property
     def relation(self) -> Relation:
-        """Every ask may differ, by its own sensitivity; there are no updates. A unit added moves all counts up."""
+        """Every ask may differ by its own sensitivity; there are no updates. Adding a unit moves all counts up."""
         every_ask = Steps(updates=0)
         return OneWay(every_ask) if self.declaration.neighbours == "add-or-remove" else every_ask
 
     def pin(self) -> str:
         """The version of the data and its declaration; a closed table has none."""
-        self._must_be_open()
+        self._check_open()
         return self._bound.pin
 
     def fingerprint(self) -> str | None:
-        """The pin, and which of its rows are meant; None without a key, as the pin is then a new one every time."""
+        """A digest of the pin and of this table's view of the rows; None without a key, as the pin is then random."""
         if self._bound.rows is None:
             return None
         return digest(self.pin(), self._rows, self._within, tuple(sorted(self._reach.items()))).hex()
 
     def rows(self) -> bytes | None:
-        """A digest of the rows as they were given, the same for every declaration and every part of the table."""
+        """A digest of the given rows, the same for every declaration and every part of the table."""
         return self._bound.rows
 
     def prepare(self, request: object) -> Prepared:
-        """The request with its public facts, or `InvalidRequest`; no data is touched."""
-        self._must_be_open()
-        return self._compiled(_canonical(request)).prepared
+        """The request with its public facts, or `InvalidRequest`. Touches no data."""
+        self._check_open()
+        return self._compile(_canonical(request)).prepared
 
-    def sensitivities(self, request: object) -> Moves:
-        """How far the answer can move between neighbours: L1, squared L2, and in each single coordinate."""
-        compiled = self._compiled(_canonical(request))
-        return compiled.request.moves(self.declaration, compiled.plan)
+    def sensitivities(self, request: object) -> Sensitivities:
+        """How far the answer can move between neighbours: in L1, squared L2, and in each coordinate."""
+        compiled = self._compile(_canonical(request))
+        return compiled.request.sensitivities(self.declaration, compiled.plan)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The private integers of a prepared request, on the data that was pinned."""
         if pin != self.pin():
-            raise InvalidRequest("the data is not the version that was pinned")
-        compiled = self._compiled(_canonical(prepared.request))
+            raise InvalidRequest("this request was pinned to another version of the data: pin this table and ask again")
+        compiled = self._compile(_canonical(prepared.request))
         if prepared != compiled.prepared:
-            raise InvalidRequest("the request was prepared for a table with another declaration")
+            raise InvalidRequest(
+                "this request was prepared for a table with another declaration: prepare it with this table"
+            )
         fetched = self._bound.engine.run(compiled.sql)
-        return Secret(compiled.request.found(self.declaration, compiled.plan, fetched))
+        return Secret(compiled.request.read_rows(self.declaration, compiled.plan, fetched))
 
     def part(self, by: str, key: Plain | float | Fraction) -> "Table":
-        """The rows in which column `by` has this value, which need not occur; if `by` is a category, one of its keys.
+        """The rows in which column `by` has this value. The value need not occur; in a category it must be a key.
 
-        The declaration stays the same: a unit has at most as many rows in a part as in the whole.
+        The declaration stays the same: a unit has at most as many rows in a part as in the whole table.
         """
-        self._must_be_open()
+        self._check_open()
         column = self.declaration.column(by)
         value = column.key(key)
         if column.known_keys is not None and value not in column.known_keys:
-            raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.said()}")
-        here = OneOf(self.declaration.find(by), (value,))
-        within = here if self._within is None else AllOf((self._within, here))
-        return self._narrowed(self._rows, within, self._reach)
+            raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
+        cut = OneOf(self.declaration.find(by), (value,))
+        within = cut if self._within is None else AllOf((self._within, cut))
+        return self._narrow(self._rows, within, self._reach)
 
     def key(self, by: str, key: Plain | float | Fraction) -> Key:
-        """The value of column `by` that names a part, as it is stored."""
+        """The stored value of column `by` that names a part."""
         return self.declaration.column(by).key(key)
 
     def spelled(self, by: str, stored: Key) -> Key | Fraction:
-        """That value as the user would write it."""
+        """A stored value of column `by` in the user's units."""
         return self.declaration.column(by).spelled(stored)
 
     def reach(self, by: str) -> int:
         """In how many parts by this column two neighbouring tables may differ.
 
-        A unit's rows have at most `rows_per_unit` values (one, if the column is the unit itself); a unit and its
-        replacement may be in different parts.
+        The rows of a unit have at most `rows_per_unit` values (one, if the column is the unit itself). Under
+        replacement a unit and its replacement may be in different parts, which doubles the number.
         """
         self.declaration.find(by)
         own = 1 if by == self.declaration.unit else self.declaration.rows_per_unit
         return min(own, self._reach.get(by, own)) * (2 if self.declaration.neighbours == "replace" else 1)
 
     def spread(self, by: str, k: int) -> "Table":
-        """The same table with each unit cut to the rows of at most k values of `by`, chosen by a keyed hash.
+        """The same table, with each unit limited to the rows of at most k values of `by`, chosen by a keyed hash.
 
-        Like the cut at binding it looks at one unit's rows at a time, so neighbours stay neighbours. Rows in which
-        `by` is missing are in no part and are left out.
+        The choice depends on one unit's rows alone, so neighbours stay neighbours. Rows in which `by` is missing are in
+        no part and are dropped.
         """
-        self._must_be_open()
+        self._check_open()
         k, column = whole(k, 1, "k"), self.declaration.find(by)
         if self._within is not None:
-            raise InvalidRequest("spread a whole table, not a part of it")
+            raise InvalidRequest("spread applies to a whole table, not to a part: call spread first, then part")
         if k >= self.declaration.rows_per_unit or by == self.declaration.unit:
             return self
         rows = f"{self._rows}_{column}_{k}"
@@ -247,12 +251,12 @@ class Table(Source):
         engine = self._bound.engine
         query = loading.spread(self.declaration, column, k, self._rows, self._bound.key, dialect=engine.dialect)
         engine.create(rows, query)
-        return self._narrowed(rows, None, {**self._reach, by: min(k, self._reach.get(by, k))})
+        return self._narrow(rows, None, {**self._reach, by: min(k, self._reach.get(by, k))})
 
 
-def _compiled(
+def _compile(
     declared: Declaration, view: tuple[str, Condition | None, Mapping[str, int]], dialect: str, canonical: bytes
-) -> _Compiled:  # no method, or the table would hold itself, and its engine, beyond its last use
+) -> _Compiled:  # a function: a cached method would keep the table and its engine alive after their last use
     request = decode(canonical, Request)  # type: ignore[type-abstract]  # a family is read by its tags
     plan, (rows, within, reach) = request.plan(declared), view
     if isinstance(plan.cells, ByFound):
@@ -260,50 +264,56 @@ def _compiled(
     return _Compiled(request, plan, request.prepare(declared, plan), statement(plan, rows, within, dialect))
 
 
-def _remembering(compiled: Callable[[bytes], _Compiled]) -> Callable[[bytes], _Compiled]:
-    """The same function, which keeps what it found for the latest requests that are not long."""
-    remembered = lru_cache(_REMEMBERED)(compiled)
-    return lambda canonical: (remembered if len(canonical) <= _LONGEST_REMEMBERED else compiled)(canonical)
+def _cached(compile_one: Callable[[bytes], _Compiled]) -> Callable[[bytes], _Compiled]:
+    """The same function, with a cache of the latest requests that are not too long."""
+    cached = lru_cache(_CACHED)(compile_one)
+    return lambda canonical: (cached if len(canonical) <= _LONGEST_CACHED else compile_one)(canonical)
 
 
 def _canonical(request: object) -> bytes:
     if type(request) not in (*REQUESTS, *CHOICES):
         names = "count, count_distinct, sum, mean, histogram, ranks, keys and quantile"
-        raise InvalidRequest(f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {told(request)}")
+        raise InvalidRequest(
+            f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {describe_request(request)}"
+        )
     return encode(request)
 
 
 def _offered(data: object, relation: str | None) -> Offer:
-    """The data on offer to the engine that it lives in; what lives in none goes to the embedded one."""
+    """An offer to the engine that holds the data already, or to the embedded one."""
     if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
-        from counterpoint.sources.engines.postgres import Related  # noqa: PLC0415 - needs counterpoint[postgres]
+        from counterpoint.sources.engines.postgres import PostgresOffer  # noqa: PLC0415 - needs counterpoint[postgres]
 
-        return Related(data, relation)
+        return PostgresOffer(data, relation)
     if relation is not None:
-        raise InvalidParameter("relation names a table of a database: data must be a postgresql:// URL")
+        raise InvalidParameter(
+            "relation names a table of a database, so data must be a postgresql:// URL: leave out relation, or give one"
+        )
     if type(data).__module__.partition(".")[0] == "pyspark":
-        from counterpoint.sources.engines.spark import Framed  # noqa: PLC0415 - needs counterpoint[spark]
+        from counterpoint.sources.engines.spark import SparkOffer  # noqa: PLC0415 - needs counterpoint[spark]
 
-        return Framed(data)
-    return Given(data)
+        return SparkOffer(data)
+    return EmbeddedOffer(data)
 
 
 def _check_types(unit: object, columns: object, neighbours: object, key: object) -> None:
-    """Refuse what is not of the type that a table is declared with, before any data is looked at."""
+    """Refuse arguments of the wrong type before any data is read."""
     if not isinstance(unit, str | None):
-        raise InvalidParameter(f"unit is the name of a column, or None, not a {type(unit).__name__}")
+        raise InvalidParameter(f"unit must be the name of a column, or None, not a {type(unit).__name__}")
     if not isinstance(columns, Mapping | None):
         raise InvalidParameter(
-            f"columns are declared by name, as in {{'age': number(0, 120)}}, not by a {type(columns).__name__}"
+            f"columns must be a mapping by name, as in {{'age': number(0, 120)}}, not a {type(columns).__name__}"
         )
     if not isinstance(neighbours, str):
-        raise InvalidParameter(f"neighbours is a text, not a {type(neighbours).__name__}")
+        raise InvalidParameter(
+            f"neighbours must be 'add-or-remove' or 'replace', not a value of type {type(neighbours).__name__}"
+        )
     if key is not None and (not isinstance(key, bytes) or len(key) < 16):
-        raise InvalidParameter("key must be at least 16 secret bytes")
+        raise InvalidParameter("key must be at least 16 secret bytes, for example secrets.token_bytes(32)")
 
 
 def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:
-    """The columns in the order of the schema, as they were declared or, failing that, as their type has them."""
+    """The columns in the order of the schema, as declared, or else as their type implies."""
     for name, column in columns.items():
         if name not in kinds:
             raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
@@ -316,7 +326,7 @@ def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Nam
 
 
 def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
-    """Read, cut and fingerprint the data."""
+    """Load the data, cap the rows of each unit, and fingerprint the result."""
     facts = digest(declared)
     order = facts if key is None else hmac.digest(key, b"order" + facts, sha256)
     load = loading.load(declared, offer.kinds, "given", offer.dialect, hashed=key is not None)
@@ -338,5 +348,5 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
 
 
 def _sums(found: list[tuple[Any, ...]]) -> tuple[int | None, ...]:
-    """The one row of sums that a query gives."""
+    """The single row of sums that a query returns."""
     return tuple(None if part is None else int(part) for part in found[0])
