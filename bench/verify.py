@@ -7,12 +7,12 @@ from bench.table import Row, seconds
 from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
 from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, asked
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs
 
 
 def rows() -> Iterator[Row]:
     finite = two_by_two()
-    ten = seconds(lambda: exact(finite, messages=asked(2), rounds=10).delta_at(1))
+    ten = seconds(lambda: exact(finite, messages=query_pairs(2), rounds=10).delta_at(1))
     yield Row("exact: 2 queries, 2 answers, 10 rounds", ten, 10.0, "ten seconds", at_most=1)
     sparse = seconds(lambda: exact(SparseVector(1, 10), rounds=5).delta_at(1))
     yield Row("exact: a sparse vector, 7 pairs, 5 rounds", sparse, 1.0, "one second", at_most=1)

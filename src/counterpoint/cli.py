@@ -55,11 +55,11 @@ def verify(
 
     Exits with 0 only if every claim holds; with 1 if one is refuted or undecided.
     """
-    from counterpoint.verify.report import tell  # noqa: PLC0415 - the verifier is imported only where it is used
+    from counterpoint.verify.report import show_catalogue  # noqa: PLC0415 - imported only where it is used
     from counterpoint.verify.verdict import Verdict  # noqa: PLC0415
 
     try:
-        verdict = tell(names or ())
+        verdict = show_catalogue(names or ())
     except InvalidParameter as error:
         raise typer.BadParameter(str(error)) from None
     if verdict is not Verdict.HOLDS:

@@ -134,7 +134,7 @@ def test_an_id_for_no_items_is_refused(place):
     """It could not be on record, and the same id with items would then be taken for the first."""
     stream = visits()
     with place.session(source=stream):
-        with pytest.raises(InvalidRequest, match="none"):
+        with pytest.raises(InvalidRequest, match="without items"):
             stream.extend([], id="a")
         stream.extend([])
         stream.append(1, id="a")

@@ -56,13 +56,13 @@ OPENING = {
     "a number as a budget": (lambda: cp.Session(cp.Stream(), within=1.0), "loss", "ApproxDP(1, 1e-6)", "float"),
     "a class as a budget": (lambda: cp.Session(cp.Stream(), within=cp.PureDP), "ApproxDP(1, 1e-6)", "the class PureDP"),
     "a budget as a rule": (lambda: cp.Session(cp.Stream(), rule=cp.PureDP(1)), "Filter", "PureDP", "within="),
-    "half of user level": (lambda: cp.Stream(unit="user"), "`unit`", "`per_unit`", "both"),
+    "half of user level": (lambda: cp.Stream(unit="user"), "unit", "per_unit", "both"),
     "a bound below a step": (lambda: cp.Stream(bound=0.5), "bound", "at least 1", "0.5"),
     "fields without a declaration": (lambda: cp.Stream(fields={"page": str}), "'page'", "number, category, text"),
     "neighbours by another name": (lambda: cp.Stream(neighbours="swap"), "'add-or-remove' or 'replace'", "'swap'"),
     "low above high": (lambda: cp.number(10, 0), "low must be below high", "10 and 0"),
-    "a category without keys": (lambda: cp.category([]), "one or more texts"),
-    "a text for a list of keys": (lambda: cp.category("abc"), "a list of texts"),
+    "a category without keys": (lambda: cp.category([]), "all texts"),
+    "a text for a list of keys": (lambda: cp.category("abc"), "must be a list"),
 }
 
 
@@ -194,7 +194,7 @@ PARTS = {
         cp.InvalidRequest,
         lambda s: s.launch(cp.Counter(1), of="page"),
         "page is a text",
-        "partition by it",
+        "partition by this field",
     ),
     "a field that is misspelled": (
         cp.InvalidRequest,
@@ -335,18 +335,18 @@ def test_what_remains_of_no_budget_is_refused():
 
 
 APPENDING = {
-    "a text": (cp.Stream(), lambda s: s.append("yes"), "numbers", "str"),
-    "a vector to numbers": (cp.Stream(), lambda s: s.append([1, 0]), "numbers", "list"),
+    "a text": (cp.Stream(), lambda s: s.append("yes"), "a number", "str"),
+    "a vector to numbers": (cp.Stream(), lambda s: s.append([1, 0]), "a number", "list"),
     "a number to vectors": (cp.Stream(dimensions=2), lambda s: s.append(1), "vector of 2"),
     "whose it is at event level": (
         cp.Stream(),
         lambda s: s.append(1, unit="ann"),
         "event level",
-        "`unit` and `per_unit`",
+        "unit=... and per_unit=...",
     ),
     "nobody's at user level": (cp.Stream(unit="user", per_unit=1), lambda s: s.append(1), "'user'", "unit='ann'"),
     "one item to extend": (cp.Stream(), lambda s: s.extend(1), "list of items", "append"),
-    "a record to numbers": (cp.Stream(), lambda s: s.append({"page": "home"}), "numbers", "dict"),
+    "a record to numbers": (cp.Stream(), lambda s: s.append({"page": "home"}), "a number", "dict"),
     "a number to records": (visits(), lambda s: s.append(1), "record", "'page': ...", "int"),
     "a field that is not declared": (visits(), lambda s: s.append({"pages": 1}), "'pages'", "page, kind, clicks"),
     "a list for a number": (visits(), lambda s: s.append({"clicks": [3]}), "clicks", "number from 0 to 10", "list"),

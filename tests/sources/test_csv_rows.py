@@ -139,5 +139,7 @@ def test_the_first_line_alone_names_the_columns(tmp_path, content, names):
     if names is not None:
         assert csv_rows.header(tmp_path / "a.csv") == names
         return
-    with pytest.raises(InvalidParameter, match="names its columns, in UTF-8, in at most 1048576 bytes"):
+    with pytest.raises(
+        InvalidParameter, match="must name the columns, separated by commas, in UTF-8, in at most 1048576 bytes"
+    ):
         csv_rows.header(tmp_path / "a.csv")

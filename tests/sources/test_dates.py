@@ -130,8 +130,8 @@ def test_infinite_dates_become_the_nearer_bound():
 @pytest.mark.parametrize(
     ("where", "hint"),
     [
-        ("born = 3", "compare it with a 'YYYY-MM-DD'"),
-        ("born = TRUE", "compare it with a 'YYYY-MM-DD'"),
+        ("born = 3", "compare it with a date, as 'YYYY-MM-DD'"),
+        ("born = TRUE", "compare it with a date, as 'YYYY-MM-DD'"),
         ("born = 'yesterday'", "is not a date"),
         ("born = '2000-02-30'", "is not a date"),
         ("born LIKE '2000-01-01'", "LIKE is for texts"),

@@ -67,7 +67,7 @@ def test_edges_and_candidates_without_end_are_refused_with_the_limit(points):
         lambda: requests.ranks("n", points),
         lambda: choices.quantile("n", "0.5", points),
     ):
-        with pytest.raises(InvalidRequest, match="at most 1000"):
+        with pytest.raises(InvalidRequest, match="to 1000 numbers"):
             make()
 
 

@@ -222,8 +222,8 @@ def test_a_record_says_itself_whose_it_is():
     assert raw(stream.of("clicks")) == [1, 2, 0, 0, 0, 6]
     for bad, words in (
         ({"clicks": 1}, "'user'"),
-        ({"user": 1.5, "clicks": 1}, "string or an integer"),
-        ({"user": True}, "string or an integer"),
+        ({"user": 1.5, "clicks": 1}, "a text or a whole number"),
+        ({"user": True}, "a text or a whole number"),
         (3, "'user'"),
     ):
         with pytest.raises(InvalidRequest, match=words):
@@ -291,7 +291,7 @@ def test_dates_come_as_numpy_and_pandas_have_them_and_not_as_anything_else():
         assert fields.fit({"d": missing}) == (None,)
     utc = datetime.timezone.utc  # noqa: UP017 - the zone is the point
     for bad in (12784, 1.5, True, b"2005-01-01", datetime.time(12), datetime.datetime(2005, 1, 1, tzinfo=utc)):
-        with pytest.raises(InvalidRequest, match="a date from 2000-01-01 to 2009-12-31, and cannot be given as a"):
+        with pytest.raises(InvalidRequest, match="a date from 2000-01-01 to 2009-12-31, and a value of type"):
             fields.fit({"d": bad})
 
 
@@ -330,7 +330,7 @@ def test_a_date_is_followed_by_no_mechanism_but_cuts_a_stream():
     stream.extend([{"d": "2005-01-01"}, {"d": "1900-01-01"}, {}])
     assert raw(stream.part("d", "2005-01-01")) == [1, 0, 0] and raw(stream.part("d", "2000-01-01")) == [0, 1, 0]
     assert stream.reach("d") == 2 and stream.relation == Steps(updates=1, bound=1)
-    with pytest.raises(InvalidRequest, match="partition by it"):
+    with pytest.raises(InvalidRequest, match="partition by this field"):
         stream.of("d")
     with pytest.raises(InvalidRequest, match="is not a date"):
         stream.part("d", 5)
@@ -354,7 +354,7 @@ def test_texts_categories_and_truth_values_are_stored_as_in_a_table():
         assert fields.fit(record) == stored
     assert type(fields.fit({"t": np.str_("x")})[0]) is str
     for bad in ({"t": 1.5}, {"n": 1.0}, {"n": True}, {"b": 0.5}, {"t": b"x"}, {"t": datetime.datetime(2024, 1, 1)}):
-        with pytest.raises(InvalidRequest, match="cannot be given as a"):
+        with pytest.raises(InvalidRequest, match="cannot be converted to it"):
             fields.fit(bad)
 
 
@@ -366,7 +366,7 @@ def test_texts_categories_and_truth_values_are_stored_as_in_a_table():
         ({"fields": {"page": "text"}}, "number, category, text, boolean or date"),
         ({"fields": {3: text()}}, "number, category, text, boolean or date"),
         ({"fields": FIELDS, "bound": 5}, "leave out bound"),
-        ({"fields": FIELDS, "dimensions": 2}, "leave out bound and dimensions"),
+        ({"fields": FIELDS, "dimensions": 2}, "leave out bound, dimensions"),
         ({"fields": FIELDS, "unit": "user"}, "per_unit"),
         ({"neighbours": "both"}, "'add-or-remove' or 'replace'"),
         ({"neighbours": None}, "'add-or-remove' or 'replace'"),
@@ -381,14 +381,14 @@ def test_bad_declarations_of_records_are_refused(given, words):
     ("deed", "words"),
     [
         (lambda s: s.of("clics"), "'clicks'"),
-        (lambda s: s.of("page"), "partition by it"),
-        (lambda s: s.of(["clicks", "page"]), "not a number"),
+        (lambda s: s.of("page"), "partition by this field"),
+        (lambda s: s.of(["clicks", "page"]), "a mechanism reads numbers"),
         (lambda s: s.of(["clicks", "clicks"]), "different fields"),
         (lambda s: s.of([]), "one or more"),
         (lambda s: s.of(["clicks", "price"]), "different steps"),
-        (lambda s: s.of(3), "named by a text"),
-        (lambda s: s.of("clicks").of("price"), "start from the whole"),
-        (lambda s: s.prepare(total("page")), "not a number"),
+        (lambda s: s.of(3), "a name or a list of names"),
+        (lambda s: s.of("clicks").of("price"), "on the original stream"),
+        (lambda s: s.prepare(total("page")), "a mechanism reads numbers"),
         (lambda s: s.part("pages", "home"), "'page'"),
         (lambda s: s.part("country", "FR"), "not a key of country"),
         (lambda s: s.part("page", 3), "not a value"),

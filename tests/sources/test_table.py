@@ -238,7 +238,7 @@ def test_an_answer_is_a_secret_of_the_public_width_that_an_ask_can_carry():
 def test_a_request_is_resolved_only_on_the_version_it_was_pinned_to_and_as_it_was_prepared():
     one, other = people.table({}), people.table({}, rows_per_unit=3)
     prepared = one.prepare(requests.count())
-    with pytest.raises(InvalidRequest, match="not the version"):
+    with pytest.raises(InvalidRequest, match="another version"):
         one.resolve(other.pin(), prepared)
     with pytest.raises(InvalidRequest, match="another declaration"):
         other.resolve(other.pin(), prepared)

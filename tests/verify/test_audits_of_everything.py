@@ -39,7 +39,7 @@ from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold
 from counterpoint.privacy.relations import every_step
 from counterpoint.verify.auditing import audit
 from counterpoint.verify.audits.searching import first_scripts
-from counterpoint.verify.catalogue import named
+from counterpoint.verify.catalogue import find_instance
 from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
 from counterpoint.verify.games.menus import menu, updates
 from counterpoint.verify.verdict import Verdict
@@ -60,7 +60,7 @@ class Audited(NamedTuple):
 
 def of(name, games, **options):
     """An instance of the catalogue."""
-    found = named(name)
+    found = find_instance(name)
     messages = {"messages": found.pairs, "rounds": found.rounds, "relation": found.relation}
     return Audited(found.mechanism, games, options=messages, **options)
 
@@ -68,7 +68,7 @@ def of(name, games, **options):
 ASK = (Ask(), Ask())
 COARSE = {"messages": (*updates([(0, 1), (0, 0)]), ASK), "rounds": 2}
 PLANE = {"messages": (*updates([((0, 0), (1, 0)), ((1, 0), (0, 0))]), ASK), "rounds": 2}
-VERTEX = {"messages": named("vertex").pairs, "rounds": 8}
+VERTEX = {"messages": find_instance("vertex").pairs, "rounds": 8}
 SIX = {"rounds": 6}
 AT_A_PERCENT = {"delta": "0.01"}
 AUDITED = {

@@ -12,7 +12,7 @@ from counterpoint.cli import app
 from counterpoint.composition.rules.rule import Rule
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.verify import report
-from counterpoint.verify.catalogue import CATALOGUE, named
+from counterpoint.verify.catalogue import CATALOGUE, find_instance
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.games.menus import menu
 from counterpoint.verify.shipped.instances import Instance, measure
@@ -104,7 +104,7 @@ def test_the_command_shows_the_catalogue_as_a_table():
 def test_the_table_is_whole_in_80_columns():
     fast = [instance for instance in CATALOGUE if instance.name in ("slots", "parallel, every delta", "open door")]
     console = Console(width=80, record=True, file=StringIO())
-    assert report.tell([instance.name for instance in fast], console) is Verdict.HOLDS
+    assert report.show_catalogue([instance.name for instance in fast], console) is Verdict.HOLDS
     text = console.export_text()
     assert "…" not in text and "ApproxDP(0, 13/49)" in text and max(map(len, text.splitlines())) <= 80
 
@@ -128,6 +128,6 @@ def test_a_false_claim_shows_and_ends_the_command_with_1(monkeypatch):
 
 
 def test_an_instance_is_found_by_its_name():
-    assert named("dice").mechanism.sides == 6
+    assert find_instance("dice").mechanism.sides == 6
     with pytest.raises(InvalidParameter, match="there are 'Laplace'"):
-        named("Gauss")
+        find_instance("Gauss")

@@ -28,7 +28,7 @@ from counterpoint.privacy.relations import Steps
 from counterpoint.verify.decomposing import DeltaTooSmall, decompose
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.exactly.growing import grow
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, asked
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs
 from counterpoint.verify.simulating.simulation import Simulating
 
 
@@ -98,9 +98,9 @@ def test_random_systems_decompose_exactly_at_their_exact_delta():
         answers, rounds = pick(rng, [(2, 2), (3, 2), (2, 3)])
         mechanism = random_mechanism(rng, answers=answers)
         growth = pick(rng, GROWTHS)
-        delta = least_delta(mechanism, growth, asked(2), rounds)
+        delta = least_delta(mechanism, growth, query_pairs(2), rounds)
         delta += pick(rng, [0, 0, (1 - delta) / 3, 1 - delta])
-        made = decompose(mechanism, growth=growth, delta=delta, messages=asked(2), rounds=rounds)
+        made = decompose(mechanism, growth=growth, delta=delta, messages=query_pairs(2), rounds=rounds)
         assert made.worlds.rational and made.check() == 0
         exactly += 0 < delta < 1
     assert exactly > 60
@@ -113,17 +113,17 @@ def test_thousands_of_random_systems_decompose_exactly_over_up_to_five_rounds():
         answers, rounds = pick(rng, [(2, 3), (3, 3), (2, 4), (2, 5)])
         mechanism = random_mechanism(rng, answers=answers)
         growth = pick(rng, GROWTHS)
-        delta = least_delta(mechanism, growth, asked(2), rounds)
-        assert decompose(mechanism, growth=growth, delta=delta, messages=asked(2), rounds=rounds).check() == 0
+        delta = least_delta(mechanism, growth, query_pairs(2), rounds)
+        assert decompose(mechanism, growth=growth, delta=delta, messages=query_pairs(2), rounds=rounds).check() == 0
 
 
 def test_the_simulator_is_distributed_exactly_as_the_mechanism_in_both_worlds():
     rng = np.random.default_rng(3)
     for _ in range(25):
         mechanism, growth = random_mechanism(rng, answers=pick(rng, [2, 3])), pick(rng, GROWTHS)
-        delta = least_delta(mechanism, growth, asked(2), 2)
+        delta = least_delta(mechanism, growth, query_pairs(2), 2)
         delta += pick(rng, [0, (1 - delta) / 5, 1 - delta])
-        made = decompose(mechanism, growth=growth, delta=delta, messages=asked(2), rounds=2)
+        made = decompose(mechanism, growth=growth, delta=delta, messages=query_pairs(2), rounds=2)
         assert simulated(made, 2)
         loss = exact(made.simulator, messages=made.simulator.messages, rounds=2, rational=True)
         assert loss.bounds_at_growth(growth).upper <= delta
@@ -131,8 +131,8 @@ def test_the_simulator_is_distributed_exactly_as_the_mechanism_in_both_worlds():
 
 def test_a_wrong_simulator_would_be_noticed():
     mechanism = random_mechanism(np.random.default_rng(4))
-    delta = least_delta(mechanism, 2, asked(2), 2)
-    made = decompose(mechanism, growth=2, delta=delta, messages=asked(2), rounds=2)
+    delta = least_delta(mechanism, 2, query_pairs(2), 2)
+    made = decompose(mechanism, growth=2, delta=delta, messages=query_pairs(2), rounds=2)
     assert simulated(made, 2)
     made.delta = delta / 2
     made._known.clear()
@@ -144,9 +144,9 @@ def test_random_three_message_one_bit_mechanisms_simulate_from_randomized_respon
     rng = np.random.default_rng(5)
     for number in range(60):
         mechanism = random_mechanism(rng, least=1)
-        tree = exact(mechanism, messages=asked(2), rounds=3, rational=True)
+        tree = exact(mechanism, messages=query_pairs(2), rounds=3, rational=True)
         growth = next(Fraction(2**n, 8) for n in range(3, 99) if tree.bounds_at_growth(Fraction(2**n, 8)).upper == 0)
-        made = decompose(mechanism, growth=growth, messages=asked(2), rounds=3)
+        made = decompose(mechanism, growth=growth, messages=query_pairs(2), rounds=3)
         assert made.check() == 0
         assert number % 20 or simulated(made, 3)
 
@@ -155,11 +155,11 @@ def test_delta_below_the_exact_one_is_refused_with_the_adversary_who_shows_it():
     rng, refused = np.random.default_rng(6), 0
     for _ in range(100):
         mechanism, growth = random_mechanism(rng), pick(rng, GROWTHS)
-        delta = least_delta(mechanism, growth, asked(2), 2)
+        delta = least_delta(mechanism, growth, query_pairs(2), 2)
         if delta == 0:
             continue
         with pytest.raises(DeltaTooSmall) as caught:
-            decompose(mechanism, growth=growth, delta=delta * Fraction(999, 1000), messages=asked(2), rounds=2)
+            decompose(mechanism, growth=growth, delta=delta * Fraction(999, 1000), messages=query_pairs(2), rounds=2)
         assert caught.value.delta == delta
         assert reached(caught.value.adversary, mechanism, growth) == delta
         refused += 1
@@ -168,7 +168,7 @@ def test_delta_below_the_exact_one_is_refused_with_the_adversary_who_shows_it():
 
 def reached(adversary, mechanism, growth):
     """What an adversary reaches, by walking the tree as she plays."""
-    tree = grow(mechanism, asked(2), 2, rational=True, full=True)
+    tree = grow(mechanism, query_pairs(2), 2, rational=True, full=True)
 
     def sums(node, spy, masses):
         if spy.pair is None:
@@ -195,7 +195,7 @@ def test_the_ends_of_delta_and_epsilon_are_handled(growth, delta):
 
 def test_a_system_without_any_loss_needs_no_epsilon_and_no_delta():
     silent = FiniteMechanism((((2 * (((Outcome("1/3", 0, 0), Outcome("2/3", 1, 0))),)),),))
-    made = decompose(silent, 0, 0, messages=asked(1), rounds=3)
+    made = decompose(silent, 0, 0, messages=query_pairs(1), rounds=3)
     assert made.check() == 0 and simulated(made, 3)
     assert made.laws(0).noisy[0] == made.laws(0).noisy[1] == {0: Fraction(1, 3), 1: Fraction(2, 3)}
 
@@ -227,8 +227,8 @@ def test_two_interleaved_mechanisms_are_one_system():
 
 def test_the_laws_of_a_history_sum_to_one_and_mix_to_the_mechanism():
     mechanism = random_mechanism(np.random.default_rng(9), answers=3)
-    delta = least_delta(mechanism, 2, asked(2), 2)
-    made = decompose(mechanism, growth=2, delta=delta, messages=asked(2), rounds=2)
+    delta = least_delta(mechanism, 2, query_pairs(2), 2)
+    made = decompose(mechanism, growth=2, delta=delta, messages=query_pairs(2), rounds=2)
     root = made.worlds.root.moves[1]
     laws, zero = made.laws(1), Fraction(0)
     for branch in root.branches:
@@ -324,9 +324,9 @@ def test_in_two_steps_the_simulator_is_exact_and_asks_for_the_bit_only_when_a_pa
         for seed in range(5):
             coins = SeededCoins(seed)
             state, _ = simulator.step(simulator.start(coins), Ask(0, 1), coins)
-            assert isinstance(state, Simulating) and not state.told
+            assert isinstance(state, Simulating) and not state.released
             state, _ = simulator.step(simulator.start(coins), Ask(1, 1), coins)
-            assert state.told
+            assert state.released
 
 
 def test_the_loud_number_has_nothing_to_simulate_it_but_exposure():

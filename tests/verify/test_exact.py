@@ -36,7 +36,7 @@ from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.exactly.growing import grow
 from counterpoint.verify.exactly.symbolic import SymbolicCoins
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, asked, side_by_side
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs, side_by_side
 
 
 def brute_force(node, growth, bit):
@@ -62,8 +62,8 @@ def brute_force(node, growth, bit):
 @given(st.integers(0, 10**9), st.integers(1, 4))
 def test_floats_enclose_what_rationals_say(seed, rounds):
     mechanism = random_mechanism(seed, states=3, answers=2)
-    rational = exact(mechanism, messages=asked(2), rounds=rounds, rational=True)
-    floats = exact(mechanism, messages=asked(2), rounds=rounds, rational=False)
+    rational = exact(mechanism, messages=query_pairs(2), rounds=rounds, rational=True)
+    floats = exact(mechanism, messages=query_pairs(2), rounds=rounds, rational=False)
     for growth in (1, "3/2", 4):
         truth, bounds = rational.bounds_at_growth(growth), floats.bounds_at_growth(growth)
         assert truth.lower == truth.upper
@@ -75,7 +75,8 @@ def test_floats_enclose_what_rationals_say(seed, rounds):
 def test_merged_nodes_are_worth_what_single_transcripts_are(seed):
     mechanism = random_mechanism(seed, states=2)
     merged, full = (
-        verify.ExactLoss(grow(mechanism, [*asked(2), *asked(1, differ=False)], 3, full=full)) for full in (False, True)
+        verify.ExactLoss(grow(mechanism, [*query_pairs(2), *query_pairs(1, differ=False)], 3, full=full))
+        for full in (False, True)
     )
     assert merged.worlds.size <= full.worlds.size
     assert merged.bounds_at_growth(2) == full.bounds_at_growth(2)
@@ -86,7 +87,7 @@ def test_merged_nodes_are_worth_what_single_transcripts_are(seed):
 def test_the_adversary_reaches_the_delta_that_is_stated(seed):
     """Her own win, computed by letting her play against the enumerated game."""
     mechanism = random_mechanism(seed, states=2)
-    loss = exact(mechanism, messages=asked(2), rounds=2)
+    loss = exact(mechanism, messages=query_pairs(2), rounds=2)
     spy = loss.adversary
     says_one = [
         sum(
@@ -239,7 +240,7 @@ def test_a_finite_concurrent_composition_is_what_concurrent_does():
     to = [(Ask(To(n, q), 0), Ask(To(n, q), 1)) for n, many in ((0, 2), (1, 1)) for q in range(many)]
     ready = relations.Predicate("launched in order", lambda pairs: all(map(_in_order, pairs, range(9))))
     theirs = exact(concurrent, messages=[*launches, *to], rounds=5, relation=ready)
-    ours = exact(side_by_side(*children), messages=asked(3), rounds=3)
+    ours = exact(side_by_side(*children), messages=query_pairs(3), rounds=3)
     assert theirs.bounds_at_growth("3/2") == ours.bounds_at_growth("3/2")
 
 
@@ -268,9 +269,9 @@ def test_the_footnote_machine_is_private_against_oblivious_adversaries_only():
 def test_a_tree_beyond_its_limit_is_refused():
     mechanism = random_mechanism(1)
     with pytest.raises(InvalidParameter, match="more than 1000 numbers"):
-        exact(mechanism, messages=asked(2), rounds=9, limit=1000)
+        exact(mechanism, messages=query_pairs(2), rounds=9, limit=1000)
     with pytest.raises(InvalidParameter, match="more than 1000 numbers"):
-        exact(mechanism, messages=asked(2), rounds=9, limit=1000, rational=True)
+        exact(mechanism, messages=query_pairs(2), rounds=9, limit=1000, rational=True)
 
 
 def test_bad_input_is_refused():
@@ -283,7 +284,7 @@ def test_bad_input_is_refused():
             exact(Laplace(1), messages=messages, rounds=1)
     for rounds in (0, -1, True, 1.5, "many"):
         with pytest.raises(InvalidParameter):
-            exact(Laplace(1), messages=asked(1), rounds=rounds)
+            exact(Laplace(1), messages=query_pairs(1), rounds=rounds)
     for epsilon in (-1, math.nan, math.inf, "x"):
         with pytest.raises(InvalidParameter):
             exact(RandomizedResponse(1)).bounds(epsilon)

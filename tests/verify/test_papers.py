@@ -24,7 +24,7 @@ from counterpoint.encoding import Value
 from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, asked, side_by_side
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs, side_by_side
 from counterpoint.verify.games.game import HALT, Game
 from counterpoint.verify.games.suitable import CreatedFirst
 
@@ -60,7 +60,7 @@ def test_t16_more_doors_than_can_be_interleaved_one_by_one(copies):
     trying, opened = range(copies), copies
     table = [_tried(n + 1 if n + 1 < copies else None, opened) for n in trying]
     table.append(((((Outcome(1, 0),), (Outcome(1, 1),))),))
-    loss = exact(FiniteMechanism(tuple(table)), messages=asked(1), rounds=copies + 1)
+    loss = exact(FiniteMechanism(tuple(table)), messages=query_pairs(1), rounds=copies + 1)
     assert loss.bounds_at_growth(1) == (1 - (1 - SEVENTH) ** copies,) * 2
 
 

@@ -16,7 +16,7 @@ from counterpoint import ApproxDP, compose
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.exactly.growing import grow
 from counterpoint.verify.exactly.recursion import best, renyi
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, asked, side_by_side
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs, side_by_side
 
 SHAPES = [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (3, 2), (4, 1), (2, 3)]
 GROWTHS = [Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2), Fraction(3)]
@@ -37,8 +37,8 @@ def pair_of(seed):
 def together(seed):
     """The exact losses of both, and of their concurrent composition over all interleavings."""
     children, rounds = pair_of(seed)
-    apart = [exact(child, messages=asked(2), rounds=n) for child, n in zip(children, rounds, strict=True)]
-    return apart, exact(side_by_side(*children), messages=asked(4), rounds=sum(rounds), rational=sum(rounds) <= 3)
+    apart = [exact(child, messages=query_pairs(2), rounds=n) for child, n in zip(children, rounds, strict=True)]
+    return apart, exact(side_by_side(*children), messages=query_pairs(4), rounds=sum(rounds), rational=sum(rounds) <= 3)
 
 
 def response(growth, delta):
@@ -79,7 +79,7 @@ def test_randomized_responses_meet_the_optimal_bound_exactly(seeds):
         both = side_by_side(*(_as_machine(*pair) for pair in parameters))
         for growth in GROWTHS:
             bound = optimal(parameters, growth)
-            assert exact(both, messages=asked(2), rounds=2).bounds_at_growth(growth) == (bound, bound)
+            assert exact(both, messages=query_pairs(2), rounds=2).bounds_at_growth(growth) == (bound, bound)
 
 
 def _as_machine(growth, delta):
@@ -114,6 +114,6 @@ def test_lower_recursion_is_the_best_of_all_deterministic_adversaries(seeds):
         answers = 2 if rounds == 3 else 2 + seed // 2 % 2
         mechanism = random_mechanism(seed, states=1 + seed % 2, answers=answers)
         growth = Fraction(2 + seed % 7, 2)
-        full = grow(mechanism, asked(2), rounds, full=True)
-        found = exact(mechanism, messages=asked(2), rounds=rounds).bounds_at_growth(growth)
+        full = grow(mechanism, query_pairs(2), rounds, full=True)
+        found = exact(mechanism, messages=query_pairs(2), rounds=rounds).bounds_at_growth(growth)
         assert found.lower == found.upper == max(brute_force(full.root, growth, bit) for bit in (0, 1))

@@ -29,7 +29,7 @@ from counterpoint.verify import report
 from counterpoint.verify.auditing import audit
 from counterpoint.verify.decomposing import decompose
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, asked
+from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs
 from counterpoint.verify.games.suitable import CreatedFirst
 from counterpoint.verify.shipped.instances import Instance, measure
 from counterpoint.verify.verdict import Verdict, compared, overall
@@ -72,7 +72,7 @@ def test_claims_and_losses_are_judged_and_nothing_else():
 def test_a_claim_with_a_delta_is_compared_at_its_own_epsilon():
     """It tells the bit half of the time, with odds of 4: a delta of 0.128 at 1, and within the claim at 0.9 and 1.2."""
     told, kept = ((Outcome("1/2", None), Outcome("2/5", bit), Outcome("1/10", 1 - bit)) for bit in (0, 1))
-    loss = exact(FiniteMechanism((((told, kept),),)), messages=asked(1), rounds=1)
+    loss = exact(FiniteMechanism((((told, kept),),)), messages=query_pairs(1), rounds=1)
     assert loss.judge(ApproxDP(1, "0.13")) is Verdict.HOLDS and loss.judge(ApproxDP(1, "0.12")) is Verdict.REFUTED
     assert all(loss.delta_at(epsilon) < ApproxDP(1, "0.12").delta_at(epsilon) for epsilon in (0, "0.9", "1.2"))
 
@@ -88,7 +88,7 @@ def test_the_ends_of_a_curve_are_among_what_is_compared(loss):
 def test_a_claim_beyond_what_can_be_computed_is_not_said_to_hold():
     """Tells the bit with probability 1/10: no epsilon holds, however large."""
     tells = FiniteMechanism((((_law(1, 9), _law(0, 10)),),))
-    assert exact(tells, messages=asked(1), rounds=1).judge(PureDP(200)) is not Verdict.HOLDS
+    assert exact(tells, messages=query_pairs(1), rounds=1).judge(PureDP(200)) is not Verdict.HOLDS
 
 
 def _law(ones, zeros):
@@ -106,7 +106,7 @@ def test_what_is_undecided_is_shown_as_such_and_ends_the_command_with_1(monkeypa
     assert measure(foggy).verdict is Verdict.UNDECIDED
     monkeypatch.setattr(report, "CATALOGUE", (foggy,))
     console = Console(width=80, record=True, file=StringIO())
-    assert report.tell((), console) is Verdict.UNDECIDED
+    assert report.show_catalogue((), console) is Verdict.UNDECIDED
     text = console.export_text()
     assert "Undecided" in text and "fog" in text and "hold" not in text and " ok" not in text
     assert CliRunner().invoke(app, ["verify"]).exit_code == 1
@@ -144,7 +144,7 @@ def test_a_relation_that_no_message_is_valid_in_is_an_error(tool):
     for messages in ([ONE], None):
         with pytest.raises(InvalidParameter, match="valid in no sequence"):
             tool(Laplace(1), launched, messages, 1)
-    with pytest.raises(InvalidParameter, match="relation is one of"):
+    with pytest.raises(InvalidParameter, match="relation must be one of"):
         tool(Laplace(1), "neighbours")
 
 
@@ -153,7 +153,7 @@ def test_messages_that_are_valid_only_later_are_no_error():
     second = relations.Predicate("first 0, then 1", lambda pairs: [p[0].public for p in pairs] in ([0], [0, 1]))
     coin = tuple(Outcome("1/2", answer, 0) for answer in (0, 1))
     machine = FiniteMechanism(((((coin, coin)), (_law(1, 9), _law(9, 1))),))
-    assert exact(machine, second, asked(2), 2).bounds_at_growth(1) == (Fraction(8, 10),) * 2
+    assert exact(machine, second, query_pairs(2), 2).bounds_at_growth(1) == (Fraction(8, 10),) * 2
 
 
 def test_the_menu_under_a_narrower_relation_is_what_is_left_of_it():

@@ -1,8 +1,8 @@
-"""Proof by computation: what a mechanism really loses, against every adversary on small instances.
+"""Proof by computation: the exact loss of a mechanism against every adversary, on small instances.
 
-`exact` enumerates the very code that runs; `session_game` is the worst case of a rule over all adaptive launches;
-`decompose` makes a mechanism out of one randomized response; `audit` plays many games with instances of any size;
-`FiniteMechanism` is for trying theorems out; `Game` is the definition of privacy itself (Henzinger et al. 2024, Def
+`exact` enumerates the code that runs in production; `session_game` is the worst case of a rule over all adaptive
+launches; `decompose` simulates a mechanism by one randomized response; `audit` plays many games with instances of any
+size; `FiniteMechanism` is for testing theorems; `Game` is the definition of privacy itself (Henzinger et al. 2024, Def
 3.7). Whether a claim holds is a `Verdict`: holds, refuted or undecided.
 
 >>> import counterpoint as cp

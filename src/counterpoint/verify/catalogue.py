@@ -1,12 +1,11 @@
-"""Every shipped mechanism, rule and composite on a small instance: what it claims, and what it exactly loses.
+"""Every shipped mechanism, rule and composite on a small instance: its claimed loss beside its exact loss.
 
 `CATALOGUE` is a test, the table of `counterpoint verify`, and the page "How we know" of the guide. Two things are not
-enumerated as they are shipped: counters under zCDP, whose grid is too fine, run the same code on a coarse one
-(`coarse.py`); and Whitehouse et al.'s time-uniform odometers, whose promise is about every moment at once, have tests
-of their own.
+enumerated as shipped: counters under zCDP have too fine a grid and run the same code on a coarse one (`coarse.py`), and
+Whitehouse et al.'s time-uniform odometers, which promise a bound at all times at once, have their own tests.
 
 >>> from counterpoint.verify.shipped.instances import measure
->>> measured = measure(named("randomized response"))
+>>> measured = measure(find_instance("randomized response"))
 >>> measured.verdict, round(measured.tightness, 3)
 (Verdict.HOLDS, 1.0)
 """
@@ -19,14 +18,14 @@ from counterpoint.verify.shipped.rules import LOCAL, RULES
 CATALOGUE: tuple[Instance, ...] = (*MECHANISMS, *COMPOSITES, *RULES, *LOCAL)
 
 
-def named(name: str) -> Instance:
+def find_instance(name: str) -> Instance:
     """The instance of this name.
 
-    >>> named("open door").mechanism
+    >>> find_instance("open door").mechanism
     OpenDoor(delta=Fraction(1, 7))
     """
     for instance in CATALOGUE:
         if instance.name == name:
             return instance
     known = ", ".join(repr(instance.name) for instance in CATALOGUE)
-    raise InvalidParameter(f"there is no instance {name!r} in the catalogue; there are {known}")
+    raise InvalidParameter(f"there is no instance {name!r} in the catalogue; there are: {known}")

@@ -1,6 +1,7 @@
 """`decompose`: from a mechanism to its decomposition, or to the reason why there is none.
 
-There is one exactly where no adversary exceeds delta at epsilon (Lyu 2022, Thm 3), so whoever is refused is shown her.
+A decomposition exists exactly if no adversary exceeds delta at epsilon (Lyu 2022, Thm 3), so a refusal carries the
+adversary that does.
 
 >>> from counterpoint.mechanisms.examples import OpenDoor
 >>> decompose(OpenDoor("1/7"), epsilon=0, delta="1/7", rounds=2)
@@ -21,7 +22,7 @@ from counterpoint.verify.exactly.growing import LIMIT, grow
 from counterpoint.verify.exactly.lazy_delta import lazy_delta
 from counterpoint.verify.exactly.recursion import Best, best, hockey_stick
 from counterpoint.verify.exactly.worlds import Worlds
-from counterpoint.verify.games.asked import asked_for
+from counterpoint.verify.games.inputs import check_inputs
 from counterpoint.verify.simulating.decomposition import Decomposition
 
 _ROUNDING = 1e-12
@@ -29,7 +30,7 @@ _LARGEST_IN_FLOATS = Fraction(26 * 10**42)  # below e^100
 
 
 class DeltaTooSmall(InvalidParameter):
-    """There is no decomposition at this delta: `delta` is the least, and `adversary`, if any, is she who needs it."""
+    """There is no decomposition at this delta: `delta` is the least one, `adversary` one that needs it, if known."""
 
     def __init__(self, message: str, delta: Fraction, adversary: Adversary | None = None) -> None:
         super().__init__(message)
@@ -50,15 +51,15 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     rational: bool | None = None,
     limit: int = LIMIT,
 ) -> Decomposition:
-    """The decomposition of a mechanism into E^0, E^1, N^0, N^1, over these pairs of messages and so many rounds.
+    """The decomposition of a mechanism into E^0, E^1, N^0, N^1, over these pairs of messages and this many rounds.
 
-    For an `epsilon` it is made at a rational growth just below e^epsilon; give `growth` = e^epsilon itself to have it
-    exactly there. `DeltaTooSmall`, with the adversary who shows it, where delta is less than the mechanism needs.
+    An `epsilon` is replaced by a rational growth just below e^epsilon; give `growth` = e^epsilon itself for an exact
+    one. Raises `DeltaTooSmall`, with the adversary that shows it, if delta is less than the mechanism needs.
 
-    `in_two_steps`: the simulator asks an interactive randomized response, and for its noisy bit only once a pair of
-    messages differs (Henzinger et al. 2024, Cor 5.7). Henzinger et al. 2024, Lemma 5.6 promises that at the same delta,
-    which is false (errata, Henzinger E1). It is true at the lazy delta, which is at most twice as large, and the same
-    where every valid sequence of pairs may also be sent with its sides swapped; below it, this is refused.
+    `in_two_steps`: the simulator uses an interactive randomized response, and asks for its noisy bit only once a pair
+    of messages differs (Henzinger et al. 2024, Cor 5.7). Henzinger et al. 2024, Lemma 5.6 claims this at the same
+    delta, which is false (errata, Henzinger E1). It is true at the lazy delta, which is at most twice as large, and
+    equal to delta if every valid sequence of pairs may also be sent with its sides swapped; a smaller delta is refused.
 
     >>> from counterpoint.mechanisms.examples import OpenDoor
     >>> try:
@@ -70,16 +71,17 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"decompose takes a mechanism, not a {type(mechanism).__name__}")
     ratio, allowed = _growth(epsilon, growth), probability(delta, "delta")
-    pairs, many, checked = asked_for(mechanism, relation, messages, rounds)
+    pairs, many, checked = check_inputs(mechanism, relation, messages, rounds)
     worlds = grow(mechanism, pairs, many, checked, rational=rational, limit=limit, complete=True)
     if worlds.is_cut:
         raise NotCovered(
-            "the decomposition is a theorem about finitely many answers (Lyu 2022, Thm 3), and noise "
-            "without end was cut "
-            "here: decompose the mechanism with its answers clamped"
+            "the decomposition is a theorem about finitely many answers (Lyu 2022, Thm 3), and this mechanism has "
+            "infinitely many, whose tail was truncated: decompose it with its answers clamped"
         )
     if not worlds.rational and ratio > _LARGEST_IN_FLOATS:
-        raise InvalidParameter("the laws of this mechanism are not rational, and doubles reach to about epsilon = 100")
+        raise InvalidParameter(
+            "the probabilities of this mechanism are not rational, so epsilon must be at most about 100"
+        )
     number = ratio if worlds.rational else float(ratio)
     found = [best(worlds, hockey_stick(number, bit)) for bit in (0, 1)]
     _require(worlds, found, number, allowed)
@@ -92,7 +94,7 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
 
 def _growth(epsilon: Number | None, growth: Number | None) -> Fraction:
     if (epsilon is None) == (growth is None):
-        raise InvalidParameter("give either epsilon or growth, which is e^epsilon")
+        raise InvalidParameter("give exactly one of epsilon and growth, which is e^epsilon")
     if growth is not None:
         return at_least(growth, 1, "the growth")
     exponent = at_least(epsilon, 0, "epsilon")
@@ -108,7 +110,8 @@ def _require(worlds: Worlds, found: list[Best], growth: Any, allowed: Fraction) 
     if _exceeds(worlds, found[bit].value, allowed):
         least = Fraction(found[bit].value)
         raise DeltaTooSmall(
-            f"delta = {spell(allowed)} is too small: an adversary reaches {spell(least)}; see .adversary",
+            f"delta = {spell(allowed)} is too small: an adversary reaches {spell(least)} (see .adversary); give at "
+            "least that",
             least,
             strategy(worlds, found[bit], growth, bit),
         )
@@ -118,7 +121,7 @@ def _require_lazy(made: Decomposition) -> None:
     needed = made.lazy(0, 0) * made.worlds.factor
     if _exceeds(made.worlds, needed, made.delta):
         raise DeltaTooSmall(
-            f"delta = {spell(made.delta)} is enough in one step, but in two steps it takes the lazy delta, "
+            f"delta = {spell(made.delta)} is enough in one step, but two steps need the lazy delta, "
             f"{spell(Fraction(needed))}: until a pair differs both worlds must be exposed alike, and this game is not "
             "symmetric. Give that delta, or messages and a relation that allow every pair to be swapped "
             "(errata, Henzinger E1)",

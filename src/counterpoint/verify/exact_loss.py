@@ -1,10 +1,10 @@
-"""`exact`: what a mechanism really loses, over all adaptive adversaries, computed from the very code that runs.
+"""`exact`: the loss of a mechanism over all adaptive adversaries, computed from the code that runs in production.
 
-The tree of all transcripts is grown from the mechanism's own `start` and `step` (theory, Verification by computation);
-the recursion of Lyu 2022, eq. 19 then gives delta at any epsilon, and the adversary who reaches it. What is returned
-are certified bounds: exact rationals where the laws are rational; else floats whose rounding is counted. Noise that had
-to be enumerated is cut where its tail is tiny: what is cut is left out of the lower bound and counted in full in the
-upper one.
+It builds the tree of all transcripts from the mechanism's own `start` and `step` (theory, Verification by computation);
+the recursion of Lyu 2022, eq. 19 then gives delta at any epsilon, and the adversary that reaches it. The results are
+certified bounds: exact rationals if all probabilities are rational, else floats with their rounding errors counted.
+Noise that must be enumerated is truncated where its tail is tiny: the truncated mass is left out of the lower bound and
+counted in full in the upper bound.
 
 >>> from counterpoint import Ask, RandomizedResponse
 >>> loss = exact(RandomizedResponse(1, "0.1"), rounds=1)
@@ -37,63 +37,63 @@ from counterpoint.verify.exactly.arithmetic import UNIT
 from counterpoint.verify.exactly.growing import LIMIT, grow
 from counterpoint.verify.exactly.recursion import Best, best, hockey_stick, nothing, renyi
 from counterpoint.verify.exactly.worlds import Worlds
-from counterpoint.verify.games.asked import asked_for
+from counterpoint.verify.games.inputs import check_inputs
 from counterpoint.verify.verdict import Verdict, allowed, compared, loss_of
 
-_LARGEST = 100.0  # beyond, what 60 digits leave open in one world counts e^epsilon times
+_LARGEST = 100.0  # beyond, the error of 60 digits in one world is multiplied by too large an e^epsilon
 _SEARCH = 64
-_UNDERFLOW = Fraction(1, 2**900)  # what doubles lose below their smallest, however many of them
+_UNDERFLOW = Fraction(1, 2**900)  # more than all doubles together lose by underflow
 
 
-class Bounds(NamedTuple):
-    """What a number lies between, for certain."""
+class DeltaBounds(NamedTuple):
+    """Certified bounds on a delta."""
 
     lower: Fraction
     upper: Fraction
 
     def __repr__(self) -> str:
-        return f"Bounds({spell(self.lower)}, {spell(self.upper)})"
+        return f"DeltaBounds({spell(self.lower)}, {spell(self.upper)})"
 
 
 @dataclass
 class ExactLoss:
-    """The loss of a mechanism against every adversary with these messages and rounds; a curve, not one number."""
+    """The loss of a mechanism against every adversary with these messages and rounds: a curve, not one number."""
 
     worlds: Worlds
-    _known: dict[Fraction, Bounds] = field(default_factory=dict, repr=False)
+    _known: dict[Fraction, DeltaBounds] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         mechanism, rounds = type(self.worlds.automaton.mechanism).__name__, len(self.worlds.levels) - 1
         return f"ExactLoss({mechanism}, {rounds} rounds, {len(self.worlds.pairs)} messages, {self.worlds.size} nodes)"
 
-    def bounds(self, epsilon: Number) -> Bounds:
+    def bounds(self, epsilon: Number) -> DeltaBounds:
         """Certified bounds on delta(epsilon), the largest over all adversaries and both worlds."""
         exponent = at_least(epsilon, 0, "epsilon")
         if exponent == 0:
             return self.bounds_at_growth(1)
         if exponent > _LARGEST:
-            return Bounds(Fraction(0), self.bounds(Fraction(_LARGEST)).upper)
+            return DeltaBounds(Fraction(0), self.bounds(Fraction(_LARGEST)).upper)
         growth = precision(30)(exponent).exp()
-        return Bounds(
+        return DeltaBounds(
             self.bounds_at_growth(Fraction(growth.upper)).lower, self.bounds_at_growth(Fraction(growth.lower)).upper
         )
 
-    def bounds_at_growth(self, growth: Number) -> Bounds:
-        """The same at e^epsilon = growth, a rational: where all laws are rational too, both bounds are exact.
+    def bounds_at_growth(self, growth: Number) -> DeltaBounds:
+        """The same at e^epsilon = growth, a rational: if all probabilities are rational too, both bounds are exact.
 
         >>> from counterpoint.mechanisms.examples import OpenDoor
         >>> exact(OpenDoor("1/7"), rounds=2).bounds_at_growth(1)
-        Bounds(1/7, 1/7)
+        DeltaBounds(1/7, 1/7)
         """
         ratio = at_least(growth, 1, "the growth")
         if ratio not in self._known:
             both = [self._one_way(ratio, bit) for bit in (0, 1)]
-            found = Bounds(max(b.lower for b in both), max(b.upper for b in both))
+            found = DeltaBounds(max(b.lower for b in both), max(b.upper for b in both))
             self._known[ratio] = found if self.worlds.rational else _outward(found)
         return self._known[ratio]
 
-    def _one_way(self, growth: Fraction, bit: int) -> Bounds:
-        """Lower^b with what rounding and cutting may hide.
+    def _one_way(self, growth: Fraction, bit: int) -> DeltaBounds:
+        """Lower^b, widened by the errors of rounding and truncation.
 
         In floats every mass is within a relative drift, and where mu^b exceeds growth * mu^(1-b), or would without
         rounding, the latter is no larger than mu^b (but for drift): so a value is off by at most 3 drift * mu^b, and
@@ -106,21 +106,21 @@ class ExactLoss:
         if not worlds.rational:
             off += 4 * (worlds.drift + 4 * UNIT) + growth * _UNDERFLOW
         if not worlds.is_cut:
-            return Bounds(max(Fraction(0), Fraction(kept) - off), min(Fraction(1), Fraction(kept) + off))
+            return DeltaBounds(max(Fraction(0), Fraction(kept) - off), min(Fraction(1), Fraction(kept) + off))
         most = Fraction(best(worlds, hockey_stick(number, bit), cut=bit).value) + worlds.cut
         missed = Fraction(best(worlds, nothing, cut=1 - bit).value) * (1 + worlds.drift) + worlds.cut
-        return Bounds(max(Fraction(0), Fraction(kept) - off - growth * missed), min(Fraction(1), most + off))
+        return DeltaBounds(max(Fraction(0), Fraction(kept) - off - growth * missed), min(Fraction(1), most + off))
 
     def delta_at(self, epsilon: Number) -> float:
         """The exact delta at an epsilon, rounded up."""
         return float_up(self.bounds(epsilon).upper)
 
     def epsilon_at(self, delta: Number) -> float:
-        """The smallest epsilon that is certain to be enough at delta; infinite where none is (or tails were cut)."""
+        """The smallest epsilon that is certainly enough at delta; infinite if none is (or tails were truncated)."""
         return self.epsilon_bounds(delta)[1]
 
     def epsilon_bounds(self, delta: Number) -> tuple[float, float]:
-        """An epsilon that is not enough at this delta (or 0), and one that is: the exact one lies between."""
+        """An epsilon that is not enough at this delta (or 0), and one that is: the exact one lies between them."""
         allowed = probability(delta, "delta")
         lowest, highest = self._largest_loss()
         if allowed == 0:
@@ -133,7 +133,7 @@ class ExactLoss:
         return low, high
 
     def _crossing(self, is_above: Any, top: float) -> tuple[float, float]:
-        """The last epsilon found where a falling curve is above, and the first where it is not."""
+        """By bisection: an epsilon where a falling curve is still above, and one where it is not."""
         if not is_above(0.0):
             return 0.0, 0.0
         low, high = 0.0, top
@@ -165,12 +165,13 @@ class ExactLoss:
     def renyi_bounds(self, alpha: Number) -> tuple[float, float]:
         """Certified bounds on the Renyi divergence of order alpha (above 1), over all adversaries, either way.
 
-        `NotCovered` where tails were cut: what is cut may hold any ratio.
+        `NotCovered` if tails were truncated: the truncated part may have any likelihood ratio.
         """
         order = float(above_one(alpha, "alpha"))
         if self.worlds.is_cut:
             raise NotCovered(
-                "tails were cut off this tree, and a divergence may hide there; bounds(epsilon) is certain all the same"
+                "tails were truncated in this tree, and the divergence of a tail can be arbitrarily large: use "
+                "bounds(epsilon), which is certified all the same"
             )
         value = max(best(self.worlds, renyi(order, bit), floats=True).value for bit in (0, 1))
         if not math.isfinite(value):
@@ -191,7 +192,7 @@ class ExactLoss:
         return self.renyi_bounds(alpha)[1]
 
     def trade_off(self, points: int = 33) -> TradeOff:
-        """The f-DP curve, as the envelope of so many certified lines: never above the exact curve.
+        """The f-DP curve, as the envelope of this many certified lines: never above the exact curve.
 
         >>> from counterpoint.mechanisms.examples import OpenDoor
         >>> exact(OpenDoor("1/8"), rounds=2).trade_off()
@@ -203,13 +204,13 @@ class ExactLoss:
         reach = min(reach, _LARGEST)
         slopes = {Fraction(1)} | {Fraction(math.exp(reach * n / (number - 1))) for n in range(1, number)}
         heights = {slope: 1 - self.bounds_at_growth(slope).upper for slope in slopes}
-        if top < _LARGEST:  # no transcript is more than e^top times likelier: at this slope nothing is lost
+        if top < _LARGEST:  # no transcript is more than e^top times likelier: at this slope delta is 0
             heights[Fraction(precision(30)(Fraction(top)).exp().upper)] = Fraction(1)
         steep = list(heights.items())
         return TradeOff(curves.envelope([*steep, *((1 / slope, height / slope) for slope, height in steep)]))
 
     def _floor(self) -> Fraction:
-        """What delta never falls below, about: what is exposed or cut."""
+        """About the least value of delta: the mass that is exposed or truncated."""
         return min(Fraction(1, 2), self.bounds(_LARGEST).upper)
 
     def judge(
@@ -217,9 +218,9 @@ class ExactLoss:
     ) -> Verdict:
         """The verdict on a claim or a loss (without one: on the mechanism's own claim), for this instance.
 
-        Refuted: at some of `points` many epsilons an adversary certainly gets a larger delta. Holds: at none of them
-        does any get more than `allowance` beyond the claim, which pays for rounding and for what was cut off. For
-        PureDP and ApproxDP these epsilons stand for all (`compared`). Undecided: the bounds are too far apart to tell.
+        REFUTED: at one of `points` epsilons an adversary certainly reaches a larger delta. HOLDS: at none of them can
+        an adversary exceed the claim by more than `allowance`, which covers rounding and truncation. For PureDP and
+        ApproxDP these epsilons decide for all (`compared`). UNDECIDED: the bounds are too far apart.
 
         >>> from counterpoint import PureDP, RandomizedResponse
         >>> loss = exact(RandomizedResponse(1), rounds=1)
@@ -235,11 +236,11 @@ class ExactLoss:
 
     @property
     def adversary(self) -> Adversary:
-        """She who tells the two worlds apart best: the one who reaches delta at epsilon = 0."""
+        """The adversary that distinguishes the two worlds best: it reaches delta at epsilon = 0."""
         return self.adversary_at(0)
 
     def adversary_at(self, epsilon: Number) -> Adversary:
-        """The adversary who reaches delta at this epsilon."""
+        """The adversary that reaches delta at this epsilon."""
         growth = Fraction(precision(30)(at_least(epsilon, 0, "epsilon")).exp().lower)
         number = growth if self.worlds.rational else float(growth)
         found: list[Best] = [best(self.worlds, hockey_stick(number, bit)) for bit in (0, 1)]
@@ -247,10 +248,10 @@ class ExactLoss:
         return strategy(self.worlds, found[bit], number, bit)
 
 
-def _outward(bounds: Bounds) -> Bounds:
-    """Bounds that are doubles: short, and a little wider."""
+def _outward(bounds: DeltaBounds) -> DeltaBounds:
+    """Slightly wider bounds that are doubles, so that they are short."""
     lower, upper = (float(bound) for bound in bounds)
-    return Bounds(
+    return DeltaBounds(
         max(Fraction(0), Fraction(math.nextafter(lower, -1.0))), min(Fraction(1), Fraction(math.nextafter(upper, 2.0)))
     )
 
@@ -265,15 +266,15 @@ def exact(
     rational: bool | None = None,
     limit: int = LIMIT,
 ) -> ExactLoss:
-    """The exact loss of a mechanism over all adaptive adversaries with these pairs of messages and so many rounds.
+    """The exact loss of a mechanism over all adaptive adversaries with these pairs of messages and this many rounds.
 
-    `relation` decides which sequences of pairs are valid: the claim's own unless another is given. `messages` are pairs
-    of (left, right), each part of a valid sequence; for a shipped mechanism there is a small default. Enumerated noise
-    is cut at mass `cut`; a tree of more than `limit` numbers is refused.
+    `relation` decides which sequences of pairs are valid; the default is the claim's own. `messages` are pairs of
+    (left, right), each part of a valid sequence; every shipped mechanism has a small default. Enumerated noise is
+    truncated at mass `cut`; a tree of more than `limit` numbers is refused.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"exact takes a mechanism, not a {type(mechanism).__name__}")
-    pairs, many, checked = asked_for(mechanism, relation, messages, rounds)
+    pairs, many, checked = check_inputs(mechanism, relation, messages, rounds)
     return ExactLoss(
         grow(mechanism, pairs, many, checked, cut=cut, rational=rational, limit=whole(limit, 1, "the limit"))
     )

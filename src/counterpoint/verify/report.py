@@ -1,6 +1,6 @@
-"""The catalogue as a table: what `counterpoint verify` shows.
+"""The catalogue as a table: the output of `counterpoint verify`.
 
->>> tell(["randomized response", "open door"], Console(quiet=True))
+>>> show_catalogue(["randomized response", "open door"], Console(quiet=True))
 Verdict.HOLDS
 """
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from counterpoint.privacy.loss import Loss
-from counterpoint.verify.catalogue import CATALOGUE, named
+from counterpoint.verify.catalogue import CATALOGUE, find_instance
 from counterpoint.verify.shipped.instances import Measured, measure
 from counterpoint.verify.verdict import Verdict, overall
 
@@ -20,10 +20,10 @@ _WIDEST = 18
 _SHOWN = {Verdict.HOLDS: "[green]ok[/]", Verdict.REFUTED: "[red]NO[/]", Verdict.UNDECIDED: "[yellow]?[/]"}
 
 
-def tell(names: Collection[str] = (), console: Console | None = None) -> Verdict:
-    """Measure the instances of these names (all of them without names) and show the table; the verdict on them all."""
+def show_catalogue(names: Collection[str] = (), console: Console | None = None) -> Verdict:
+    """Measure the instances of these names (all without names), print the table, and return the overall verdict."""
     shown = console or Console()
-    chosen = [named(name) for name in names] or list(CATALOGUE)
+    chosen = [find_instance(name) for name in names] or list(CATALOGUE)
     found: list[Measured] = []
     columns = TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=shown, transient=True) as progress:
@@ -46,7 +46,7 @@ def _summary(found: list[Measured]) -> Iterator[str]:
     if refuted:
         yield f"[red]The claim is FALSE for: {refuted}[/]"
     if undecided:
-        yield f"[yellow]Undecided, as too much was cut off to tell, for: {undecided}[/]"
+        yield f"[yellow]Undecided, because the truncated tails are too heavy, for: {undecided}[/]"
     if not refuted and not undecided:
         claims = "the claim holds" if len(found) == 1 else f"all {len(found)} claims hold"
         yield f"[green]Against every adaptive adversary {claims}.[/]"
@@ -77,11 +77,11 @@ def _table(found: Iterable[Measured]) -> Table:
 
 
 def short(loss: Loss) -> str:
-    """A loss in a few letters: as it is spelled, or by its name alone where that is long.
+    """The repr of a loss, or its name alone if the repr is long.
 
     >>> from counterpoint import PureDP, compose
     >>> short(PureDP(1)), short(compose.optimal([PureDP("0.3"), PureDP("0.5")]))
     ('PureDP(1)', 'Optimal(...)')
     """
-    spelled = repr(loss)
-    return spelled if len(spelled) <= _WIDEST else f"{spelled.partition('(')[0]}(...)"
+    text = repr(loss)
+    return text if len(text) <= _WIDEST else f"{text.partition('(')[0]}(...)"

@@ -1,8 +1,8 @@
-"""The verdict on a claim: it holds, it is refuted, or nothing is decided.
+"""The verdict on a claim: it holds, it is refuted, or it is undecided.
 
-A computation that could not look far enough (tails were cut, too few games were played) has not shown that a claim
-holds, and "not refuted" must not read like it. So there is one type with three values, and it has no truth value.
-`exact` gives all three; an audit, which is a lower bound, never says that a claim holds.
+A computation with too little evidence (truncated tails, too few games) has not shown that a claim holds, and "not
+refuted" must not be mistaken for it. So a verdict has three values and no truth value. `exact` returns all three; an
+audit, which is a lower bound, never returns HOLDS.
 
 >>> from counterpoint import Laplace, PureDP
 >>> from counterpoint.verify.exact_loss import exact
@@ -35,7 +35,7 @@ _NOTHING = Fraction(1, 10**12)
 
 
 class Verdict(Enum):
-    """Whether a claim holds; compare it with `is`, for it is neither true nor false."""
+    """Whether a claim holds; compare it with `is`, since it is neither true nor false."""
 
     HOLDS = "holds"
     REFUTED = "refuted"
@@ -51,7 +51,7 @@ class Verdict(Enum):
 
 
 def overall(verdicts: Iterable[Verdict]) -> Verdict:
-    """Refuted if one is, undecided if one is, and else they all hold.
+    """REFUTED if one of them is, else UNDECIDED if one of them is, else HOLDS.
 
     >>> overall([Verdict.HOLDS, Verdict.UNDECIDED]), overall([Verdict.HOLDS, Verdict.HOLDS])
     (Verdict.UNDECIDED, Verdict.HOLDS)
@@ -69,22 +69,22 @@ def loss_of(claim: Claim | Loss) -> Loss:
     """
     loss = claim.loss if isinstance(claim, Claim) else claim
     if not isinstance(loss, Loss):
-        raise InvalidParameter(f"a verdict is on a claim or a loss such as PureDP(1), not on a {type(claim).__name__}")
+        raise InvalidParameter(f"judge takes a claim or a loss such as PureDP(1), not a {type(claim).__name__}")
     return loss
 
 
 def compared(loss: Loss, points: int, *deltas: Fraction) -> list[float]:
     """The epsilons at which a loss is compared: evenly spaced, and where its curve ends.
 
-    A curve of exact deltas is convex in e^epsilon and never rises. What PureDP and ApproxDP allow is linear in
-    e^epsilon up to their epsilon and constant from there on, so for these the two ends decide for every epsilon; for
-    other losses the comparison is one at these epsilons.
+    A curve of exact deltas is convex in e^epsilon and never rises. The delta that PureDP and ApproxDP allow is linear
+    in e^epsilon up to their epsilon and constant from there on, so for these two the ends decide for every epsilon;
+    other losses are compared at these epsilons only.
 
     >>> from counterpoint import ApproxDP
     >>> compared(ApproxDP(1, "0.01"), 2)
     [0.0, 0.5, 1.0]
     """
-    floor = Fraction(loss.delta_bounds(_FAR).upper)  # what is left of an ApproxDP far out is its delta
+    floor = Fraction(loss.delta_bounds(_FAR).upper)  # at a large epsilon an ApproxDP allows its delta
     ends = [loss.epsilon_at(delta) for delta in (*_DELTAS, *deltas, floor) if delta in _DELTAS or delta > _NOTHING]
     own = {end for end in ends if math.isfinite(end)}
     top, many = max(own, default=0.0) or 10.0, whole(points, 1, "points")

@@ -154,7 +154,9 @@ def _stored(named: Named, given: object) -> Key | None:
     except TypeError:
         zoned = " with a time zone" if isinstance(value, datetime) and value.tzinfo is not None else ""
         kind = f"{type(value).__name__}{zoned}"
-        raise InvalidRequest(f"{named.name} is {column.describe()}, and a {kind} cannot be converted to it") from None
+        raise InvalidRequest(
+            f"{named.name} is {column.describe()}, and a value of type {kind} cannot be converted to it"
+        ) from None
     return found if column.known_keys is None or found in column.known_keys else None
 
 

@@ -309,7 +309,7 @@ def _check_types(unit: object, columns: object, neighbours: object, key: object)
             f"neighbours must be 'add-or-remove' or 'replace', not a value of type {type(neighbours).__name__}"
         )
     if key is not None and (not isinstance(key, bytes) or len(key) < 16):
-        raise InvalidParameter("key must be at least 16 secret bytes, for example secrets.token_bytes(32)")
+        raise InvalidParameter("key must be at least 16 secret bytes, such as those of secrets.token_bytes")
 
 
 def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:

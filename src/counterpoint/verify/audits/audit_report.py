@@ -1,7 +1,7 @@
-"""What an audit has found: one event, how often it happened in either world, and what that proves.
+"""The result of an audit: one event, how often it happened in either world, and what that proves.
 
-With p below its probability in the one world and q above that in the other, every (epsilon, delta) that the mechanism
-has satisfies p <= e^epsilon q + delta. So one pair of bounds gives a whole curve, all of it at the same confidence.
+If p is a lower bound on its probability in one world and q an upper bound in the other, every (epsilon, delta) of the
+mechanism satisfies p <= e^epsilon q + delta. So one pair of bounds gives a whole curve, at one confidence.
 
 >>> from counterpoint import Laplace, SeededCoins
 >>> from counterpoint.verify.auditing import audit
@@ -28,8 +28,8 @@ from counterpoint.verify.verdict import Verdict, allowed, compared, loss_of
 _POINTS = 24
 
 
-class Count(NamedTuple):
-    """How often an event happened in so many games, and what its probability is certain to be at least, or at most."""
+class EventCount(NamedTuple):
+    """How often an event happened in a number of games, and a lower or upper bound on its probability."""
 
     hits: int
     trials: int
@@ -44,8 +44,8 @@ class Audit:
     player: str
     event: Event
     bit: int
-    likely: Count
-    unlikely: Count
+    likely: EventCount
+    unlikely: EventCount
     confidence: Fraction
     delta: Fraction
     games: int
@@ -53,11 +53,11 @@ class Audit:
 
     @property
     def epsilon(self) -> float:
-        """What epsilon is at least, at the delta that was audited."""
+        """A lower bound on epsilon at the audited delta."""
         return self.epsilon_at(self.delta)
 
     def epsilon_at(self, delta: Number) -> float:
-        """What epsilon is at least at a delta: log((p - delta) / q), rounded down."""
+        """A lower bound on epsilon at a delta: log((p - delta) / q), rounded down."""
         allowed = probability(delta, "delta")
         p, q = Fraction(self.likely.bound) - allowed, Fraction(self.unlikely.bound)
         if p <= q:
@@ -65,7 +65,7 @@ class Audit:
         return max(0.0, float_down(precision(30)(p / q).log().lower))
 
     def delta_at(self, epsilon: Number) -> float:
-        """What delta is at least at an epsilon: p - e^epsilon q, rounded down."""
+        """A lower bound on delta at an epsilon: p - e^epsilon q, rounded down."""
         exponent = at_least(epsilon, 0, "epsilon")
         if exponent > 1000:
             return 0.0
@@ -75,8 +75,8 @@ class Audit:
     def judge(self, claim: Claim | Loss | None = None) -> Verdict:
         """The verdict on a claim or a loss (without one: on the mechanism's own claim), at this confidence.
 
-        Refuted: at one of a few epsilons a larger delta than it allows was certainly reached. Else it is undecided: an
-        audit is a lower bound, and never shows that a claim holds.
+        REFUTED: at one of a few epsilons the lower bound on delta exceeds the one that the claim allows. Otherwise
+        UNDECIDED: an audit is a lower bound, and never shows that a claim holds.
         """
         loss = loss_of(self.mechanism.claim if claim is None else claim)
         reached = any(Fraction(self.delta_at(e)) > allowed(loss, e) for e in self._compared(loss))
@@ -98,8 +98,8 @@ class Audit:
         )
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Delta by epsilon, what is claimed and what is certain; saved under `path` if given. Needs matplotlib."""
-        from matplotlib.figure import Figure  # noqa: PLC0415 - only who plots needs it
+        """Plot delta by epsilon, the claim and the lower bound; saved under `path` if given. Needs matplotlib."""
+        from matplotlib.figure import Figure  # noqa: PLC0415 - only plots need it
 
         claimed = self.mechanism.claim.loss
         top = max([1.0, *(1.2 * epsilon for epsilon in self._compared(claimed)[-1:])])

@@ -1,9 +1,9 @@
-"""What a count of hits says of a probability: the bounds of Clopper and Pearson 1934, certain in their direction.
+"""Bounds on a probability from a count of hits, by Clopper and Pearson 1934, rounded in the safe direction.
 
 With k hits in n trials, `at_least` is a p at which k hits or more have a probability of at most `risk`: whatever the
 true probability is, it is below this bound with a probability of at most `risk`. The binomial tail is its first term,
 enclosed by Stirling's series (whose remainder has a known sign and size), times a sum of falling ratios, whose rest is
-bounded by a geometric series: so what is found is never too large, and within a part in 10^7 of the exact bound.
+bounded by a geometric series: so the bound is never too large, and within a part in 10^7 of the exact one.
 
 >>> at_least(10, 10, Fraction(1, 1024)), at_most(0, 10, Fraction(1, 1024))   # p^10 = 1/1024
 (0.49999999..., 0.50000000...)
@@ -24,7 +24,7 @@ from counterpoint.numbers.exact import whole
 _DIGITS = 40
 _HALVINGS = 40
 _MOST_TERMS = 4_000_000
-_ROUNDING = 1 + 1e-8  # of a sum of at most so many products of at most so many ratios, each within 4 units of rounding
+_ROUNDING = 1 + 1e-8  # for a sum of _MOST_TERMS products of as many ratios, each within 4 units of rounding
 
 
 def at_least(hits: int, trials: int, risk: Fraction) -> float:
@@ -48,7 +48,7 @@ def at_least(hits: int, trials: int, risk: Fraction) -> float:
 
 
 def _bracket(hits: int, trials: int, alpha: Fraction) -> tuple[float, float]:
-    """A p at which so many hits are rarer than alpha, and one at which they may not be; not far apart."""
+    """A p at which this many hits are rarer than alpha, and a larger one at which they may not be."""
     high, step = hits / trials, math.sqrt(hits) / trials
     while (low := high - step) > 0:
         if tail(hits, trials, low) <= alpha:
@@ -63,7 +63,7 @@ def at_most(hits: int, trials: int, risk: Fraction) -> float:
 
 
 def tail(hits: int, trials: int, p: float) -> Fraction:
-    """No less than the probability of so many hits or more, each of probability p < hits/trials."""
+    """An upper bound on the probability of at least `hits` hits, each of probability p < hits/trials."""
     first = Fraction(_log_term(hits, trials, Fraction(p), precision(_DIGITS)).exp().upper)
     odds = p / (1 - p)
     terms = min(trials - hits, int(12 * math.sqrt(trials * p * (1 - p))) + 200, _MOST_TERMS)
@@ -77,7 +77,7 @@ def tail(hits: int, trials: int, p: float) -> Fraction:
 
 
 def _log_term(hits: int, trials: int, p: Fraction, accuracy: Precision) -> Interval:
-    """The logarithm of the probability of exactly so many hits."""
+    """The logarithm of the probability of exactly `hits` hits."""
     misses = trials - hits
     ways = log_factorial(trials) - log_factorial(hits) - log_factorial(misses)
     missed = misses * accuracy(1 - p).log() if misses else accuracy(0)
@@ -103,5 +103,5 @@ def log_factorial(n: int) -> Interval:
 def _risk(risk: object) -> Fraction:
     alpha = exact(risk, "the risk")
     if not 0 < alpha < 1:
-        raise InvalidParameter("the risk must be above 0 and below 1")
+        raise InvalidParameter("the risk must be above 0 and below 1, such as 0.001")
     return alpha

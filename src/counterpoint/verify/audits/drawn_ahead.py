@@ -1,8 +1,8 @@
-"""Coins that draw noise ahead, a thousand at a time: an audit plays many games, and asks for the same noise in each.
+"""Coins that draw noise ahead, a thousand values at a time: the games of an audit all need noise of the same law.
 
-A draw is an entry of a vector of independent ones that nothing else gets, so laws and independence are the same; a
-vector costs hardly more than one draw does. What is then audited is the vector form of the sampler; where that is
-itself in doubt, audit with `batches=False`.
+Each draw is one entry of a vector of independent values and is used once, so laws and independence are the same; a
+vector costs hardly more than one draw. The audit then covers the vector form of the sampler; to audit the scalar form,
+use `batches=False`.
 
 >>> from counterpoint import SeededCoins
 >>> ahead, vector = DrawnAhead(SeededCoins(1)), SeededCoins(1).discrete_laplace(10, size=1024)
@@ -23,22 +23,22 @@ _WIDE = 64  # a vector of this width is worth a draw of its own
 
 
 class DrawnAhead:
-    """The coins given, with noise drawn ahead; everything else is tossed as it comes."""
+    """The given coins, with noise drawn ahead; all other tosses are passed on."""
 
     def __init__(self, coins: Coins) -> None:
         self._coins = coins
         self._drawn: dict[object, tuple[Integers, int]] = {}
 
     def bernoulli(self, p: Number) -> bool:
-        """Tossed."""
+        """Passed on."""
         return self._coins.bernoulli(p)
 
     def logistic(self, epsilon: Number) -> bool:
-        """Tossed."""
+        """Passed on."""
         return self._coins.logistic(epsilon)
 
     def integer(self, n: int) -> int:
-        """Tossed."""
+        """Passed on."""
         return self._coins.integer(n)
 
     @overload
@@ -66,7 +66,7 @@ class DrawnAhead:
         return self._take("geometric", self._coins.geometric, scale, size)
 
     def choose(self, lags: Sequence[Number]) -> int:
-        """Tossed."""
+        """Passed on."""
         return self._coins.choose(lags)
 
     def call(self, experiment: Callable[..., R], *args: object) -> R:
@@ -74,7 +74,7 @@ class DrawnAhead:
         return experiment(*args, self)
 
     def _take(self, law: str, draw: Callable[..., Any], parameter: Number, size: int | None) -> int | Integers:
-        """The next entries of the vector of this law; each is given out once."""
+        """The next entries of the vector of this law; each is used once."""
         if size is not None and not 0 <= size <= _WIDE:
             vector: Integers = draw(parameter, size)
             return vector

@@ -1,9 +1,9 @@
-"""Events that tell two worlds apart, learned from samples.
+"""Events that distinguish two worlds, learned from samples.
 
-Many games are seen as columns of integers: views of what was answered (a transcript as a number, an answer, a sum, a
+Games are represented as columns of integers: views of the answers (a transcript as a number, an answer, a sum, a
 difference, a likelihood ratio). An event says that one column is at least or at most a value, or one of some values.
-Which event is best is learned: on one part of the samples the values of each column are put in the order of their
-ratio of counts, on another part the best of all events is chosen. It must then be judged on samples it has not seen.
+The best event is learned: one part of the samples orders the values of each column by their ratio of counts, another
+part chooses the best of all events. The event must then be tested on samples that were not used to learn it.
 
 >>> zero, one = {"sum": np.array([0, 0, 0, 1] * 50)}, {"sum": np.array([0, 1, 1, 1] * 50)}
 >>> print(learn((zero, one), (zero, one), Aim(delta=0.0, width=3.0, trials=1000)).event)
@@ -23,7 +23,7 @@ from counterpoint.verify.audits.weights import Weights
 
 Indices: TypeAlias = NDArray[np.intp]
 WEIGHT = "weight of the answers"
-"""The column that is learned: what all answers together weigh."""
+"""The learned column: the sum of the weights of all answers."""
 Kind: TypeAlias = Literal["at least", "at most", "among"]
 _MOST_VALUES = 200_000
 _SPELLED = 12
@@ -34,7 +34,7 @@ _RAREST = 1e-300
 
 @dataclass(frozen=True)
 class Event:
-    """A set of outcomes: `view` is at least or at most a value, or among some."""
+    """A set of outcomes: `view` is at least or at most a value, or among some values."""
 
     view: str
     kind: Kind
@@ -43,7 +43,7 @@ class Event:
     weights: Weights | None = None
 
     def holds(self, views: Views) -> NDArray[np.bool_]:
-        """For each game, whether it happened."""
+        """For each game, whether the event happened."""
         column = seen(views, self.view) if self.weights is None else self.weights.column(views)
         if self.kind == "at least":
             return np.asarray(column >= self.values[0])
@@ -54,14 +54,16 @@ class Event:
 
     def __str__(self) -> str:
         if self.kind != "among":
-            return f"{self.view} {self.kind} {_spelled(self.values[0])}{' or no number' if self.or_no_number else ''}"
+            return (
+                f"{self.view} {self.kind} {_spelled(self.values[0])}{' or not a number' if self.or_no_number else ''}"
+            )
         if self.view == UNORDERED or len(self.values) > _SPELLED:
             return f"{self.view} among {len(self.values)} learned ones"
         return f"{self.view} among {', '.join(dict.fromkeys(map(_spelled, self.values)))}"
 
 
 def _spelled(value: np.int64) -> str:
-    return str(value) if value > NAMES else "what is no number"
+    return str(value) if value > NAMES else "not a number"
 
 
 class Learned(NamedTuple):
@@ -73,9 +75,9 @@ class Learned(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What an event is wanted for: to be judged in so many games of either world, for the largest epsilon at delta.
+    """The goal of the search: the largest epsilon at delta, tested in `trials` games of either world.
 
-    `width` is how many standard deviations the bounds will then be away from what was counted.
+    `width` is how many standard deviations the bounds will then be from the counts.
     """
 
     delta: float
@@ -84,7 +86,7 @@ class Aim(NamedTuple):
 
 
 def learn(ordering: Pair, choosing: Pair, aim: Aim) -> Learned:
-    """The best event of all columns: its values ordered by one part of the samples, chosen by another."""
+    """The best event of all columns: one part of the samples orders its values, another chooses it."""
     names = dict.fromkeys(name for views in ordering for name in views)
     counted = [Counted.of(name, *(seen(views, name) for views in (*ordering, *choosing))) for name in names]
     always = Learned(Event(counted[0].view, "at least", counted[0].values[:1]), 0, _NOTHING)
@@ -97,9 +99,9 @@ def learn(ordering: Pair, choosing: Pair, aim: Aim) -> Learned:
 
 
 class Counted(NamedTuple):
-    """How often each value of a column occurs, in either world, where values are ordered and where events are chosen.
+    """How often each value of a column occurs in either world, in the samples that order and in those that choose.
 
-    `chosen` has a share of the games for each value. Of very many values the most frequent are kept.
+    `chosen` has each value's share of the games. If there are very many values, the most frequent are kept.
     """
 
     view: str
@@ -110,7 +112,7 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, view: str, *parts: Column) -> "Counted":
-        """Count one column in its four parts: of both worlds where values are ordered, then where events are chosen."""
+        """Count one column in its four parts: both worlds of the ordering samples, then of the choosing samples."""
         values, places = np.unique(np.concatenate(parts), return_inverse=True)
         ends = np.cumsum([len(part) for part in parts])[:-1]
         counts = np.stack([np.bincount(part, minlength=len(values)) for part in np.split(places, ends)])
@@ -121,10 +123,11 @@ class Counted(NamedTuple):
         return cls(view, values, counts[:2], counts[2:] / np.array(games)[:, None], games)
 
     def best(self, bit: int, order: Indices, aim: Aim, fewest: int = 0) -> tuple[int, float]:
-        """How many of the values, in this order, make the best event, less one and at least so many; how good it is.
+        """The last value (at least the one at `fewest`) of the best event that takes the first values in this order,
+        and its score.
 
-        That is by what its bounds will be if the counts are a little off. An event that would show nothing is worth
-        less than any that shows something, and the more the nearer it comes.
+        The score uses pessimistic bounds, as if the counts were a little off. An event that would show no positive
+        epsilon has a lower score than any that would, and a higher one the nearer it comes.
         """
         low = self._bound(bit, order, -1, aim) - aim.delta
         high = self._bound(1 - bit, order, 1, aim)
@@ -144,7 +147,7 @@ class Counted(NamedTuple):
 def _options(counted: Counted, aim: Aim) -> Iterator[Learned]:
     places = np.arange(len(counted.values))
     if len(places) == 1:
-        return  # what is always the same tells nothing
+        return  # a constant column distinguishes nothing
     names = int(np.searchsorted(counted.values, NAMES, side="right"))
     ends: list[tuple[Kind, Indices, int]] = [("at most", places, names), ("at least", places[names:][::-1], 0)]
     for bit in (0, 1):
@@ -155,6 +158,6 @@ def _options(counted: Counted, aim: Aim) -> Iterator[Learned]:
         mine, other = counted.ordered[bit], counted.ordered[1 - bit]
         order = np.argsort((other + 0.5) / (mine + 0.5), kind="stable")
         best, score = counted.best(bit, order, aim)
-        # the best of many sets flatters itself: one is taken only where it is clearly better than an end of the line
-        flattered = score - _DOUBT * abs(score)
-        yield Learned(Event(counted.view, "among", np.sort(counted.values[order[: best + 1]])), bit, flattered)
+        # the best of many sets is overestimated, so a set must be clearly better than a threshold to be chosen
+        discounted = score - _DOUBT * abs(score)
+        yield Learned(Event(counted.view, "among", np.sort(counted.values[order[: best + 1]])), bit, discounted)

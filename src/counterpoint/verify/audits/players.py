@@ -1,9 +1,9 @@
-"""Those who play many games for an audit: scripts, learned adversaries, and whole batches at once.
+"""Players: they play many games for an audit, from a script, an adversary, or in batches.
 
-A player makes so many games against one world and gives back what was answered as columns of integers (events.py).
-`Script` sends the same pairs in every game; `Strategist` plays an `Adversary`, for instance the one that `exact` found
-on a small instance. Both run V[f] . I(b) . M game by game. `InBatches` asks for many games in one vector: a mechanism
-that adds independent noise to each coordinate answers, by its own `step`, as many copies of itself.
+A player plays a number of games against one world and returns the answers as columns of integers (events.py). `Script`
+sends the same pairs in every game; `Strategist` plays an `Adversary`, for instance the one that `exact` found on a
+small instance. Both run V[f] . I(b) . M game by game. `InBatches` plays many games with one vector ask: a mechanism
+that adds independent noise to each coordinate answers, by its own `step`, as many copies of itself would.
 
 >>> from counterpoint import Ask, Laplace, SeededCoins
 >>> pair = Ask(private=0), Ask(private=5)
@@ -25,7 +25,7 @@ from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 from counterpoint.verify.audits.views import Column, Views, clipped, columns
-from counterpoint.verify.exactly.adversary import Adversary, said
+from counterpoint.verify.exactly.adversary import Adversary, format_pair
 from counterpoint.verify.games.game import HALT, verified
 
 
@@ -34,24 +34,24 @@ class Player(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many games are best asked for at a time."""
+        """The best number of games for one call."""
 
     def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
-        """What was answered in so many games, as columns."""
+        """The answers of `size` games, as columns."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """Sends these pairs, one after the other, whatever is answered."""
+    """Sends these pairs, one after the other, whatever the answers are."""
 
     pairs: tuple[Pair, ...]
     at_once = 2000
 
     def __str__(self) -> str:
-        return spelled(self.pairs)
+        return format_script(self.pairs)
 
     def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
-        """Game by game. The pairs are the same in each, so the verifier's part is done once."""
+        """Play game by game. The pairs are the same in each, so the verifier checks them once."""
         passed = self._verified(mechanism, mechanism.claim.relation if relation is None else relation)
         messages = [pair[bit] for pair in self.pairs[:passed]]
         return columns([self._play(mechanism, messages, coins) for _ in range(size)], len(self.pairs))
@@ -78,7 +78,7 @@ class Script:
 
 @dataclass(frozen=True)
 class Strategist:
-    """Plays an adversary; what she says at the end is a column too."""
+    """Plays an adversary; its guess is a column too."""
 
     adversary: Adversary
     at_once = 2000
@@ -87,7 +87,7 @@ class Strategist:
         return f"an adaptive adversary:\n{self.adversary}"
 
     def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
-        """Game by game."""
+        """Play game by game."""
         played = [self.adversary.play(mechanism, bit, coins, relation) for _ in range(size)]
         views = columns([game.answers for game in played], self.adversary.rounds)
         return {**views, "guess": np.array([game.guess for game in played], dtype=np.int64)}
@@ -95,16 +95,16 @@ class Strategist:
 
 @dataclass(frozen=True)
 class InBatches:
-    """Sends these pairs of integers to as many copies as there are games, all in one vector ask.
+    """Sends these pairs of integers to one copy of the mechanism for each game, all in one vector ask.
 
-    The games are independent if the coordinates' noise is. Where that is itself in doubt, audit without batches.
+    The games are independent if the noise of the coordinates is. If that is itself in doubt, audit without batches.
     """
 
     pairs: tuple[Pair, ...]
     at_once = 500_000
 
     def __str__(self) -> str:
-        return spelled(self.pairs)
+        return format_script(self.pairs)
 
     def games(self, mechanism: Mechanism, relation: Relation | None, bit: int, size: int, coins: Coins) -> Views:
         """One step of the mechanism itself for each pair."""
@@ -118,19 +118,19 @@ class InBatches:
         return _numbers(answers, self.pairs)
 
 
-def spelled(script: Sequence[Pair]) -> str:
-    """A script for people; what is sent again and again is said once.
+def format_script(script: Sequence[Pair]) -> str:
+    """A script in words; a pair that is sent repeatedly is written once.
 
     >>> up, down = (Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))
-    >>> spelled([up, up, up, down])
+    >>> format_script([up, up, up, down])
     '3 times Ask(private=0 | 1), then Ask(private=1 | 0)'
     """
-    runs = [(sent, len(list(again))) for sent, again in groupby(map(said, script))]
+    runs = [(sent, len(list(again))) for sent, again in groupby(map(format_pair, script))]
     return ", then ".join(sent if many == 1 else f"{many} times {sent}" for sent, many in runs)
 
 
 def can_batch(mechanism: Mechanism, pairs: Sequence[Pair], relation: Relation) -> bool:
-    """Whether the games of a script may be asked for in one vector: noise on integers, nothing kept but a count."""
+    """Whether one vector ask can play the games of a script: noise on integers, and no state but a count."""
     plain = isinstance(mechanism, Additive) and type(mechanism).step is Additive.step
     asks = all(isinstance(m, Ask) and m.private is not None and m.private.width is None for pair in pairs for m in pair)
     return plain and asks and relation.valid(pairs) and all(mechanism.accepts(m) for pair in pairs for m in pair)
@@ -168,5 +168,5 @@ def _numbers(answers: list[Column], pairs: tuple[Pair, ...]) -> Views:
 
 
 def player(script: tuple[Pair, ...], mechanism: Mechanism, relation: Relation, *, batches: bool) -> Player:
-    """Who sends these pairs: in batches where that is possible and wanted, else game by game."""
+    """The player of a script: in batches if that is possible and wanted, else game by game."""
     return InBatches(script) if batches and can_batch(mechanism, script, relation) else Script(script)

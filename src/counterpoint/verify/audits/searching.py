@@ -1,13 +1,12 @@
-"""The search for a script that tells the two worlds of a mechanism apart, without knowing what mechanism it is.
+"""The search for a script that distinguishes the two worlds of a mechanism; it treats the mechanism as a black box.
 
-There are too many sequences of messages to try them all. The search begins with simple ones (one pair again and again;
-one pair, then another again and again) and goes on from those that do best so far: it repeats a message, or changes
-what is sent in some round or from there on. So "many misses, then the other way" is two steps from where it begins.
-Every script is judged by the event that is learned from its games; those that lead are played on, so that luck does
-not last.
+There are too many sequences of messages to try them all. The search starts with simple ones (one pair repeated; one
+pair, then another repeated) and continues from the best so far: it repeats a message, or changes the pair in one round
+or from one round on. So "many misses, then the other way" is two steps from the start. Every script is scored by the
+event that is learned from its games; the leading scripts play more games, so that lucky scores do not last.
 
-All of it happens on games that teach. What is found is judged on other games, so however long the search was, the
-confidence of the audit is what it says.
+The search uses training games only. The result is tested on other games, so the length of the search does not change
+the confidence of the audit.
 
 >>> from counterpoint import Ask
 >>> from counterpoint.privacy.relations import every_step
@@ -49,7 +48,7 @@ class Numbered(NamedTuple):
 
 @dataclass
 class Contender:
-    """A player, her games so far in either world, and the event that was learned from them."""
+    """A player, its games so far in either world, and the event learned from them."""
 
     player: Player
     moves: Moves | None = None
@@ -58,24 +57,24 @@ class Contender:
 
     @property
     def score(self) -> float:
-        """How large an epsilon her event seems to show."""
+        """The epsilon that its event seems to show."""
         assert self.learned is not None
         return self.learned.score
 
     def study(self, games: int, play: Callable[[Player, int, int], Views], aim: Aim) -> None:
-        """Play so many more games, half of them in either world, and learn from all of hers."""
+        """Play this many more games, half of them in either world, and learn from all games so far."""
         for bit in (0, 1):
             self.games[bit].append(play(self.player, bit, max(1, games // 2)))
         self.learned = _lesson((joined(self.games[0]), joined(self.games[1])), aim)
 
 
 def _lesson(games: tuple[Views, Views], aim: Aim) -> Learned:
-    """The event learned from one half of the games and chosen on the other, or the other way round.
+    """The event that one half of the games orders and the other half chooses, or the other way round.
 
-    Its score is that of both ways together: a script that only seemed good by luck on one half does not on the other.
+    Its score is the mean of both ways: a script that is good on one half by luck is not good on the other.
     """
     even, odd = _half(games, 0), _half(games, 1)
-    found = [learn(here, there, aim) for here, there in ((even, odd), (odd, even))]
+    found = [learn(ordering, choosing, aim) for ordering, choosing in ((even, odd), (odd, even))]
     better = max(found, key=lambda learned: learned.score)
     return better._replace(score=sum(learned.score for learned in found) / 2)
 
@@ -86,7 +85,7 @@ def _half(games: tuple[Views, Views], first: int) -> tuple[Views, Views]:
 
 
 def first_scripts(pairs: Sequence[Pair], rounds: int, relation: Relation) -> list[Numbered]:
-    """The scripts to begin with, valid ones only, the most promising first."""
+    """The first scripts of the search: valid ones only, the most promising first."""
     numbers = range(len(pairs))
     if len(pairs) ** rounds <= _ALL:
         tried: Iterable[Moves] = product(numbers, repeat=rounds)
@@ -99,7 +98,7 @@ def first_scripts(pairs: Sequence[Pair], rounds: int, relation: Relation) -> lis
     valid = sorted(_valid(tried, pairs, relation), key=lambda script: script.promise, reverse=True)
     if not valid:
         raise InvalidParameter(
-            f"no sequence of {rounds} of these messages is valid in the relation; give fewer rounds or other messages"
+            f"no sequence of {rounds} of these messages is valid in the relation: give fewer rounds or other messages"
         )
     return valid
 
@@ -113,9 +112,9 @@ def _valid(tried: Iterable[Moves], pairs: Sequence[Pair], relation: Relation) ->
 
 
 def changed(moves: Moves, pairs: int) -> Iterator[Moves]:
-    """All scripts that send one message more often and so all others later, or another pair from some round on or once.
+    """All scripts that repeat one message, which shifts the later ones, or change the pair in one round or from one on.
 
-    One of each kind after the other, with late changes first.
+    The three kinds alternate, with late changes first.
     """
     rounds, numbers = range(len(moves)), range(pairs)
     repeated = (
@@ -130,7 +129,7 @@ def changed(moves: Moves, pairs: int) -> Iterator[Moves]:
 
 
 class Search(NamedTuple):
-    """What a search needs: the messages, who plays a script, how games are played, and what an event is wanted for."""
+    """The search: the messages, the player of a script, the function that plays games, and the goal."""
 
     pairs: Sequence[Pair]
     relation: Relation
@@ -140,7 +139,7 @@ class Search(NamedTuple):
     ended: Callable[[], bool]
 
     def best(self, given: Sequence[Player], rounds: int, games: int) -> Contender:
-        """Who does best in about so many games, of those given and of all scripts that were tried."""
+        """The best contender in about `games` games, among the given players and all scripts that were tried."""
         share = games // (_GENERATIONS + 1)
         first = [script.moves for script in first_scripts(self.pairs, rounds, self.relation)]
         first = first[: max(1, share // _FEWEST - len(given))]
@@ -156,12 +155,12 @@ class Search(NamedTuple):
         return _leading(known, 1)[0]
 
     def _sift(self, known: list[Contender], games: int) -> None:
-        """Play on with those that lead, fewer and fewer of them, so that luck does not last."""
+        """Play more games with the leading contenders, fewer of them each time, so that lucky scores do not last."""
         for many in _LEADING:
             self._study(_leading(known, many), games // len(_LEADING))
 
     def _fresh(self, parents: list[Contender], met: set[Moves], most: int) -> list[Contender]:
-        """New scripts made out of the leading ones, in turn, as many as there are games for."""
+        """New scripts, made from the leading ones in turn, as many as there are games for."""
         tried = [changed(parent.moves, len(self.pairs)) for parent in parents if parent.moves is not None]
         fresh: list[Contender] = []
         while tried and len(fresh) < most:
@@ -179,9 +178,9 @@ class Search(NamedTuple):
         return Contender(self.player(tuple(self.pairs[move] for move in moves)), moves)
 
     def _study(self, contenders: list[Contender], games: int) -> None:
-        """Share so many games among them, or among the first of them if there are too few games for all.
+        """Share the games among the contenders, or among the first of them if there are too few games for all.
 
-        Who has not played yet plays in any case; once the time is over, only the very first one does.
+        A contender that has not played yet plays in any case; after the time limit only the first one does.
         """
         fresh = sum(contender.learned is None for contender in contenders)
         able = contenders[: max(fresh, games // (_FEWEST // 2))]

@@ -1,7 +1,7 @@
-"""Many games as columns of integers: the views in which events are sought (events.py).
+"""Games as columns of integers: the views in which the search looks for events (events.py).
 
-A transcript is seen as a number that names it, by the sum of its numbers and how many there are, and answer by answer:
-each as a number, the places of a vector by themselves, and the difference from the answer before.
+The views of a transcript are a number that identifies it, the sum and the count of its numbers, and for each answer its
+number, the coordinates of a vector, and the difference from the answer before.
 
 >>> columns([(3, "high"), (5, 4), (5, 4)], rounds=2)["answer 1"]
 array([3, 5, 5])
@@ -19,19 +19,19 @@ from counterpoint.mechanisms.mechanism import Answer
 
 Column: TypeAlias = NDArray[np.int64]
 Views: TypeAlias = dict[str, Column]
-"""The columns of many games, one entry each for every game."""
+"""The columns of many games, with one entry for every game."""
 Pair: TypeAlias = tuple[Views, Views]
-"""The same of either world."""
+"""The views of either world."""
 UNORDERED = "transcript"
 """The one column whose values are all names, not numbers."""
 NAMES = -(2**62)
-"""A value that is not above this is a name: that of an answer that is no number."""
+"""A value up to this one is a name: it stands for an answer that is not a number."""
 _WIDEST = 2**61
 _PLACES = 8
 
 
 def columns(games: Sequence[tuple[Answer, ...]], rounds: int) -> Views:
-    """The views of transcripts of at most so many answers; each distinct one is looked at once."""
+    """The views of transcripts of at most `rounds` answers; each distinct transcript is converted once."""
     numbers: dict[bytes, int] = {}
     distinct: list[tuple[Answer, ...]] = []
     which = np.empty(len(games), dtype=np.intp)
@@ -51,23 +51,23 @@ def _seen(games: list[tuple[Answer, ...]], rounds: int) -> Views:
     for at in range(rounds):
         answers = [_at(game, at) for game in games]
         views[f"answer {at + 1}"] = _column(map(_number, answers))
-        views |= _placed(f"answer {at + 1}", answers)
+        views |= _coordinates(f"answer {at + 1}", answers)
         if at:
             steps = (_difference(_at(game, at - 1), _at(game, at)) for game in games)
             views[f"answer {at + 1} - answer {at}"] = _column(steps)
     return views
 
 
-def _placed(name: str, answers: list[Answer]) -> Views:
-    """The numbers of vectors, place by place. A column in which no answer has a number is left out (see `seen`)."""
+def _coordinates(name: str, answers: list[Answer]) -> Views:
+    """The coordinates of vectors, each as a column. A column without any number is left out (see `seen`)."""
     places = range(min(_PLACES, max((len(a) for a in answers if isinstance(a, tuple)), default=0)))
     views = {f"{name}, place {place + 1}": _column(_in_place(a, place) for a in answers) for place in places}
     return {view: column for view, column in views.items() if (column > NAMES).any()}
 
 
 def _in_place(answer: Answer, place: int) -> int:
-    there = answer[place] if isinstance(answer, tuple) and place < len(answer) else None
-    return clipped(int(there)) if isinstance(there, int) else NAMES
+    coordinate = answer[place] if isinstance(answer, tuple) and place < len(answer) else None
+    return clipped(int(coordinate)) if isinstance(coordinate, int) else NAMES
 
 
 def _column(values: Any) -> Column:
@@ -75,12 +75,12 @@ def _column(values: Any) -> Column:
 
 
 def _name(answers: Any) -> int:
-    """A number for what is none: below all that are."""
+    """A name for an answer that is not a number: an integer below all numbers."""
     return NAMES - (int.from_bytes(hashlib.sha256(encode(answers)).digest()[:8], "big") >> 2)
 
 
 def _integers(answer: Answer) -> Iterator[int]:
-    """The integers in an answer, wherever they are; those that are too wide for a column at its edge."""
+    """All integers in an answer, also inside tuples, clipped to the range of a column."""
     if isinstance(answer, int):
         yield clipped(int(answer))
     elif isinstance(answer, tuple):
@@ -97,12 +97,12 @@ def _difference(before: Answer, after: Answer) -> int:
 
 
 def _number(answer: Answer) -> int:
-    """One answer as a number: an integer itself, a truth value as 0 or 1, anything else by its name."""
+    """One answer as a number: an integer itself, a truth value as 0 or 1, anything else as its name."""
     return clipped(int(answer)) if isinstance(answer, int) else _name(answer)
 
 
 def clipped(value: int) -> int:
-    """An integer that fits into a column: one that is too wide stands at the edge.
+    """An integer clipped to the range of a column.
 
     >>> clipped(7), clipped(10**30) == 2**61
     (7, True)
@@ -111,12 +111,12 @@ def clipped(value: int) -> int:
 
 
 def seen(views: Views, name: str) -> Column:
-    """A column; in one that these games do not have, each of them has no number."""
+    """A column; if these games do not have it, it has no number for any of them."""
     return views[name] if name in views else np.full(len(next(iter(views.values()))), NAMES)
 
 
 def joined(parts: Sequence[Views]) -> Views:
-    """The games of several parts, with the columns of all of them.
+    """The games of several parts together, with all columns that any part has.
 
     >>> joined([{"sum": np.array([1])}, {"sum": np.array([2]), "answer 2": np.array([3])}])["answer 2"][1]
     np.int64(3)

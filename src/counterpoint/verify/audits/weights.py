@@ -1,7 +1,7 @@
-"""How much each answer speaks for one world or the other, learned from samples and added up over a game.
+"""The evidence of each answer for one world or the other, learned from samples and added up over a game.
 
-Where no single answer tells much and whole transcripts are too many to count, their sum does: it is the logarithm of
-the likelihood ratio if the answers were independent, and a good order of transcripts even if they are not.
+If no single answer distinguishes the worlds well, and there are too many transcripts to count, the sum of the evidence
+still can: it is the log-likelihood ratio if the answers are independent, and a good order of transcripts otherwise.
 
 >>> zero, one = {"answer 1": np.array([0] * 9 + [1])}, {"answer 1": np.array([1] * 9 + [0])}
 >>> Weights.learned((zero, one)).column({"answer 1": np.array([0, 1, 7])}).tolist()
@@ -22,7 +22,7 @@ _FEW_GAMES = 1.0
 
 @dataclass(frozen=True)
 class Weighed:
-    """One column of answers: its values, in order, and what each of them weighs."""
+    """One column of answers: its values, in order, and the weight of each."""
 
     view: str
     values: Column
@@ -31,17 +31,17 @@ class Weighed:
 
 @dataclass(frozen=True)
 class Weights:
-    """What the answers of a game weigh: above 0 if they speak for world 1."""
+    """The weights of the answers of a game: above 0 for evidence of world 1."""
 
     columns: tuple[Weighed, ...]
 
     @classmethod
     def learned(cls, games: Pair) -> "Weights":
-        """By how much more often than in the other world each answer occurred; a little less where it was seldom."""
+        """The log-ratio of each answer's frequencies in the two worlds, smoothed for rare answers."""
         return cls(tuple(_weighed(view, games) for view in _answers(games)))
 
     def column(self, views: Views) -> Column:
-        """What each game weighs, in 64ths; an answer that was never seen before weighs nothing."""
+        """The weight of each game, in 64ths; an answer that was never seen before has weight 0."""
         total = np.zeros(len(next(iter(views.values()))), dtype=np.int64)
         for one in self.columns:
             column = seen(views, one.view)

@@ -1,6 +1,6 @@
-"""An adversary as a readable value: which pair of messages to send, and by each answer what then; at last, a guess.
+"""An adversary as a value: the pair of messages to send, how to continue after each answer, and finally a guess.
 
-She prints as an indented list of decisions, and plays: against the game V[f] . I(b) . M with any coins, giving a
+An adversary prints as an indented list of decisions. It can play the game V[f] . I(b) . M with any coins, which gives a
 transcript that can be replayed message by message.
 
 >>> from counterpoint import SeededCoins
@@ -31,14 +31,14 @@ from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.privacy.secret import Secret, counted, reveal
 from counterpoint.randomness.coins import Coins
 from counterpoint.verify.exactly.recursion import Best
-from counterpoint.verify.exactly.worlds import Move, Node, Worlds
+from counterpoint.verify.exactly.worlds import Move, TreeNode, Worlds
 from counterpoint.verify.games.game import Game
 
 _LINES = 60
 
 
 class Played(NamedTuple):
-    """One game: the pairs that were sent, what was answered, and which world the adversary says it is."""
+    """One game: the pairs that were sent, the answers, and the world that the adversary guesses."""
 
     pairs: tuple[Pair, ...]
     answers: tuple[Answer, ...]
@@ -47,7 +47,7 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Adversary:
-    """Send `pair` and go on by the answer; without a pair, say which world it is."""
+    """Send `pair` and continue according to the answer; without a pair, guess the world."""
 
     guess: int
     pair: Pair | None = None
@@ -62,7 +62,7 @@ class Adversary:
         if self.pair is None:
             yield f"say world {self.guess}"
             return
-        yield f"send {said(self.pair)}"
+        yield f"send {format_pair(self.pair)}"
         for answers, after in self._grouped():
             first, *rest = after._lines(indent + "  ")
             yield f"{indent}  {answers}: {first}"
@@ -70,18 +70,18 @@ class Adversary:
 
     @cached_property
     def rounds(self) -> int:
-        """How many messages she sends at most."""
+        """The largest number of messages that it sends."""
         return 0 if self.pair is None else 1 + max((after.rounds for _, after in self.then), default=0)
 
     def _grouped(self) -> list[tuple[str, "Adversary"]]:
-        """The answers that lead to the same, together."""
+        """The continuations, each with all answers that lead to it."""
         groups: dict[str, tuple[list[Answer], Adversary]] = {}
         for answer, after in self.then:
             groups.setdefault("\n".join(after._lines("")), ([], after))[0].append(answer)
         return [(_listed(answers), after) for answers, after in groups.values()]
 
     def after(self, answer: Answer) -> "Adversary":
-        """How she goes on after an answer; one that she thinks impossible tells her nothing new."""
+        """The continuation after an answer; after an answer that it holds impossible, it guesses at once."""
         sought = encode(answer)
         return next((after for known, after in self.then if encode(known) == sought), Adversary(self.guess))
 
@@ -89,22 +89,22 @@ class Adversary:
         """Play against the world `bit` of a mechanism."""
         game = Game(mechanism, 1 if bit else 0, relation)
         state: State | None = coins.call(game.start)
-        here = self
+        current = self
         pairs: list[Pair] = []
         answers: list[Answer] = []
-        while here.pair is not None:
-            state, answer = game.step(state, *here.pair, coins)
-            pairs.append(here.pair)
+        while current.pair is not None:
+            state, answer = game.step(state, *current.pair, coins)
+            pairs.append(current.pair)
             answers.append(answer)
-            here = here.after(answer)
-        return Played(tuple(pairs), tuple(answers), here.guess)
+            current = current.after(answer)
+        return Played(tuple(pairs), tuple(answers), current.guess)
 
 
 def strategy(worlds: Worlds, found: Best, growth: Fraction | float, bit: int) -> Adversary:
-    """The adversary who makes the best moves, and says `bit` where that is more than `growth` times as likely."""
+    """The adversary that makes the best moves, and guesses `bit` where that is more than `growth` times as likely."""
     known: dict[tuple[int, int], Adversary] = {}
 
-    def at(node: Node) -> Adversary:
+    def at(node: TreeNode) -> Adversary:
         place = node.level, node.place
         if place not in known:
             masses = node.masses
@@ -114,8 +114,8 @@ def strategy(worlds: Worlds, found: Best, growth: Fraction | float, bit: int) ->
             known[place] = Adversary(guess, None if move is None else move.pair, then)
         return known[place]
 
-    def chosen(node: Node, stopping: Any) -> Move | None:
-        """The move that is worth most; None where stopping is worth as much."""
+    def chosen(node: TreeNode, stopping: Any) -> Move | None:
+        """The move of the largest value; None if stopping has as large a value."""
         choices = worlds.levels[node.level].choices
         best_move = None
         if choices is not None:
@@ -129,16 +129,16 @@ def strategy(worlds: Worlds, found: Best, growth: Fraction | float, bit: int) ->
     return at(worlds.root)
 
 
-def said(pair: Pair) -> str:
-    """A pair of messages in one line: what they share, and `left | right` where they may differ.
+def format_pair(pair: Pair) -> str:
+    """A pair of messages in one line: the common parts, and `left | right` where they may differ.
 
-    Their private parts are shown: they are the verifier's own inputs.
+    Private parts are shown: they are inputs of the verification, not private data.
 
     >>> from counterpoint import Ask, Update
-    >>> said((Ask("q", 1), Ask("q", 2))), said((Update((0, 1)), Update((0, 0)))), said((Ask(), Ask()))
-    ("Ask('q', private=1 | 2)", 'Update((0, 1) | (0, 0))', 'Ask()')
+    >>> format_pair((Ask("q", 1), Ask("q", 2))), format_pair((Update((0, 1)), Update((0, 0))))
+    ("Ask('q', private=1 | 2)", 'Update((0, 1) | (0, 0))')
     >>> from counterpoint.privacy.tally import Tally
-    >>> said((Ask(private=Tally((("CA", 3),))), Ask(private=Tally(())))), said((Ask(0), Ask(9)))
+    >>> format_pair((Ask(private=Tally((("CA", 3),))), Ask(private=Tally(())))), format_pair((Ask(0), Ask(9)))
     ("Ask(private={'CA': 3} | {})", 'Ask(0) | Ask(9)')
     """
     left, right = pair
@@ -168,7 +168,7 @@ def _shown(private: Secret) -> str:
 
 
 def _listed(answers: list[Answer]) -> str:
-    """Answers one by one, and runs of integers as a range."""
+    """A list of answers, with runs of integers as ranges."""
     if len(answers) > 2 and all(type(answer) is int for answer in answers):
         numbers = sorted(answers)
         runs: list[list[int]] = []

@@ -1,8 +1,8 @@
 """Two ways to compute with many probabilities at once: exactly, in rationals, and fast, in floats with a known error.
 
-Both are numpy arrays, of `Fraction` objects or of doubles, and the same code runs on both. All that is done to doubles
-is to add, multiply and divide numbers that are not negative, so that every result is within a relative error that is
-counted: `UNIT` for each operation on the way, and what merging rows that differ by rounding alone may add.
+Both use numpy arrays, of `Fraction` objects or of doubles, and the same code runs on both. Doubles are only added,
+multiplied and divided, and are never negative, so the relative error of every result is known: `UNIT` for each
+operation, and the error of merging rows that differ by rounding alone.
 
 >>> rows = RATIONALS.array([[Fraction(1, 3), Fraction(2, 3)], [Fraction(1, 3), Fraction(2, 3)]])
 >>> RATIONALS.distinct(rows).first, RATIONALS.distinct(rows).place
@@ -26,7 +26,7 @@ _NEAR = 2.0**-42
 
 
 class Distinct(NamedTuple):
-    """Which rows are kept, the place of each row among these, and how far, relatively, a row is from its place."""
+    """Which rows are kept, the index of each row among these, and the largest relative deviation of a merged row."""
 
     first: Indices
     place: Indices
@@ -56,7 +56,7 @@ class Rationals:
 
 
 class Floats:
-    """Doubles, whose relative error is counted by whoever computes with them."""
+    """Doubles, whose relative error the caller counts."""
 
     rational = False
     zero: Any = 0.0
@@ -79,11 +79,11 @@ class Floats:
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
         kept = rows[first][place]
         apart = (np.abs(rows - kept) / np.where(kept > 0, kept, 1.0)).max(axis=1)
-        strangers = np.flatnonzero(apart > _NEAR)
+        separate = np.flatnonzero(apart > _NEAR)
         place = place.copy()
-        place[strangers] = len(first) + np.arange(len(strangers))
-        apart[strangers] = 0.0
-        return Distinct(np.concatenate([first, strangers]), place, float(apart.max()))
+        place[separate] = len(first) + np.arange(len(separate))
+        apart[separate] = 0.0
+        return Distinct(np.concatenate([first, separate]), place, float(apart.max()))
 
 
 RATIONALS, FLOATS = Rationals(), Floats()

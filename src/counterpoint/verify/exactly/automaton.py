@@ -1,12 +1,13 @@
 """A mechanism as a finite automaton: its states, and for each state and message the law of (answer, next state).
 
-States, messages and answers are told apart by their canonical bytes and numbered as they turn up; a row is computed
-once, by the mechanism's own `step` on enumerated coins. State `HALTED` answers every message with `HALT`.
+States, messages and answers are identified by their canonical bytes and numbered in the order in which they occur; each
+law is computed once, by the mechanism's own `step` on enumerated coins. State `HALTED` answers every message with
+`HALT`.
 
 >>> from counterpoint import Ask, RandomizedResponse
 >>> automaton = Automaton(RandomizedResponse(0, delta="1/2"))
->>> row = automaton.row(automaton.start.entries[0].state, automaton.message(Ask(private=1)))
->>> [(automaton.answers[entry.answer], str(entry.probability)) for entry in row.entries]
+>>> row = automaton.row(automaton.start.transitions[0].state, automaton.message(Ask(private=1)))
+>>> [(automaton.answers[transition.answer], str(transition.probability)) for transition in row.transitions]
 [((True, 1), '1/2'), ((False, 1), '1/4'), ((False, 0), '1/4')]
 """
 
@@ -23,26 +24,26 @@ from counterpoint.verify.exactly.symbolic import SymbolicCoins
 from counterpoint.verify.games.game import HALT
 
 HALTED = 0
-"""The number of the state of a mechanism that has halted."""
+"""The number of the halted state."""
 
 
-class Entry(NamedTuple):
-    """With this probability: this answer, and then this state."""
+class Transition(NamedTuple):
+    """An answer and a next state, with their probability."""
 
     answer: int
     state: int
     probability: Fraction
 
 
-class Row(NamedTuple):
-    """The law of an answer and the next state, and the mass that was cut off it."""
+class TransitionLaw(NamedTuple):
+    """The law of an answer and the next state, and the truncated mass."""
 
-    entries: tuple[Entry, ...]
+    transitions: tuple[Transition, ...]
     cut: Fraction
 
 
 class Automaton:
-    """Everything that a mechanism may do, computed as it is asked for; `error` bounds what any one row is off by."""
+    """All transitions of a mechanism, computed on demand; `error` bounds the rounding error of each law."""
 
     def __init__(self, mechanism: Mechanism, cut: Number = Fraction(1, 10**12)) -> None:
         self.mechanism = mechanism
@@ -52,36 +53,36 @@ class Automaton:
         self._coins = SymbolicCoins(cut)
         self._states: list[State | None] = [None]
         self._numbers: dict[tuple[str, bytes], int] = {("state", encode(None)): HALTED, ("answer", encode(HALT)): 0}
-        self._rows: dict[tuple[int, int], Row] = {}
+        self._rows: dict[tuple[int, int], TransitionLaw] = {}
         law = self._coins.law(mechanism.start)
-        self.start = Row(tuple(Entry(0, self._state(state), p) for state, p in law), self._cut(law))
+        self.start = TransitionLaw(tuple(Transition(0, self._state(state), p) for state, p in law), self._cut(law))
 
     @property
     def rational(self) -> bool:
-        """Whether every probability so far is exact."""
+        """Whether every probability computed so far is exact."""
         return self.error == 0
 
     def message(self, message: Message) -> int:
         """The number of a message."""
         return self._number("message", message, self.messages)
 
-    def row(self, state: int, message: int) -> Row:
-        """What a message does to a state."""
+    def row(self, state: int, message: int) -> TransitionLaw:
+        """The law of the answer and the next state, after a message in a state."""
         if (state, message) not in self._rows:
             self._rows[state, message] = self._computed(state, message)
         return self._rows[state, message]
 
-    def _computed(self, state: int, message: int) -> Row:
+    def _computed(self, state: int, message: int) -> TransitionLaw:
         before = self._states[state]
         if before is None:
-            return Row((Entry(0, HALTED, Fraction(1)),), Fraction(0))
-        # a partial has no name to be remembered by, which would cost more than the row: it is remembered here
+            return TransitionLaw((Transition(0, HALTED, Fraction(1)),), Fraction(0))
+        # a partial, so that the coins do not cache by its arguments, which would cost more than the law itself
         law = self._coins.law(partial(self.mechanism.step, before, self.messages[message]))
-        entries = [Entry(self._answer(answer), self._state(after), p) for (after, answer), p in law if p]
-        return Row(tuple(entries), self._cut(law))
+        transitions = [Transition(self._answer(answer), self._state(after), p) for (after, answer), p in law if p]
+        return TransitionLaw(tuple(transitions), self._cut(law))
 
     def _cut(self, law: Law[Any]) -> Fraction:
-        """What is missing beyond rounding; the rounding is kept apart, so that an uncut law is known to be one."""
+        """The truncated mass beyond rounding; rounding is counted apart, so that a complete law has a cut of 0."""
         self.error = max(self.error, law.error)
         return law.cut if law.cut > law.error else Fraction(0)
 

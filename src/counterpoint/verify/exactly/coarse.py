@@ -1,9 +1,9 @@
-"""Counters under zCDP on a coarse grid and with a short life, so that all that they can do can be enumerated.
+"""Counters under zCDP on a coarse grid and with few steps, so that all their behaviour can be enumerated.
 
-A shipped counter draws its Gaussian noise on a grid of 2^-41 or so and lives for 2^40 answers: too fine to enumerate.
-The proof in `blt_noise` is for any grid 2^-bits and any number N of steps: a variance of s^2/(2 rho) on the grid is
-enough, where s = 2^bits |d| |c|_2 + r sqrt(N k). These counters run the very code of the shipped ones at a grid and a
-life that are small, with the variance that the proof then asks for; the shipped grid is for audits.
+A shipped counter draws its Gaussian noise on a grid of about 2^-41 and gives up to 2^40 answers: too many to enumerate.
+The proof in `blt_noise` holds for any grid 2^-bits and any number N of steps: a variance of s^2/(2 rho) on the grid is
+enough, where s = 2^bits |d| |c|_2 + r sqrt(N k). These counters run the code of the shipped ones with a coarse grid and
+few steps, and with the variance that the proof then requires; audits cover the shipped grid.
 
 >>> from counterpoint import Ask, Update
 >>> from counterpoint.verify.exact_loss import exact
@@ -27,18 +27,18 @@ from counterpoint.randomness.coins import Coins
 
 
 class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True):
-    """A `Counter(rho=..., horizon=...)` on a grid of 2^-bits that halts after so many answers to new items."""
+    """A `Counter(rho=..., horizon=...)` on a grid of 2^-bits that halts after `steps` answers to new items."""
 
     bits: int = 1
     steps: int = 2
 
     def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
-        """The matrix of the horizon, and the variance that this grid and life need."""
+        """The matrix of the horizon, and the variance that this grid and number of steps need."""
         return _noise(self, rho, squared)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """As the counter does, for `steps` answers."""
-        return _living(self.steps, *Counter.step(self, state, message, coins))
+        """A step of the shipped counter, for `steps` answers."""
+        return _halt_after(self.steps, *Counter.step(self, state, message, coins))
 
 
 class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True):
@@ -48,24 +48,24 @@ class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True):
     steps: int = 2
 
     def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
-        """The matrix of the horizon, and the variance that this grid and life need."""
+        """The matrix of the horizon, and the variance that this grid and number of steps need."""
         return _noise(self, rho, squared, apart, self.dimensions)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """As the counter does, for `steps` answers."""
-        return _living(self.steps, *VectorCounter.step(self, state, message, coins))
+        """A step of the shipped counter, for `steps` answers."""
+        return _halt_after(self.steps, *VectorCounter.step(self, state, message, coins))
 
 
 def _noise(
     counter: CoarseCounter | CoarseVectorCounter, rho: Fraction, squared: int, apart: int = 1, width: int = 1
 ) -> BltNoise:
-    """What `blt_noise` makes of these, at the counter's grid and life."""
+    """The noise of `blt_noise` at the counter's grid and number of steps."""
     blt, bits = for_horizon(counter.horizon or 1), counter.bits
     sensitivity = sqrt_up(4**bits * squared * blt.squared) + sqrt_up(carried(blt) ** 2 * counter.steps * apart)
     return BltNoise(blt, bits, -floor(-(sensitivity**2) / (2 * rho)), width)
 
 
-def _living(steps: int, state: State | None, answer: Answer) -> tuple[State | None, Answer]:
+def _halt_after(steps: int, state: State | None, answer: Answer) -> tuple[State | None, Answer]:
     assert isinstance(state, CounterState | VectorCounting)
     assert isinstance(state.noise, BltState)
     return (None if state.noise.steps >= steps and answer is not None else state), answer

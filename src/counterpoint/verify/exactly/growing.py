@@ -1,9 +1,10 @@
-"""Growing the tree of a pair of worlds, level by level, from a mechanism's own `start` and `step`.
+"""Building the tree of a pair of worlds, level by level, from a mechanism's own `start` and `step`.
 
 See theory, Verification by computation.
 
 Nodes whose beliefs have the same supports and the same progress are the rows of one block; a message acts on all of
-them at once, by one matrix for each answer. Rows of the next level that are equal up to a common factor are one node.
+them at once, by one matrix for each answer. Rows of the next level that are equal up to a common factor become one
+node.
 
 >>> from counterpoint import Ask, Laplace
 >>> pairs = [(Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))]
@@ -29,10 +30,10 @@ from counterpoint.verify.exactly.worlds import Choices, Level, Worlds
 from counterpoint.verify.games.game import verified
 
 LIMIT = 20_000_000
-"""How many numbers a tree may hold unless told otherwise."""
+"""The default limit on the numbers in a tree."""
 _RATIONAL_LIMIT = 200_000
 _END: Support = (-1,)
-"""In the place of a support where no state matters any more."""
+"""The support of a node at which the game has ended."""
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Fan:
 
 
 class After(NamedTuple):
-    """How far the relation has come after a move, its canonical bytes, and whether that was the last round."""
+    """The relation's progress after a move, its canonical bytes, and whether that was the last round."""
 
     progress: Progress
     key: bytes
@@ -67,7 +68,7 @@ class After(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Rows on their way to the next level, and where their children and factors are to be noted."""
+    """Rows of the next level that are not merged yet, and where their children and factors will be written."""
 
     progress: Progress
     beliefs: tuple[Array, Array]
@@ -109,10 +110,10 @@ class Grower:
         self._passed: dict[tuple[bytes, int], tuple[Progress, bytes] | None] = {}
 
     def grow(self, rounds: int) -> Worlds:
-        """The tree of all transcripts of at most so many messages."""
+        """The tree of all transcripts of at most `rounds` messages."""
         start = self._automaton.start
-        support = tuple(sorted(entry.state for entry in start.entries))
-        masses = {entry.state: entry.probability for entry in start.entries}
+        support = tuple(sorted(t.state for t in start.transitions))
+        masses = {t.state: t.probability for t in start.transitions}
         self._kernels.check()
         belief = self._arithmetic.array([[masses[state] for state in support]])
         total = belief.sum() * 2
@@ -162,7 +163,7 @@ class Grower:
                 self._send(block, kernels, fan, column, after)
 
     def _verified(self, block: Block, move: int, last: bool) -> After | None:
-        """What the verifier makes of a move, remembered."""
+        """The progress after a move, or None if the verifier halts; cached."""
         place = block.key, move
         if place not in self._passed:
             pair = self._pairs[move]
@@ -172,7 +173,7 @@ class Grower:
         return None if passed is None else After(*passed, last)
 
     def _send(self, block: Block, kernels: list[Kernel], fan: Fan, column: int, after: After) -> None:
-        """Put the beliefs after one answer into the buckets where they belong."""
+        """Put the beliefs after one answer into their buckets."""
         supports, beliefs = [], []
         for belief, kernel in zip(block.beliefs, kernels, strict=True):
             support, matrix = kernel.answers.get(fan.answers[column], ((), self._arithmetic.zeros(belief.shape[1], 0)))
@@ -183,10 +184,10 @@ class Grower:
         ends = np.full(len(block.nodes), after.last or set(supports[0]) | set(supports[1]) <= {HALTED})
         if not self._complete:
             ends |= (masses[0] == 0) | (masses[1] == 0)
-        there = (masses[0] > 0) | (masses[1] > 0)
+        possible = (masses[0] > 0) | (masses[1] > 0)
         ended = [mass[:, None] for mass in masses]
-        self._put((_END, _END, b""), None, ended, fan, np.flatnonzero(ends & there), column)
-        rest = np.flatnonzero(~ends & there)
+        self._put((_END, _END, b""), None, ended, fan, np.flatnonzero(ends & possible), column)
+        rest = np.flatnonzero(~ends & possible)
         self._put((supports[0], supports[1], after.key), after.progress, beliefs, fan, rest, column)
 
     def _put(  # noqa: PLR0917 - a row of what Waiting holds
@@ -202,7 +203,7 @@ class Grower:
         return total
 
     def _settle(self) -> tuple[Level, list[Block]]:
-        """Merge what waits into the nodes of the next level, and note them in the fans."""
+        """Merge the waiting rows into the nodes of the next level, and write these into the fans."""
         blocks: list[Block] = []
         masses: tuple[list[Array], list[Array]] = ([], [])
         size, deviation, width = 0, 0.0, 1
@@ -234,30 +235,30 @@ class Grower:
     def _note(self, waiting: list[Waiting], factors: Array, children: Indices) -> None:
         at = 0
         for item in waiting:
-            here = slice(at, at + len(item.rows))
-            item.fan.children[item.rows, item.column] = children[here]
-            item.fan.factors[item.rows, item.column] = factors[here]
+            span = slice(at, at + len(item.rows))
+            item.fan.children[item.rows, item.column] = children[span]
+            item.fan.factors[item.rows, item.column] = factors[span]
             at += len(item.rows)
 
 
 def _flat(fans: list[Fan]) -> Choices:
-    """The moves of a level in the order of their nodes, with the answers that are possible."""
+    """The moves of a level in the order of their nodes, with their possible answers."""
     possible = [fan.factors > 0 for fan in fans]
     parents = np.concatenate([fan.parents for fan in fans])
     order = np.argsort(parents, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    many = np.concatenate([there.sum(axis=1) for there in possible])
+    many = np.concatenate([mask.sum(axis=1) for mask in possible])
     edges = np.argsort(np.repeat(rank, many), kind="stable")
-    answers = [np.broadcast_to(fan.answers, there.shape)[there] for fan, there in zip(fans, possible, strict=True)]
+    answers = [np.broadcast_to(fan.answers, mask.shape)[mask] for fan, mask in zip(fans, possible, strict=True)]
     return Choices(
         parents[order],
         np.concatenate([np.full(len(fan.parents), fan.move) for fan in fans])[order],
         (np.concatenate([fan.cuts[0] for fan in fans])[order], np.concatenate([fan.cuts[1] for fan in fans])[order]),
         np.concatenate([[0], np.cumsum(many[order])[:-1]]),
         np.concatenate(answers)[edges],
-        np.concatenate([fan.children[there] for fan, there in zip(fans, possible, strict=True)])[edges],
-        np.concatenate([fan.factors[there] for fan, there in zip(fans, possible, strict=True)])[edges],
+        np.concatenate([fan.children[mask] for fan, mask in zip(fans, possible, strict=True)])[edges],
+        np.concatenate([fan.factors[mask] for fan, mask in zip(fans, possible, strict=True)])[edges],
     )
 
 
@@ -273,11 +274,11 @@ def grow(
     full: bool = False,
     complete: bool = False,
 ) -> Worlds:
-    """The tree of a mechanism against an adversary who has these pairs of messages and so many rounds.
+    """The tree of a mechanism against an adversary with these pairs of messages and this many rounds.
 
-    `rational=None` computes in rationals where every law is rational and the tree is small, else in floats. `complete`
-    leaves out nothing: it keeps moves that tell nothing, and goes on where only one world can be. `full` does not merge
-    either: then a node is one transcript.
+    `rational=None` computes in rationals if every law is rational and the tree is small, else in floats. `complete`
+    keeps everything: also moves that reveal nothing, and nodes that only one world can reach. `full` does not merge
+    nodes either: then a node is one transcript.
     """
     automaton = Automaton(mechanism, cut)
     checked = mechanism.claim.relation if relation is None else relation

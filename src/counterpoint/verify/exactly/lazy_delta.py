@@ -1,11 +1,11 @@
-"""The lazy delta: what must be exposed if, until two messages differ, only the exposure may be used.
+"""The lazy delta: the mass that must be exposed if, until two messages differ, only the exposure may be used.
 
 See errata, Henzinger E1.
 
-On histories of identical pairs, J(h) is the larger of Lower^0 and Lower^1 of a move that leaves them, or the sum over
-the answers of J after a move that stays, whichever move needs most. At the root it lies between delta and 2 delta, and
-it is what takes the place of delta in Henzinger et al. 2024, Lemma 5.6 and, for k > 1 and games that are not symmetric,
-in Henzinger et al. 2024, Thm 5.4.
+For a history h of identical pairs, J(h) is the maximum over the next moves: a pair that differs needs the larger of
+Lower^0 and Lower^1 after it, and an identical pair needs the sum over its answers of J. At the root J lies between
+delta and 2 delta. It replaces delta in Henzinger et al. 2024, Lemma 5.6 and, for k > 1 and games that are not
+symmetric, in Henzinger et al. 2024, Thm 5.4.
 
 >>> from fractions import Fraction
 >>> from counterpoint.mechanisms.examples import OpenDoor
@@ -28,7 +28,7 @@ from counterpoint.verify.exactly.worlds import Worlds
 
 
 def lazy_delta(worlds: Worlds, lower: tuple[list[Array], list[Array]]) -> Callable[[int, int], Any]:
-    """J as a function of the level and the node, in the units of the node."""
+    """J as a function of level and node, in the units of the node's masses."""
     same = [encode(left, sealed=True) == encode(right, sealed=True) for left, right in worlds.pairs]
 
     @cache

@@ -1,8 +1,8 @@
 """Coins whose Laplace draws stay symbolic until something depends on them (theory, Verification by computation).
 
-A mechanism that adds noise to a value only to compare it needs no enumeration of the noise: each comparison splits into
-two branches, with the exact masses of the two tails, and nothing is cut. A draw of which more than comparisons is made
-(it goes into a state, into an answer, into a product) escapes: the experiment is run again with that draw enumerated.
+If a mechanism adds noise to a value only to compare it, the noise need not be enumerated: each comparison splits into
+two branches, with the exact masses of the two tails, and nothing is truncated. A draw that is used for more than
+comparisons (in a state, an answer, a product) escapes: the experiment runs again with that draw enumerated.
 
 >>> from counterpoint.randomness.enumerated import EnumeratedCoins
 >>> def above(coins):
@@ -35,7 +35,7 @@ _WIDEST = 10**4
 
 
 class Escaped(Interruption):
-    """The draw of this number was used for more than comparisons; no program may take this for an error of its own."""
+    """The draw of this number was used for more than comparisons. An interruption, so that programs do not catch it."""
 
     def __init__(self, draw: int) -> None:
         super().__init__(draw)
@@ -74,7 +74,7 @@ class SymbolicRun(Run):
         self._drawn = 0
 
     def discrete_laplace(self, scale: Number, size: int | None = None) -> Any:
-        """A symbolic draw, or an array of them: a vector has one number, so that all of it escapes together."""
+        """A symbolic draw, or an array of them; a vector has one number, so that it escapes as a whole."""
         self._drawn += 1
         if self._drawn in self._eager:
             _enumerable(positive(scale, "scale"))
@@ -86,7 +86,7 @@ class SymbolicRun(Run):
         return np.fromiter((Noise(Draw(self, self._drawn, read)) for _ in range(many)), dtype=object, count=many)
 
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> Any:
-        """Enumerated, where that can be done."""
+        """Enumerate the draw, if it has few enough outcomes."""
         _enumerable(Fraction(isqrt(ceil(positive(sigma2, "sigma2")))))
         return super().discrete_gaussian(sigma2, size)
 
@@ -95,12 +95,12 @@ def _enumerable(scale: Fraction) -> None:
     if scale > _WIDEST:
         raise InvalidParameter(
             f"noise of scale {float(scale):.3g} has too many outcomes to enumerate: verify a smaller instance, with a "
-            "larger epsilon or rho or on a coarser grid (counters under zCDP: `verify.coarse`), or audit this one"
+            "larger epsilon or rho or on a coarser grid (counters under zCDP: `verify.exactly.coarse`), or use audit"
         )
 
 
 class Draw:
-    """One symbolic draw Z, of which it is known that low <= Z < high (None: no limit)."""
+    """One symbolic draw Z, known to satisfy low <= Z < high (None: no limit)."""
 
     __slots__ = ("_run", "high", "low", "number", "scale")
 
@@ -112,7 +112,7 @@ class Draw:
         self.high: int | None = None
 
     def below(self, limit: int) -> bool:
-        """Whether Z < limit: both, each with its mass given what is known already."""
+        """Whether Z < limit: both branches, each with its conditional mass."""
         if self.high is not None and limit >= self.high:
             return True
         if self.low is not None and limit <= self.low:
@@ -136,7 +136,7 @@ def _sides(scale: Fraction, low: int | None, limit: int, high: int | None) -> Op
 
 
 def _stated(bounds: Interval) -> tuple[Fraction, Fraction]:
-    """A probability rounded down, and by how much; one that no rational could hold in memory is rounded to 0."""
+    """A probability rounded down, and by how much; one that is too small for a rational in memory is rounded to 0."""
     if bounds.upper.adjusted() < -_FADED:
         return Fraction(0), Fraction(1, 10 ** (_FADED - 1))
     return Fraction(bounds.lower), Fraction(bounds.upper) - Fraction(bounds.lower)
@@ -161,7 +161,7 @@ def _tail(scale: Fraction, start: int) -> Interval:
 
 
 class Noise:
-    """An integer sign * Z + offset that can be shifted, negated and compared with integers; all else lets Z escape."""
+    """An integer sign * Z + offset, which can be shifted, negated and compared with integers; any other use escapes."""
 
     __slots__ = ("_draw", "_offset", "_sign")
 
@@ -172,7 +172,7 @@ class Noise:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return int  # to the mechanism it is one, also where it asks
+        return int  # isinstance checks in a mechanism see an int
 
     def _escape(self, *_: object) -> NoReturn:
         raise Escaped(self._draw.number)

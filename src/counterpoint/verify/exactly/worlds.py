@@ -1,9 +1,9 @@
 """A pair of worlds as a finite tree: every transcript of V[f] . I(b) . M, with its probability for b = 0 and b = 1.
 
-A node stands for all transcripts after which the same is known: the distribution over the mechanism's states in either
-world (its beliefs), up to a common factor, and the relation's progress. A move is a pair of messages; it leads by each
-answer to a node of the next level, `factor` times as heavy. Nodes of one level are computed together, as arrays. A node
-that one world cannot reach, or where both have halted, has no moves: nothing more can be learned there.
+A node stands for all transcripts with the same distribution over the mechanism's states in either world (its beliefs),
+up to a common factor, and with the same progress of the relation. A move is a pair of messages; each answer to it leads
+to a node of the next level, whose masses are multiplied by `factor`. The nodes of one level are computed together, as
+arrays. A node that one world cannot reach, or where both have halted, has no moves: the adversary learns nothing more.
 
 >>> from counterpoint import Ask, RandomizedResponse
 >>> from counterpoint.verify.exactly.growing import grow
@@ -44,41 +44,41 @@ class Choices(NamedTuple):
     factors: Array
 
     def of(self, node: int) -> range:
-        """Which moves are those of a node."""
+        """The moves of a node."""
         return range(*(int(np.searchsorted(self.parents, node, side)) for side in ("left", "right")))
 
     def edges(self, move: int) -> slice:
-        """Which answers are those of a move."""
+        """The answers to a move."""
         return slice(self.starts[move], self.starts[move + 1] if move + 1 < len(self.starts) else len(self.answers))
 
 
 @dataclass
 class Level:
-    """The nodes after so many messages: their masses in the two worlds, and the moves from them, if there are any."""
+    """The nodes after a number of messages: their masses in the two worlds, and the moves from them, if any."""
 
     masses: tuple[Array, Array]
     choices: Choices | None = None
 
 
 class Branch(NamedTuple):
-    """By this answer, which has these probabilities in the two worlds (given the node before), to this node."""
+    """An answer, its probabilities in the two worlds (given the node before), and the node that it leads to."""
 
     answer: Any
     p0: Any
     p1: Any
-    node: "Node"
+    node: "TreeNode"
 
 
 class Move(NamedTuple):
-    """A pair of messages that the verifier lets pass, its number, and what may be answered."""
+    """A valid pair of messages, its number, and the possible answers."""
 
     number: int
     pair: Pair
     branches: list[Branch]
 
 
-class Node(NamedTuple):
-    """One node of the tree, as a value to walk on."""
+class TreeNode(NamedTuple):
+    """One node of the tree, as a value for walking through it."""
 
     worlds: "Worlds"
     level: int
@@ -86,13 +86,13 @@ class Node(NamedTuple):
 
     @property
     def masses(self) -> tuple[Any, Any]:
-        """How heavy the node is in the two worlds, up to a common factor."""
-        here = self.worlds.levels[self.level].masses
-        return here[0][self.place], here[1][self.place]
+        """The masses of the node in the two worlds, up to a common factor."""
+        masses = self.worlds.levels[self.level].masses
+        return masses[0][self.place], masses[1][self.place]
 
     @property
     def moves(self) -> list[Move]:
-        """What the adversary may do here; nothing at an end."""
+        """The moves of the adversary; none at an end."""
         return list(self._moves())
 
     def _moves(self) -> Iterator[Move]:
@@ -106,19 +106,21 @@ class Node(NamedTuple):
             yield Move(move, self.worlds.pairs[move], branches)
 
     def _branch(self, answer: int, place: int, factor: Any) -> Branch:
-        child = Node(self.worlds, self.level + 1, place)
-        (here0, here1), (there0, there1) = self.masses, child.masses
-        p0 = factor * there0 / here0 if here0 else here0
-        return Branch(self.worlds.automaton.answers[answer], p0, factor * there1 / here1 if here1 else here1, child)
+        child = TreeNode(self.worlds, self.level + 1, place)
+        p0, p1 = (
+            factor * after / before if before else before
+            for before, after in zip(self.masses, child.masses, strict=True)
+        )
+        return Branch(self.worlds.automaton.answers[answer], p0, p1, child)
 
 
 @dataclass
 class Worlds:
-    """The tree, level by level, and what its numbers may be off by.
+    """The tree, level by level, and the error bounds of its numbers.
 
-    `factor` is the root's; `cut` is what the start lost to a cut. Every mass is within a relative `drift` of the truth
-    (0 for rationals); beyond that the laws themselves are off by at most `error` in each world, summed over all
-    transcripts.
+    `factor` is the root's; `cut` is the truncated mass of the start. Every mass is within a relative `drift` of the
+    exact one (0 for rationals); beyond that the laws themselves are off by at most `error` in each world, summed over
+    all transcripts.
     """
 
     automaton: Automaton
@@ -132,9 +134,9 @@ class Worlds:
     error: Fraction = Fraction(0)
 
     @property
-    def root(self) -> Node:
+    def root(self) -> TreeNode:
         """Before the first message."""
-        return Node(self, 0, 0)
+        return TreeNode(self, 0, 0)
 
     @property
     def size(self) -> int:
@@ -143,12 +145,12 @@ class Worlds:
 
     @cached_property
     def is_cut(self) -> bool:
-        """Whether any outcome was dropped."""
+        """Whether any outcome was truncated."""
         return self.cut > 0 or any((cut > 0).any() for choices in self._choices() for cut in choices.cuts)
 
     @property
     def most_answers(self) -> int:
-        """How many answers the move with the most of them has."""
+        """The largest number of answers to a move."""
         return max((int(np.diff([*c.starts, len(c.answers)]).max()) for c in self._choices()), default=0)
 
     def _choices(self) -> Iterator[Choices]:

@@ -1,14 +1,14 @@
-"""Finite mechanisms, given by tables of rational probabilities: what theorems are tried out on.
+"""Finite mechanisms, given by tables of rational probabilities, on which theorems are tested.
 
 A `FiniteMechanism` has numbered states and queries. A message is an ask whose public part is the number of a query and
-whose private part is a bit; the table says with which probability it is answered how, and which state comes next.
+whose private part is a bit; the table gives the probability of each answer and next state.
 
 >>> from counterpoint import Ask
 >>> from counterpoint.verify.exact_loss import exact
 >>> coin, truth = (Outcome("1/2", 0), Outcome("1/2", 1)), (Outcome(1, 1),)
 >>> tells = FiniteMechanism((((coin, truth),),))
->>> exact(tells, messages=asked(1), rounds=1).bounds_at_growth(1)
-Bounds(0.5, 0.5)
+>>> exact(tells, messages=query_pairs(1), rounds=1).bounds_at_growth(1)
+DeltaBounds(0.5, 0.5)
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,7 @@ class Outcome(Tagged, Value, frozen=True):
 
 
 Outcomes: TypeAlias = tuple[Outcome, ...]
-Table: TypeAlias = tuple[tuple[tuple[Outcomes, Outcomes], ...], ...]
+OutcomeTable: TypeAlias = tuple[tuple[tuple[Outcomes, Outcomes], ...], ...]
 """For each state, for each query, the outcomes where the bit is 0 and where it is 1."""
 
 
@@ -58,12 +58,12 @@ class InState(State, Value, frozen=True):
 
 
 class FiniteMechanism(Mechanism, Value, frozen=True):
-    """A mechanism with finitely many states, queries and answers, all of its probabilities rational.
+    """A mechanism with finitely many states, queries and answers and with rational probabilities.
 
-    It starts in state 0, or in state i with probability start[i]. It promises nothing unless a loss is given.
+    It starts in state 0, or in state i with probability start_law[i]. It claims nothing unless a loss is given.
     """
 
-    table: Table
+    table: OutcomeTable
     start_law: Law = default((Fraction(1),))
     loss: Loss = Unbounded()
     relation: Relation = every_step()
@@ -71,7 +71,9 @@ class FiniteMechanism(Mechanism, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check that every law sums to 1 and every state exists."""
         if sum(self.start_law) != 1 or len(self.start_law) > len(self.table):
-            raise InvalidParameter("the probabilities of the first state must sum to 1, one for each state at most")
+            raise InvalidParameter(
+                f"start_law must be at most {len(self.table)} probabilities, one for each state, that sum to 1"
+            )
         for outcomes in self._rows():
             if sum(outcome.probability for outcome in outcomes) != 1:
                 raise InvalidParameter("the probabilities of each state, query and bit must sum to 1")
@@ -79,20 +81,20 @@ class FiniteMechanism(Mechanism, Value, frozen=True):
                 raise InvalidParameter(f"there are only {len(self.table)} states, numbered from 0")
 
     def _rows(self) -> Iterator[Outcomes]:
-        """The outcomes of each state, query and bit, or a word on what the table should look like."""
+        """The outcomes of each state, query and bit, or `InvalidParameter` if the table has another form."""
         rows: Iterator[Any] = (row for state in self.table for query in state for row in query)
         for outcomes in rows:
             if not (isinstance(outcomes, tuple) and all(isinstance(outcome, Outcome) for outcome in outcomes)):
-                raise InvalidParameter("a table is table[state][query][bit], each a tuple of Outcomes")
+                raise InvalidParameter("table[state][query][bit] must be a tuple of Outcome values")
             yield outcomes
 
     @property
     def claim(self) -> Claim:
-        """As given."""
+        """The given loss and relation."""
         return claim(self.loss, self.relation, "given with the table", interaction="finite")
 
     def accepts(self, message: object) -> bool:
-        """An ask with the number of a query, and with a bit or with nothing (which is 0)."""
+        """An ask with the number of a query, and with a bit (0 if left out)."""
         if not isinstance(message, Ask) or type(message.public) is not int:
             return False
         known = 0 <= message.public < min(len(queries) for queries in self.table)
@@ -112,34 +114,34 @@ class FiniteMechanism(Mechanism, Value, frozen=True):
         return (None if outcome.state is None else InState(outcome.state)), outcome.answer
 
 
-def asked(queries: int, *, differ: bool = True) -> tuple[Pair, ...]:
+def query_pairs(queries: int, *, differ: bool = True) -> tuple[Pair, ...]:
     """For each query the pair of asks about the bits 0 and 1; with `differ=False`, about 0 and 0.
 
-    >>> [pair[0].public for pair in asked(2)]
+    >>> [pair[0].public for pair in query_pairs(2)]
     [0, 1]
     """
     return tuple((Ask(query, 0), Ask(query, 1 if differ else 0)) for query in range(queries))
 
 
 def side_by_side(one: FiniteMechanism, other: FiniteMechanism) -> FiniteMechanism:
-    """The concurrent composition of two: again a finite mechanism, with the queries of the one, then of the other.
+    """The concurrent composition of two: again a finite mechanism, with the queries of the first, then of the second.
 
-    A query to one that has halted is answered with None, and the state stays.
+    A mechanism that has halted answers None, and the state stays.
 
     >>> coin = (Outcome("1/2", 0), Outcome("1/2", 1))
     >>> pair = side_by_side(FiniteMechanism((((coin, coin),),)), FiniteMechanism((((coin, coin),),)))
     >>> len(pair.table), len(pair.table[0])
     (4, 2)
     """
-    width = len(other.table) + 1  # the last state of each stands for one that has halted
+    width = len(other.table) + 1  # the additional last state means that the mechanism has halted
     silent: Outcomes = (Outcome(1, None),)
 
     def row(left: int, right: int) -> tuple[tuple[Outcomes, Outcomes], ...]:
         first = one.table[left] if left < len(one.table) else ((silent, silent),) * len(one.table[0])
         second = other.table[right] if right < len(other.table) else ((silent, silent),) * len(other.table[0])
-        moved = [_placed(query, lambda s: (len(one.table) if s is None else s) * width + right) for query in first]
-        stayed = [_placed(query, lambda s: left * width + (width - 1 if s is None else s)) for query in second]
-        return (*moved, *stayed)
+        of_one = [_renumber(query, lambda s: (len(one.table) if s is None else s) * width + right) for query in first]
+        of_other = [_renumber(query, lambda s: left * width + (width - 1 if s is None else s)) for query in second]
+        return (*of_one, *of_other)
 
     table = tuple(row(left, right) for left in range(len(one.table) + 1) for right in range(width))
     chances = [Fraction(0)] * len(table)
@@ -149,14 +151,14 @@ def side_by_side(one: FiniteMechanism, other: FiniteMechanism) -> FiniteMechanis
     return FiniteMechanism(table, tuple(chances))
 
 
-def _placed(query: tuple[Outcomes, Outcomes], place: Callable[[int | None], int]) -> tuple[Outcomes, Outcomes]:
-    """The outcomes of a query with their states numbered anew."""
-    zero, one = (tuple(Outcome(o.probability, o.answer, place(o.state)) for o in outcomes) for outcomes in query)
+def _renumber(query: tuple[Outcomes, Outcomes], number: Callable[[int | None], int]) -> tuple[Outcomes, Outcomes]:
+    """The outcomes of a query with their states renumbered."""
+    zero, one = (tuple(Outcome(o.probability, o.answer, number(o.state)) for o in outcomes) for outcomes in query)
     return zero, one
 
 
 def _drawn(law: tuple[Fraction, ...], coins: Coins) -> int:
-    """The number of one outcome: each is offered in turn, with its share of what is left."""
+    """Draw the index of an outcome, by one coin for each, with its share of the remaining probability."""
     left = Fraction(1)
     for number, chance in enumerate(law):
         if chance and (chance == left or coins.bernoulli(chance / left)):

@@ -1,9 +1,10 @@
 """The game that defines privacy: V[f] . I(b) . M (Henzinger et al. 2024, Def 3.2, 3.5, 3.7).
 
 The adversary sends pairs of messages. The verifier V[f] checks every prefix of the pairs against the relation f and
-halts for good at the first invalid one, before the mechanism sees it (so does a message that the mechanism does not
-accept; Henzinger et al. 2024, Remark 3.6); the identifier I(b) passes on the left or the right message of each pair. A
-mechanism is (epsilon, delta)-DP for f if no adversary can tell b = 0 from b = 1.
+halts at the first invalid pair, before the mechanism sees it (also at a message that the mechanism does not accept;
+Henzinger et al. 2024, Remark 3.6); the identifier I(b) passes on the left or the right message of each pair. A
+mechanism is (epsilon, delta)-DP for f if the views of every adversary for b = 0 and b = 1 are (epsilon,
+delta)-indistinguishable.
 
 >>> from counterpoint import Ask, RandomizedResponse, SeededCoins
 >>> game, coins = Game(RandomizedResponse(800), bit=1), SeededCoins(1)
@@ -22,11 +23,11 @@ from counterpoint.privacy.relations import Pair, Progress, Relation
 from counterpoint.randomness.coins import Coins
 
 HALT = "halt"
-"""What everybody hears once the conversation has been halted."""
+"""The answer to every message after the game has halted."""
 
 
 class GameState(State, Value, frozen=True):
-    """How far the relation has been checked, and the mechanism's state (None: it has halted by itself)."""
+    """The progress of the relation's check, and the mechanism's state (None: the mechanism has halted)."""
 
     progress: Plain
     inner: State | None
@@ -40,17 +41,17 @@ class Game(Tagged, Value, frozen=True):
     relation: Relation | None = None
 
     def __post_init__(self) -> None:
-        """Take the claim's relation where none is given."""
+        """Use the claim's relation if none is given."""
         if self.relation is None:
             force_setattr(self, "relation", self.mechanism.claim.relation)
 
     def start(self, coins: Coins) -> State:
-        """The verifier has seen nothing, the mechanism has started."""
+        """Start the mechanism; the verifier has seen nothing."""
         assert self.relation is not None
         return GameState(self.relation.begin(), coins.call(self.mechanism.start))
 
     def step(self, state: State | None, left: Message, right: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """The mechanism's answer to its side of a valid pair; `HALT`, for ever, from the first invalid pair on."""
+        """The mechanism's answer to its side of a valid pair; `HALT` from the first invalid pair on."""
         if not isinstance(state, GameState) or state.inner is None or self.relation is None:
             return None, HALT
         progress = verified(self.mechanism, self.relation, state.progress, (left, right))
@@ -62,7 +63,7 @@ class Game(Tagged, Value, frozen=True):
 
 
 def verified(mechanism: Mechanism, relation: Relation, progress: Progress, pair: Pair) -> Progress:
-    """V[f] on one more pair: the progress after it, or None where it halts.
+    """V[f] on one more pair: the progress after it, or None if it halts.
 
     See Henzinger et al. 2024, Def 3.5, Remark 3.6.
 

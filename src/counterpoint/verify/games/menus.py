@@ -1,11 +1,11 @@
-"""What an adversary may send to a shipped mechanism if nobody says: a few pairs of messages that make it lose most.
+"""The default messages for each shipped mechanism: a few pairs that make its loss largest.
 
-Pairs move by as much as the claim's relation allows, both ways, with values where the mechanism decides something (a
-threshold, a margin). A composition can hold anything, so there one must say.
+The two sides of a pair differ by as much as the claim's relation allows, in both directions, near the values where the
+mechanism decides something (a threshold, a margin). A composition has no default: its messages must be given.
 
 >>> from counterpoint import Laplace
->>> from counterpoint.verify.exactly.adversary import said
->>> [said(pair) for pair in menu(Laplace(1, asks=2)).pairs], menu(Laplace(1, asks=2)).rounds
+>>> from counterpoint.verify.exactly.adversary import format_pair
+>>> [format_pair(pair) for pair in menu(Laplace(1, asks=2)).pairs], menu(Laplace(1, asks=2)).rounds
 (['Ask(private=0 | 1)', 'Ask(private=1 | 0)'], 2)
 """
 
@@ -42,7 +42,7 @@ from counterpoint.privacy.tally import Tally
 
 
 class Menu(NamedTuple):
-    """Pairs of messages, and how many rounds are enough to see something."""
+    """Pairs of messages, and a number of rounds that is enough to show the loss."""
 
     pairs: tuple[Pair, ...]
     rounds: int
@@ -74,10 +74,10 @@ _ASK: Pair = (Ask(), Ask())
 
 @singledispatch
 def menu(mechanism: Mechanism) -> Menu:
-    """The default messages and rounds for a mechanism; `InvalidParameter` where there is no obvious choice."""
+    """The default messages and rounds for a mechanism; `InvalidParameter` if it has none."""
     raise InvalidParameter(
-        f"there is no obvious choice of messages for {type(mechanism).__name__}: give messages=[(left, right), ...], "
-        "pairs of neighbouring messages, and rounds="
+        f"{type(mechanism).__name__} has no default messages: give messages=[(left, right), ...], pairs of "
+        "neighbouring messages, and rounds=..."
     )
 
 
@@ -111,7 +111,7 @@ def _(mechanism: LoudNumber) -> Menu:
 def _(mechanism: Comparing) -> Menu:
     at, step = ceil(mechanism.threshold), mechanism.sensitivity
     moved = [(at - step, at), (at, at - step), (at, at + step), (at + step, at), (at, at)]
-    # far away the answer is sure, and what it says of the noise on the threshold is most
+    # far from the threshold the answer is almost certain, and reveals most about the noise on the threshold
     far = 8 * ceil(max(mechanism.scales))
     values = [*moved, (at - far, at - far + step), (at - far + step, at - far)]
     return Menu(asks(values, sensitivity=step, one_way=isinstance(mechanism.claim.relation, OneWay)), 5)
@@ -147,7 +147,7 @@ def _(mechanism: Postprocessed) -> Menu:
 
 
 def _weights(weights: MultiplicativeWeights) -> Menu:
-    """Cells where the first answer of the hypothesis is just off by the margin."""
+    """Cells where the first answer of the hypothesis is off by just the margin."""
     width = weights.universe
     query = (weights.steps,) + (0,) * (width - 1)
     at = weights.rows // width + ceil(weights.margin * weights.rows)
@@ -169,7 +169,7 @@ def _(mechanism: LinearGuessAndCheck) -> Menu:
 
 @menu.register
 def _(mechanism: NoisyMax) -> Menu:
-    rival = 0 if mechanism.monotone else -1  # what the others do while one rises
+    rival = 0 if mechanism.monotone else -1  # how the other scores move while one rises
     far = 4 * ceil(mechanism.scale())
     moved = [((0, 0), (1, rival)), ((-far, 0), (1 - far, rival)), ((0, 0), (-1, -rival))]
 
@@ -216,9 +216,9 @@ def _(mechanism: Guarded) -> Menu:
 
 @menu.register
 def _(mechanism: Neighbourhood) -> Menu:
-    everybody = tuple(range(mechanism.vertices))
+    vertices = tuple(range(mechanism.vertices))
     none, one = (0,) * mechanism.vertices, (1,) + (0,) * (mechanism.vertices - 1)
-    queries = tuple((Ask(query), Ask(query)) for query in (Fewer(everybody, 1), Fewer((0,), 1), Fewer(everybody, 2)))
+    queries = tuple((Ask(query), Ask(query)) for query in (Fewer(vertices, 1), Fewer((0,), 1), Fewer(vertices, 2)))
     return Menu((*asks([(none, one), (one, none)], Data()), *queries), 6)
 
 

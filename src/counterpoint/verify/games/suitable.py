@@ -2,8 +2,8 @@
 
 See Henzinger et al. 2024, Def 4.5, 4.9.
 
-That is how a fixed number of mechanisms is composed: everything else that a relation says stays as it is. As printed,
-Def 4.9 lets a further creation pass, uncounted (errata, Henzinger E2); here it does not.
+This is the composition of a fixed number of mechanisms: everything else that the relation requires stays the same. As
+printed, Def 4.9 lets a further creation pass uncounted (errata, Henzinger E2); this relation does not.
 
 >>> from counterpoint import Ask, Launch, RandomizedResponse, To
 >>> from counterpoint.privacy.relations import every_step
@@ -21,7 +21,7 @@ from counterpoint.privacy.relations import Progress, Relation
 
 
 class CreatedFirst(Relation, Value, frozen=True):
-    """Neighbours in `inner` whose first `created` messages are launches, and none of the others is."""
+    """Neighbours in `inner` whose first `created` messages are launches, and whose other messages are not."""
 
     inner: Relation
     created: int
@@ -49,7 +49,7 @@ class CreatedFirst(Relation, Value, frozen=True):
         return None if inner is None else (created + launches, inner)
 
     def within(self, other: Relation) -> bool:
-        """Within whatever the inner relation is within; and within the same with a larger inner one."""
+        """Within every relation that contains the inner one, and within the same with a larger inner relation."""
         if isinstance(other, CreatedFirst):
             return self.created == other.created and self.inner.within(other.inner)
         return self.inner.within(other)

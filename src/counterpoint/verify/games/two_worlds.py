@@ -2,11 +2,12 @@
 
 See Henzinger et al. 2024, Def 6.5, f -> f'.
 
-World 0 runs for real, and what its sub-mechanisms answered goes on a tape. World 1 gets the neighbouring messages and,
-from its sub-mechanisms, the answers on the tape. Then both must have done the same things in the same order, with the
-same public parts; must have answered and remembered, in public, the same; and what they sent must be neighbours, as
-each part declares: in its relation, and in a part that is k-sparse different in at most k of its launches. This finds
-what the types cannot show (a value sent doubled, a change that reaches too far), on the examples that it is given.
+World 0 runs for real, and the answers of its sub-mechanisms are recorded on a tape. World 1 receives the neighbouring
+messages and, from its sub-mechanisms, the answers on the tape. Then both worlds must have made the same calls in the
+same order, with the same public parts; their answers and the public parts of their states must be equal; and the
+messages they sent must be neighbours as each part declares: in its relation, and in a k-sparse part different in at
+most k launches. This finds mistakes that types cannot show (a value sent doubled, a change that reaches too far), on
+the given examples.
 
 >>> from counterpoint import Ask
 >>> from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
@@ -36,7 +37,7 @@ from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
 
 
 class Agreement(NamedTuple):
-    """What was compared: steps, messages to sub-mechanisms, and in each part how many launches a difference reached."""
+    """What was compared: steps, messages to sub-mechanisms, and in how many launches of each part messages differed."""
 
     steps: int
     messages: int
@@ -44,7 +45,7 @@ class Agreement(NamedTuple):
 
 
 class Launched:
-    """What one launch in a part has received in the two worlds."""
+    """The messages that one launch in a part has received in the two worlds."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -55,7 +56,10 @@ class Launched:
         """Check one more pair of sub-inputs."""
         distance = gap(left, right)
         if distance is None:
-            raise TapeMismatch(f"the two worlds send part {self.part.name!r} messages that differ in public")
+            raise TapeMismatch(
+                f"the two worlds send part {self.part.name!r} messages with different public parts: only private parts "
+                "may depend on the data"
+            )
         self.progress = self.part.relation.check(self.progress, left, right)
         if self.progress is None:
             raise RelationMismatch(
@@ -66,8 +70,8 @@ class Launched:
 
 
 Step: TypeAlias = Callable[[Coins], Ran]
-Adversary: TypeAlias = Callable[[tuple[Answer, ...]], tuple[Message, Message]]
-"""Makes the next pair of messages, one for each world, out of all answers so far (None for an update)."""
+NextPair: TypeAlias = Callable[[tuple[Answer, ...]], tuple[Message, Message]]
+"""An adaptive adversary: the next pair of messages, one for each world, from all answers so far (None for updates)."""
 
 
 class Comparison:
@@ -80,7 +84,7 @@ class Comparison:
         self.steps = self.messages = 0
 
     def run(self, zero: Step, one: Step, coins: Coins) -> tuple[Ran, Ran]:
-        """Make a step in both worlds, the second on the sub-answers of the first, and compare."""
+        """Make a step in both worlds, the second with the sub-answers of the first, and compare."""
         recording = RecordingCoins(coins)
         try:
             left = zero(recording)
@@ -91,7 +95,9 @@ class Comparison:
         except (SecretLeak, TapeMismatch):
             raise
         except Exception as error:
-            raise TapeMismatch("one world breaks where the other does not") from error
+            raise TapeMismatch(
+                "world 1 failed in a step in which world 0 did not: control flow must not depend on private values"
+            ) from error
         if _failed(left) == NotTotal.__name__:
             raise _not_total()
         self._compare(left, right)
@@ -99,18 +105,27 @@ class Comparison:
 
     def _compare(self, left: Ran, right: Ran) -> None:
         if len(left.sent) != len(right.sent):
-            raise TapeMismatch("one world goes on talking to its sub-mechanisms where the other has stopped")
+            raise TapeMismatch(
+                f"world 0 sends {len(left.sent)} messages to sub-mechanisms in this step, and world 1 "
+                f"{len(right.sent)}: their number must not depend on private values"
+            )
         for one, other in zip(left.sent, right.sent, strict=True):
             self._sent(one, other)
         if encode(left.answer) != encode(right.answer):
-            raise TapeMismatch("the two worlds answer differently")
+            raise TapeMismatch(
+                "the two worlds give different answers: an answer may depend on sub-answers and public parts only"
+            )
         if list(_public(left.state)) != list(_public(right.state)):
-            raise TapeMismatch("the two worlds remember different things in public")
+            raise TapeMismatch(
+                "the public parts of the two worlds' states differ: keep values that depend on the data in a Secret"
+            )
 
     def _sent(self, left: Sent, right: Sent) -> None:
         place = left.part, left.at
         if place != (right.part, right.at) or isinstance(left.what, Mechanism) != isinstance(right.what, Mechanism):
-            raise TapeMismatch("the two worlds do not do the same things in the same order")
+            raise TapeMismatch(
+                "the two worlds use different parts, or in a different order: that must not depend on private values"
+            )
         if isinstance(left.what, Mechanism) or isinstance(right.what, Mechanism):
             if encode(left.what) != encode(right.what):
                 raise TapeMismatch(f"the two worlds launch different mechanisms in part {left.part!r}")
@@ -124,7 +139,7 @@ class Comparison:
             raise RelationMismatch(f"neighbouring inputs reach more than {most} of the launches in part {left.part!r}")
 
     def reached(self, name: str) -> int:
-        """How many launches in this part have received anything different."""
+        """How many launches in this part have received different messages."""
         return sum(launched.reached for launched in self.launched if launched.part.name == name)
 
     def agreement(self) -> Agreement:
@@ -135,9 +150,9 @@ class Comparison:
 def two_worlds(composite: Composite, left: Sequence[Message], right: Sequence[Message], seed: int = 0) -> Agreement:
     """Run two neighbouring sequences of messages on equal sub-answers, until the composite halts.
 
-    `RelationMismatch`: they, or the sub-inputs they led to, are not neighbours as declared. `TapeMismatch`: a decision
-    or an answer depended on more than sub-answers, or a function that must be total failed, in one world or in both. An
-    agreement is no proof; it holds for these messages and this seed.
+    `RelationMismatch`: the sequences, or the sub-inputs they lead to, are not neighbours as declared. `TapeMismatch`: a
+    decision or an answer depends on more than sub-answers, or a function that must be total failed in one world or in
+    both. An agreement is not a proof; it holds for these messages and this seed.
 
     >>> from counterpoint import Ask
     >>> from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
@@ -147,15 +162,17 @@ def two_worlds(composite: Composite, left: Sequence[Message], right: Sequence[Me
     counterpoint.errors.RelationMismatch: the two sequences of messages are not neighbours in Steps()
     """
     if len(left) != len(right):
-        raise InvalidParameter("the two worlds get equally many messages")
+        raise InvalidParameter(
+            f"the two worlds must get equally many messages, but {len(left)} and {len(right)} were given"
+        )
     pairs = list(zip(left, right, strict=True))
     if not composite.relation.valid(pairs):
         raise RelationMismatch(f"the two sequences of messages are not neighbours in {composite.relation!r}")
     return two_adaptive_worlds(composite, lambda answers: pairs[len(answers)], len(pairs), seed)
 
 
-def two_adaptive_worlds(composite: Composite, adversary: Adversary, rounds: int, seed: int = 0) -> Agreement:
-    """The same with an adversary, who makes each pair of neighbouring messages out of the answers so far.
+def two_adaptive_worlds(composite: Composite, adversary: NextPair, rounds: int, seed: int = 0) -> Agreement:
+    """The same with an adaptive adversary, a function from the answers so far to the next pair of messages.
 
     >>> from counterpoint import Ask
     >>> from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
@@ -167,23 +184,23 @@ def two_adaptive_worlds(composite: Composite, adversary: Adversary, rounds: int,
     """
     comparison, coins, answers = Comparison(composite), SeededCoins(seed), list[Answer]()
     progress = composite.relation.begin()
-    here, there = comparison.run(composite.begun, composite.begun, coins)
+    left, right = comparison.run(composite.begun, composite.begun, coins)
     for _ in range(whole(rounds, 0, "rounds")):
-        if here.state is None or there.state is None:
+        if left.state is None or right.state is None:
             break
         one, other = adversary(tuple(answers))
         progress = composite.relation.check(progress, one, other)
         if progress is None:
             raise RelationMismatch(f"the two sequences of messages are not neighbours in {composite.relation!r}")
-        zero = partial(composite.ran, here.state, accepted(composite, one))
-        here, there = comparison.run(zero, partial(composite.ran, there.state, accepted(composite, other)), coins)
+        zero = partial(composite.ran, left.state, accepted(composite, one))
+        left, right = comparison.run(zero, partial(composite.ran, right.state, accepted(composite, other)), coins)
         comparison.steps += 1
-        answers.append(here.answer)
+        answers.append(left.answer)
     return comparison.agreement()
 
 
 def _failed(ran: Ran) -> str | None:
-    """The error that broke a program in this step, if one did: in its answer or, after an update, in its state."""
+    """The error that a program raised in this step, if any: in its answer or, after an update, in its state."""
     if isinstance(ran.answer, Failed):
         return ran.answer.error
     return None if ran.state is None else ran.state.failed
@@ -192,12 +209,12 @@ def _failed(ran: Ran) -> str | None:
 def _not_total() -> TapeMismatch:
     return TapeMismatch(
         "a function of a secret, or the step of a sub-mechanism, failed on these messages: it must be total, or its "
-        "failing tells of raw data"
+        "failure would reveal raw data"
     )
 
 
 def _public(value: object) -> Iterator[object]:
-    """What is public in a state: everything but the raw values of secrets and the states of sub-mechanisms."""
+    """The public parts of a state: everything but the raw values of secrets and the states of sub-mechanisms."""
     if isinstance(value, CompositeState):
         yield value.failed
         yield from _public(value.own)

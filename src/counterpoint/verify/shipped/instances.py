@@ -1,9 +1,9 @@
-"""A mechanism on a small instance: what it claims, and what it exactly loses.
+"""A mechanism on a small instance: its claimed loss and its exact loss.
 
-The two are compared as one number: the epsilon at a delta, which is large enough that what was cut off infinite tails
-does not show, and small enough to be near the claim. Where the claim is about delta alone, it is the delta at an
-epsilon; where it is about Renyi divergences, and no tail was cut, the divergence of an order. A claim that is a promise
-about any behaviour within it (a filter, a composite) need not be reached; the tightness says how near it comes.
+The two are compared as one number: the epsilon at a delta that is larger than the truncated tails, and small enough to
+be near the claim. If the claim is about delta alone, it is the delta at an epsilon; if it is about Renyi divergences
+and no tail was truncated, the divergence of an order. A claim that covers many behaviours (a filter, a composite) need
+not be reached; the tightness says how near the exact loss comes.
 
 >>> from counterpoint import RandomizedResponse
 >>> measured = measure(Instance("randomized response", RandomizedResponse(1)))
@@ -25,10 +25,10 @@ from counterpoint.verify.verdict import Verdict
 
 
 class Instance(NamedTuple):
-    """A mechanism with its parameters, and what the adversary may send it (None: its own default).
+    """A mechanism with its parameters, and the messages of the adversary (None: the default of the mechanism).
 
-    With an `epsilon`, deltas are compared at that; with an `alpha`, Renyi divergences of that order; else epsilons at
-    `delta`. `relation` restricts the messages further. `group` is the heading it stands under.
+    With an `epsilon`, deltas are compared there; with an `alpha`, Renyi divergences of that order; else epsilons at
+    `delta`. `relation` restricts the messages further. `group` is its heading in the table.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Instance(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What an instance claims, and between what its exact loss lies, in the measure that it is compared in."""
+    """The claim of an instance, and bounds on its exact loss, in the measure in which they are compared."""
 
     instance: Instance
     loss: ExactLoss
@@ -59,7 +59,7 @@ class Measured(NamedTuple):
 
     @property
     def at(self) -> str:
-        """Where the two are compared."""
+        """The point at which the two are compared."""
         at = self.instance
         if at.alpha is not None:
             return f"order {spell(at.alpha)}"
@@ -67,20 +67,20 @@ class Measured(NamedTuple):
 
     @property
     def tightness(self) -> float:
-        """The exact loss by the claimed one: 1 is tight, above 1 would be a false claim."""
+        """The exact loss divided by the claimed one: 1 is tight, above 1 would be a false claim."""
         return self.lower / self.claimed if self.claimed else 1.0 + self.lower
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the claim, up to a hundredth of the delta at which the two are compared.
+        """The verdict on the claim, with an allowance of a hundredth of the delta at which the two are compared.
 
-        What was cut off must fit into that; it does not widen it, so that an instance seen too coarsely is undecided.
+        The truncated mass must fit into that allowance; if it does not, the verdict is undecided.
         """
         return self.loss.judge(self.claim, allowance=self.instance.delta / 100)
 
 
 def measure(instance: Instance) -> Measured:
-    """Compute the exact loss of an instance and compare."""
+    """Compute the exact loss of an instance beside its claim."""
     loss, claim = instance.exactly(), instance.mechanism.claim.loss
     if instance.alpha is not None:
         claimed = float_up(claim.as_renyi(instance.alpha).epsilon)
@@ -91,11 +91,11 @@ def measure(instance: Instance) -> Measured:
     return Measured(instance, loss, claim, claim.epsilon_at(instance.delta), *loss.epsilon_bounds(instance.delta))
 
 
-def called(value: object) -> str:
-    """A mechanism or a loss as the call that makes it, without what is as by default.
+def format_call(value: object) -> str:
+    """A mechanism or a loss as the call that makes it, without default arguments.
 
     >>> from counterpoint import Filter, PureDP, SparseVector
-    >>> called(SparseVector(1, "2.5", hits=3)), called(Filter(PureDP(1)))
+    >>> format_call(SparseVector(1, "2.5", hits=3)), format_call(Filter(PureDP(1)))
     ('SparseVector(1, threshold=2.5, hits=3)', 'Filter(PureDP(1))')
     """
     if isinstance(value, Fraction):
@@ -103,11 +103,13 @@ def called(value: object) -> str:
     if isinstance(value, Loss) or not isinstance(value, msgspec.Struct | tuple):
         return repr(value)
     if isinstance(value, tuple):
-        return f"({', '.join(map(called, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(format_call, value))}{',' if len(value) == 1 else ''})"
     first, *_ = parts = msgspec.structs.fields(value) or (None,)
-    said = [
-        called(getattr(value, part.name)) if part is first else f"{part.name}={called(getattr(value, part.name))}"
+    arguments = [
+        format_call(getattr(value, part.name))
+        if part is first
+        else f"{part.name}={format_call(getattr(value, part.name))}"
         for part in parts
         if part is not None and getattr(value, part.name) != part.default
     ]
-    return f"{type(value).__name__}({', '.join(said)})"
+    return f"{type(value).__name__}({', '.join(arguments)})"

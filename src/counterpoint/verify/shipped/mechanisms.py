@@ -1,9 +1,9 @@
 """The shipped mechanisms and composites on small instances, for the catalogue.
 
-Messages move by as much as the claim's relation allows, in every direction that matters, and stand where the mechanism
-decides something. Noise scales are kept small (large epsilons), so that what is remembered can be enumerated. What is
-1 by default (a sensitivity, the items of a unit) is more in an instance of its own: a factor of 1 that is missing would
-not show.
+The two sides of a message differ by as much as the claim's relation allows, in every direction that matters, near the
+values where the mechanism decides something. Noise scales are small (large epsilons), so that states can be enumerated.
+A parameter whose default is 1 (a sensitivity, the items of a unit) has an instance with a larger value: a missing
+factor of 1 would not show.
 
 >>> [instance.name for instance in MECHANISMS[:2]]
 ['Laplace', 'Laplace, 3 asks']
@@ -46,7 +46,7 @@ _SCORES = tuple(
 
 
 def _two_keys(units: int) -> Ask:
-    """Two keys of so many units each, of which a neighbour may have one more at both."""
+    """Two keys of this many units each; a neighbour may have one more at both."""
     return Ask(private=Tally((("a", units), ("b", units)) if units else ()), sensitivity=2, squared=2)
 
 

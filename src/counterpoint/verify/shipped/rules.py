@@ -1,6 +1,6 @@
 """The shipped rules against every adaptive analyst, and the local model's users and protocols, for the catalogue.
 
-A rule is verified as the game in which an analyst launches what she likes from a menu (`session_game`), or as the
+A rule is verified as the game in which an adaptive analyst launches mechanisms from a menu (`session_game`), or as the
 concurrent composition that a session is (`Concurrent`), over all interleavings.
 
 >>> RULES[0].name, LOCAL[-1].name
@@ -45,7 +45,7 @@ def _launch(child: Mechanism) -> Pair:
 
 
 def _launched(child: Mechanism, copies: int) -> tuple[Pair, ...]:
-    """Its launch, and pairs of bits (equal ones too) to so many children."""
+    """The launch of a child, and pairs of bits (equal ones too) to this many copies."""
     return (_launch(child), *(pair for n in range(copies) for pair in asks([(0, 0), (0, 1)], To(n))))
 
 
@@ -114,9 +114,9 @@ def data(left: Raw, right: Raw, sensitivity: int = 1, to: int | None = None) -> 
     return Ask(public, left, sensitivity), Ask(public, right, sensitivity)
 
 
-def query(said: Plain, to: int | None = None) -> Pair:
+def query(public: Plain, to: int | None = None) -> Pair:
     """A server's query to a user, or to the user of this number."""
-    ask = Ask(said if to is None else To(to, said))
+    ask = Ask(public if to is None else To(to, public))
     return ask, ask
 
 
@@ -124,7 +124,7 @@ _VERTEX = (
     *(data(*rows) for rows in (((0, 1), (1, 1)), ((1, 0), (0, 0)), ((1, 1), (1, 1)))),
     *map(query, (Fewer((0, 1), 1), Fewer((0,), 1), Fewer((0, 1), 2))),
 )
-_STRANGE = (*(data(*rows) for rows in (((-1, 2), (0, 2)), ((2, 0), (1, 0)), ((0, 2), (1, 2)))), *_VERTEX[3:])
+_OFF_RANGE = (*(data(*rows) for rows in (((-1, 2), (0, 2)), ((2, 0), (1, 0)), ((0, 2), (1, 2)))), *_VERTEX[3:])
 _REWIRED = (data((0, 1), (1, 0), 2), *map(query, (Fewer((0,), 1), Fewer((1,), 1), Fewer((0, 1), 2))))
 _CORES: Protocol = core_protocol(2, epsilon=12)
 _LOCAL = (
@@ -147,7 +147,7 @@ _LOCAL = (
         3,
     ),
     Instance("vertex", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _VERTEX, 8),
-    Instance("vertex, off range", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _STRANGE, 8),
+    Instance("vertex, off range", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _OFF_RANGE, 8),
     Instance("vertex, rewired", Neighbourhood(AboveThreshold(1, 0), 2, rewired=True), _REWIRED, 8),
     Instance(
         "multi sparse vector",

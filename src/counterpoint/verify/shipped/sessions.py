@@ -1,12 +1,12 @@
-"""The worst that adaptive launches can do to a rule: a session as a game, against every analyst.
+"""The worst case of a rule over all adaptive analysts: a session as a game.
 
 See theory, Verification by computation.
 
-In the game a move launches something from a menu, if the rule admits it, and asks it at once. Where mechanisms answer
-once, nothing is lost by that: an analyst who launches first and asks later knows no more at either time. Randomized
-responses are the worst mechanisms with given parameters (Henzinger et al. 2024, Thm 12.4 reduces all others to them),
-so a menu of them finds the worst case of a filter over all analysts who may choose parameters, order and end by what
-they have seen.
+In the game a move launches a mechanism from a menu, if the rule admits it, and asks it at once. For mechanisms that
+answer once this is no restriction: an analyst that launches first and asks later knows no more at either time.
+Randomized responses are the worst mechanisms with given parameters (Henzinger et al. 2024, Thm 12.4 reduces all others
+to them), so a menu of them finds the worst case of a filter over all analysts that choose parameters, order and end
+adaptively.
 
 >>> from counterpoint import ApproxDP, Filter, PureDP
 >>> from counterpoint.verify.exact_loss import exact
@@ -33,19 +33,19 @@ from counterpoint.randomness.coins import Coins
 from counterpoint.verify.games.menus import Menu, asks, menu
 
 REFUSED = "refused"
-"""What the game answers to a launch that the rule does not admit."""
+"""The answer to a launch that the rule does not admit."""
 
 
 class Charged(State, Value, frozen=True):
-    """What the rule has charged."""
+    """The account of the rule."""
 
     account: Account
 
 
 class SessionGame(Mechanism, Value, frozen=True):
-    """A rule that admits one-shot mechanisms from a menu; an ask names one by its number and brings its bit.
+    """A rule that admits one-shot mechanisms from a menu; an ask names one by its number and carries its bit.
 
-    `launches` is how many of them an adversary is given when nobody says otherwise.
+    `launches` is the default number of launches of an adversary.
     """
 
     rule: Rule
@@ -53,9 +53,11 @@ class SessionGame(Mechanism, Value, frozen=True):
     launches: PositiveInt
 
     def __post_init__(self) -> None:
-        """Only mechanisms that answer once."""
+        """Check that every mechanism answers once, for neighbours that may differ in every step."""
         if not self.menu or not all(isinstance(item, Mechanism) for item in self.menu):
-            raise InvalidParameter("the menu of a session game holds losses or one-shot mechanisms, at least one")
+            raise InvalidParameter(
+                "the menu of a session game must have at least one loss or one-shot mechanism, such as PureDP(0.1)"
+            )
         for item in self.menu:
             if item.claim.interaction != "one-shot":
                 raise NotCovered(
@@ -99,9 +101,9 @@ def _inner(message: Ask) -> Ask:
 
 
 class Stopped(Rule, Value, frozen=True):
-    """An odometer with a threshold fixed in advance: all is over before the answer that its reading would not bear.
+    """An odometer that halts before its reading would exceed a threshold fixed in advance.
 
-    That is what an odometer's reading promises about (Haney et al. 2023, Lemma 2.19), so it can be put to the test.
+    The promise of an odometer is about exactly this (Haney et al. 2023, Lemma 2.19), so it can be tested.
     """
 
     odometer: Odometer
@@ -117,7 +119,7 @@ class Stopped(Rule, Value, frozen=True):
         return self.odometer.start()
 
     def admit(self, account: Account, claim: Claim) -> Account:
-        """What the odometer reads within the threshold."""
+        """Admit a launch if the reading stays within the threshold."""
         after = self.odometer.admit(account, claim)
         if not self.odometer.loss(after).within(self.threshold):
             raise BudgetExceeded(f"the odometer would read more than {self.threshold!r}", requested=claim.loss)
@@ -136,7 +138,7 @@ class Stopped(Rule, Value, frozen=True):
         return Certificate(f"{self.threshold!r} for the view that is stopped there", "Haney et al. 2023, Lemma 2.19")
 
     def certificate(self, account: Account) -> Certificate:
-        """What the reading means."""
+        """The odometer's own certificate."""
         return self.odometer.certificate(account)
 
 
@@ -161,10 +163,10 @@ def _item(item: Loss | Mechanism) -> Mechanism:
     if isinstance(item, Mechanism):
         return item
     if not isinstance(item, Loss):
-        raise InvalidParameter(f"a menu holds losses or mechanisms, not a {type(item).__name__}")
+        raise InvalidParameter(f"the menu must list losses or mechanisms, not a {type(item).__name__}")
     response = item.added_response()
     if response is None:
-        raise InvalidParameter(f"{item!r} has no one worst mechanism: give PureDP, ApproxDP or a mechanism")
+        raise InvalidParameter(f"{item!r} has no single worst mechanism: give PureDP, ApproxDP or a mechanism")
     return RandomizedResponse(*response)
 
 

@@ -1,13 +1,13 @@
-"""Every private system is randomized response in disguise: the decomposition of Lyu 2022, Thm 3.
+"""The decomposition of a private mechanism into one randomized response (Lyu 2022, Thm 3).
 
 See Vadhan and Wang 2021, Thm 3 when delta = 0.
 
-If no adversary tells M^0 from M^1 beyond (epsilon, delta), there are systems E^0, E^1, N^0, N^1 with
+If M^0 and M^1 are (epsilon, delta)-indistinguishable to every adversary, there are systems E^0, E^1, N^0, N^1 with
 
     M^b = delta E^b + (1 - delta) (g/(1+g) N^b + 1/(1+g) N^(1-b)),   g = e^epsilon,
 
-on every history. What is constructed is the residual D^b = mu^b - delta E^b, answer by answer (errata, Lyu E4):
-0 <= D^b <= mu^b - Lower^b, D^b <= g D^(1-b), and what a history has goes to its answers, all of it. Then
+on every history. The construction computes the residual D^b = mu^b - delta E^b, answer by answer (errata, Lyu E4):
+0 <= D^b <= mu^b - Lower^b, D^b <= g D^(1-b), and the residuals of the answers sum to that of the history. Then
 N^b = (g D^b - D^(1-b)) / ((1-delta)(g-1)) (Vadhan and Wang 2021, Lemma 3). In rationals all of this is exact.
 
 >>> from counterpoint.mechanisms.examples import OpenDoor
@@ -40,9 +40,9 @@ Both: TypeAlias = tuple[Any, Any]
 
 
 class Place(NamedTuple):
-    """What the decomposition remembers of a history: its node, and what of the node's two masses is not exposed.
+    """A history as the decomposition sees it: its node, and the part of the node's two masses that is not exposed.
 
-    `together`: nothing but pairs of identical messages so far, in a decomposition in two steps.
+    `together`: all pairs of messages so far were identical, in a decomposition in two steps.
     """
 
     level: int
@@ -61,7 +61,7 @@ class Edge(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """How E^0, E^1 and N^0, N^1 answer after a history; empty for a system that never comes there."""
+    """The laws of E^0, E^1 and N^0, N^1 after a history; empty for a system that never reaches it."""
 
     exposed: tuple[dict[Answer, Any], dict[Answer, Any]]
     noisy: tuple[dict[Answer, Any], dict[Answer, Any]]
@@ -69,7 +69,7 @@ class Laws(NamedTuple):
 
 @dataclass
 class Decomposition:
-    """E^0, E^1, N^0, N^1 at e^epsilon = growth and delta, computed history by history as they are asked for."""
+    """E^0, E^1, N^0, N^1 at e^epsilon = growth and delta, computed history by history on demand."""
 
     worlds: Worlds
     growth: Fraction
@@ -94,8 +94,8 @@ class Decomposition:
 
     @cached_property
     def simulator(self) -> "Simulator":
-        """The mechanism T that gets nothing but a randomized response to the bit b, and answers as M(b) does."""
-        from counterpoint.verify.simulating.simulation import Simulator  # noqa: PLC0415 - it simulates what is made here
+        """The mechanism T that receives only a randomized response to the bit b, and answers as M(b) does."""
+        from counterpoint.verify.simulating.simulation import Simulator  # noqa: PLC0415 - it imports this module
 
         return Simulator(self)
 
@@ -112,7 +112,7 @@ class Decomposition:
         return encode(left, sealed=True) == encode(right, sealed=True)
 
     def weights(self, edge: Edge, bit: int) -> tuple[Any, Any]:
-        """What an answer weighs in E^bit and in N^bit, up to a factor that is common to all answers."""
+        """The weight of an answer in E^bit and in N^bit, up to a factor common to all answers."""
         mine, other = edge.residual[bit], edge.residual[1 - bit]
         growth = self._number(self.growth)
         noisy = mine if self.growth == 1 else (growth * mine - other) / (growth - 1)
@@ -127,11 +127,11 @@ class Decomposition:
         return Laws((exposed[0], exposed[1]), (noisy[0], noisy[1]))
 
     def check(self) -> Any:
-        """The most by which, at any history, a condition on E and N or the sum that must be M^b is missed; 0 if exact.
+        """The largest violation at any history of a condition on E and N, or of the sum that must be M^b; 0 if exact.
 
-        The conditions: no law has a negative probability, and what E and N have at a history is what they have at its
-        answers. Probabilities are those given that the history has been reached. All histories are walked, so this
-        takes longer than the construction.
+        The conditions: no probability is negative, and the masses of E and N at a history are the sums over its
+        answers. Probabilities are conditional on the history. This visits all histories, so it takes longer than the
+        construction.
         """
         worst = self._number(Fraction(0))
         waiting, seen = [self.root], {self.root}
@@ -162,14 +162,16 @@ class Decomposition:
             sought = encode(answer)
             found = [edge.place for edge in self._edges(place, move) if encode(edge.answer) == sought]
             if not found:
-                raise InvalidParameter(f"message {move} is never answered {answer!r} there, in either world")
+                raise InvalidParameter(
+                    f"after this history message {move} has no answer {answer!r} in either world: see laws({move}, ...)"
+                )
             place = found[0]
         return place
 
     def _edges(self, place: Place, move: int) -> tuple[Edge, ...]:
         edges = self.after(place, move)
         if edges is None:
-            raise InvalidParameter(f"message {move} is not valid there, or that was the last round")
+            raise InvalidParameter(f"message {move} is not valid after this history, or the last round is over")
         return edges
 
     def _shared(self, place: Place, move: int) -> tuple[Edge, ...] | None:
@@ -180,9 +182,9 @@ class Decomposition:
         edges = choices.edges(found[0])
         nodes = [int(node) for node in choices.children[edges]]
         factors = [self._number(factor) for factor in choices.factors[edges]]
-        here = self.worlds.levels[place.level + 1].masses
+        following = self.worlds.levels[place.level + 1].masses
         masses = [
-            (factor * self._number(here[0][node]), factor * self._number(here[1][node]))
+            (factor * self._number(following[0][node]), factor * self._number(following[1][node]))
             for node, factor in zip(nodes, factors, strict=True)
         ]
         together = place.together and self.identical(move)
@@ -202,7 +204,7 @@ class Decomposition:
         )
 
     def _until_tight(self, place: Place, masses: list[Both], least: list[Any]) -> list[Both]:
-        """Lyu's step: E starts from Lower and is raised, one answer after another, until it is tight.
+        """Lyu's step: start E from Lower and raise it, one answer after another, until it is tight.
 
         See errata, Lyu E4.
         """
@@ -218,7 +220,7 @@ class Decomposition:
         return residuals
 
     def _in_proportion(self, residual: Any, rooms: list[Any]) -> list[Both]:
-        """One residual for both worlds: each answer gets its share of the room above what must be exposed."""
+        """One residual for both worlds: each answer gets a share in proportion to its mass that need not be exposed."""
         total = sum(rooms)
         shares = [residual * room / total if total > 0 else residual * 0 for room in rooms]
         return [(share, share) for share in shares]

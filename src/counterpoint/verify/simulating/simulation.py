@@ -1,9 +1,9 @@
-"""The simulator T of Lyu 2022, Thm 3: it gets one randomized response to the bit b, and then answers as M(b) does.
+"""The simulator T of Lyu 2022, Thm 3: it receives one randomized response to the bit b, and then answers as M(b) does.
 
-Its messages are the numbers of M's pairs of messages, with the bit b as their private part, at which only the
-randomized response looks: exposed, it goes on as E^b; else as N of the noisy bit. So whatever an adversary learns from
-M, in however many rounds, she learns from a single randomized response. In two steps (Henzinger et al. 2024, Cor 5.7) T
-first asks only whether the bit is exposed, and for the noisy bit once a pair of messages differs.
+Its messages are the numbers of M's pairs of messages, with the bit b as their private part, which only the randomized
+response reads: if b is exposed, T continues as E^b; else as N of the noisy bit. So an adversary learns from M, in any
+number of rounds, no more than from a single randomized response. In two steps (Henzinger et al. 2024, Cor 5.7) T first
+asks only whether the bit is exposed, and asks for the noisy bit once a pair of messages differs.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> from counterpoint.mechanisms.examples import OpenDoor
@@ -34,9 +34,9 @@ from counterpoint.verify.simulating.decomposition import Decomposition, Place
 
 
 class Simulating(State, Value, frozen=True):
-    """Where in the decomposition the conversation is, and what the randomized response has said.
+    """The position in the decomposition, and the answer of the randomized response.
 
-    `bit` is b itself until it is `told`: then it is what the randomized response made of it.
+    `bit` is b itself until the response is `released`; from then on it is the released bit.
     """
 
     level: int
@@ -44,12 +44,12 @@ class Simulating(State, Value, frozen=True):
     residual: tuple[Fraction, Fraction]
     together: bool
     exposed: bool
-    told: bool
+    released: bool
     bit: Secret
 
 
 class Simulator(Mechanism):
-    """T: all it learns of b is one randomized response, by Lyu 2022, Thm 3 enough to answer exactly as M(b)."""
+    """T: it learns b only through one randomized response, which by Lyu 2022, Thm 3 is enough to answer as M(b)."""
 
     def __init__(self, decomposition: Decomposition) -> None:
         self.decomposition = decomposition
@@ -59,7 +59,7 @@ class Simulator(Mechanism):
 
     @property
     def claim(self) -> Claim:
-        """(log growth, delta), whatever bit a message brings: only that of the first is looked at."""
+        """(log growth, delta), whatever the bits of the messages are: T reads only the first one."""
         made = self.decomposition
         epsilon = Fraction(precision(30)(made.growth).log().upper) if made.growth > 1 else Fraction(0)
         loss = ApproxDP(epsilon, made.delta) if made.delta else PureDP(epsilon)
@@ -72,7 +72,7 @@ class Simulator(Mechanism):
 
     @property
     def messages(self) -> tuple[Pair, ...]:
-        """The pairs to send it, one for each pair that M was decomposed for: they tell b."""
+        """The pairs of messages to T, one for each pair of messages to M: their private part is b."""
         return tuple((Ask(number, 0), Ask(number, 1)) for number in range(len(self.decomposition.worlds.pairs)))
 
     def accepts(self, message: object) -> bool:
@@ -82,44 +82,44 @@ class Simulator(Mechanism):
         return message.private.width is None and 0 <= message.public < len(self.decomposition.worlds.pairs)
 
     def start(self, coins: Coins) -> State:
-        """Nothing is known."""
+        """No bit has been read."""
         return Undecided()
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """An answer of E or N; `HALT` to a pair that is not valid, and after the last round nothing more."""
+        """An answer of E or N; `HALT` to an invalid pair. T halts after the last round."""
         assert isinstance(message, Ask) and isinstance(message.public, int) and message.private is not None
         made, move = self.decomposition, message.public
-        here = state if isinstance(state, Simulating) else self._begun(message.private.clamp(0, 1), coins)
-        edges = made.after(self._place(here), move)
+        current = state if isinstance(state, Simulating) else self._begun(message.private.clamp(0, 1), coins)
+        edges = made.after(self._place(current), move)
         if edges is None:
             return None, HALT
-        if not here.told and not (here.together and made.identical(move)):
-            here = self._told(here, coins)
-        # until the bit is told, E^0 = E^1 and N^0 = N^1
-        bit = reveal(here.bit) if here.told else 0
+        if not current.released and not (current.together and made.identical(move)):
+            current = self._release(current, coins)
+        # until the bit is released, E^0 = E^1 and N^0 = N^1
+        bit = reveal(current.bit) if current.released else 0
         assert isinstance(bit, int)
-        weights = [made.weights(edge, bit)[0 if here.exposed else 1] for edge in edges]
+        weights = [made.weights(edge, bit)[0 if current.exposed else 1] for edge in edges]
         edge = edges[drawn(weights, coins)]
-        return self._at(here, edge.place), edge.answer
+        return self._at(current, edge.place), edge.answer
 
     def _begun(self, bit: Secret, coins: Coins) -> Simulating:
-        """The randomized response: all of it, or in two steps whether the bit is exposed."""
+        """The randomized response: all of it, or, in two steps, only whether the bit is exposed."""
         made = self.decomposition
         level, node, residual, together = made.root
         begun = Simulating(level, node, _exact(residual), together, coins.bernoulli(made.delta), False, bit)
-        return begun if made.in_two_steps else self._told(begun, coins)
+        return begun if made.in_two_steps else self._release(begun, coins)
 
-    def _told(self, state: Simulating, coins: Coins) -> Simulating:
+    def _release(self, state: Simulating, coins: Coins) -> Simulating:
         growth = self.decomposition.growth
         honest = state.exposed or coins.bernoulli(growth / (1 + growth))
-        return replace(state, told=True, bit=state.bit if honest else 1 - state.bit)
+        return replace(state, released=True, bit=state.bit if honest else 1 - state.bit)
 
     def _place(self, state: Simulating) -> Place:
         zero, one = (Fraction(r) if self.decomposition.worlds.rational else float(r) for r in state.residual)
         return Place(state.level, state.node, (zero, one), state.together)
 
     def _at(self, state: Simulating, place: Place) -> Simulating | None:
-        """The state at the next place; None where there is nothing left to send."""
+        """The state at the next place; None if no move is left."""
         moves = range(len(self.decomposition.worlds.pairs))
         if all(self.decomposition.after(place, move) is None for move in moves):
             return None
@@ -133,7 +133,7 @@ def _exact(residual: tuple[Any, Any]) -> tuple[Fraction, Fraction]:
 
 
 def drawn(weights: list[Any], coins: Coins) -> int:
-    """The number of one outcome, by weights that need not sum to 1: each is offered in turn.
+    """Draw the index of an outcome, by weights that need not sum to 1.
 
     >>> from counterpoint import EnumeratedCoins
     >>> [(outcome, str(p)) for outcome, p in EnumeratedCoins().law(lambda coins: drawn([1, 0, 2], coins))]

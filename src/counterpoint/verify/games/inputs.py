@@ -1,11 +1,11 @@
-"""What an adversary may send: pairs of messages, rounds and a relation, read and checked before anything is computed.
+"""The inputs of a game (pairs of messages, rounds, a relation), checked before anything is computed.
 
-A game in which the verifier halts at the first message tells nothing, and its loss of 0 would look like privacy. So a
-pair that is part of no valid sequence is an error that says which pair it is and why. It shows values: they are the
-verifier's own inputs, not anybody's data.
+If the verifier halts at the first message, the loss of the game is 0, which would look like privacy. So a pair that is
+part of no valid sequence raises an error that says which pair it is and why. The error shows values: they are inputs of
+the verification, not private data.
 
 >>> from counterpoint import Ask, Laplace
->>> asked_for(Laplace(1), None, [(Ask(private=0), Ask(private=9))], 1)
+>>> check_inputs(Laplace(1), None, [(Ask(private=0), Ask(private=9))], 1)
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidParameter: pair 1 of 1, Ask(private=0 | 9), is valid in no sequence of these messages: its \
@@ -21,61 +21,69 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Ask, Message, Update, gap
 from counterpoint.privacy.relations import Pair, Relation
-from counterpoint.verify.exactly.adversary import said
+from counterpoint.verify.exactly.adversary import format_pair
 from counterpoint.verify.games.game import verified
 from counterpoint.verify.games.menus import menu
 
 _MOST_PROGRESSES = 1000
 
 
-class AskedFor(NamedTuple):
-    """The pairs of messages, how many of them may be sent, and which sequences of them are valid."""
+class GameInputs(NamedTuple):
+    """The pairs of messages, how many may be sent, and the relation that says which sequences are valid."""
 
     pairs: list[Pair]
     rounds: int
     relation: Relation
 
 
-def asked_for(
+def check_inputs(
     mechanism: Mechanism, relation: Relation | None, messages: Iterable[Pair] | None, rounds: int | None
-) -> AskedFor:
-    """What was asked for, checked; the claim's own relation and the menu's messages where none are given."""
+) -> GameInputs:
+    """The checked inputs; the relation defaults to the claim's own, the messages and rounds to the menu's."""
     checked = mechanism.claim.relation if relation is None else relation
     if not isinstance(checked, Relation):
-        raise InvalidParameter(f"the relation is one of counterpoint.relations, not a {type(relation).__name__}")
+        raise InvalidParameter(
+            f"relation must be one of counterpoint.relations, as in relations.every_step(), not a "
+            f"{type(relation).__name__}"
+        )
     by_default = menu(mechanism) if messages is None or rounds is None else None
     pairs = _pairs(messages) if messages is not None else list(by_default.pairs) if by_default else []
     many = by_default.rounds if rounds is None and by_default else whole(rounds, 1, "rounds")
     _require_playable(mechanism, checked, pairs, all_of_them=messages is not None)
-    return AskedFor(pairs, many, checked)
+    return GameInputs(pairs, many, checked)
 
 
 def _pairs(messages: Iterable[Pair]) -> list[Pair]:
     given: list[Any] = list(messages)
     for pair in given:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(m, Ask | Update) for m in pair)):
-            raise InvalidParameter("messages are pairs (left, right), each of two asks or of two updates")
+            raise InvalidParameter(
+                "messages must be pairs (left, right) of two asks or two updates, as in "
+                "[(Ask(private=0), Ask(private=1))]"
+            )
     if not given:
-        raise InvalidParameter("messages are pairs (left, right) of messages, at least one pair")
+        raise InvalidParameter(
+            "messages must have at least one pair (left, right), as in [(Ask(private=0), Ask(private=1))]"
+        )
     return [(left, right) for left, right in given]
 
 
 def _require_playable(mechanism: Mechanism, relation: Relation, pairs: Sequence[Pair], *, all_of_them: bool) -> None:
-    """Each pair is part of a valid sequence; of the menu's own, under a relation that was given, at least one is."""
+    """Check that each given pair is part of a valid sequence, or, of the menu's own pairs, at least one is."""
     never = _never_valid(mechanism, relation, pairs)
     if never and (all_of_them or len(never) == len(pairs)):
         number = never[0]
         raise InvalidParameter(
-            f"pair {number + 1} of {len(pairs)}, {said(pairs[number])}, is valid in no sequence of these messages: "
-            f"{_fault(mechanism, relation, pairs[number])}"
+            f"pair {number + 1} of {len(pairs)}, {format_pair(pairs[number])}, is valid in no sequence of these "
+            f"messages: {_fault(mechanism, relation, pairs[number])}"
         )
 
 
 def _never_valid(mechanism: Mechanism, relation: Relation, pairs: Sequence[Pair]) -> list[int]:
-    """The numbers of the pairs that the verifier lets pass after no sequence of the others.
+    """The indices of the pairs that the verifier rejects after every sequence of the others.
 
-    Whether a pair passes depends on the relation's progress alone, so all progresses are visited, each once. Where they
-    are too many to visit, the pairs that have not passed yet are taken to be valid somewhere.
+    Whether a pair passes depends on the relation's progress alone, so each progress is visited once. If there are too
+    many to visit, the pairs that have not passed yet are assumed to be valid somewhere.
     """
     start = relation.begin()
     waiting, seen, never = [start], {encode(start, sealed=True)}, set(range(len(pairs)))
@@ -96,14 +104,14 @@ def _never_valid(mechanism: Mechanism, relation: Relation, pairs: Sequence[Pair]
 
 
 def _fault(mechanism: Mechanism, relation: Relation, pair: Pair) -> str:
-    """Why a pair is not valid, as far as the pair by itself tells."""
+    """Why a pair is not valid, judged by the pair alone."""
     left, right = pair
     for message in pair:
         if not mechanism.accepts(message):
-            return f"{type(mechanism).__name__} does not accept {said((message, message))}{_hint(message)}"
+            return f"{type(mechanism).__name__} does not accept {format_pair((message, message))}{_hint(message)}"
     distance = gap(left, right)
     if distance is None:
-        return "the two messages differ in public; only private parts may differ, which are given as private="
+        return "the public parts of its two messages differ, and only private parts, given as private=, may differ"
     if isinstance(left, Ask) and distance.l1 > left.sensitivity:
         return f"its private parts differ by {distance.l1}, and it declares sensitivity={left.sensitivity}"
     return f"{relation!r} does not allow it"
