@@ -126,8 +126,8 @@ def decomposed(mechanism, **options):
     [
         ([NINE], r"pair 1 of 1, Ask\(private=0 \| 9\).* differ by 9, and it declares sensitivity=1"),
         ([PUBLIC], r"pair 1 of 1, Ask\(0\) \| Ask\(4\).* does not accept Ask\(0\).*give private="),
-        ([(Ask("a", 0), Ask("b", 1))], "differ in public.*private="),
-        ([(Ask(private=0), Ask(private=0, sensitivity=2))], "differ in public"),
+        ([(Ask("a", 0), Ask("b", 1))], "the public parts of its two messages differ.*private="),
+        ([(Ask(private=0), Ask(private=0, sensitivity=2))], "the public parts of its two messages differ"),
         ([(Update(0), Update(1))], r"does not accept Update\(0"),
         ([ONE, NINE], r"pair 2 of 2, Ask\(private=0 \| 9\)"),
     ],
