@@ -2,8 +2,8 @@
 
 The mechanism itself takes a step at a time; here blocks of steps are compared at once with numpy, on the same noises,
 thresholds and totals (its own `gamma`, interpolated inside a block, `xi` and `totals`). Plain counters are those of
-`VectorCounter`; under zCDP, where every read changes their noise, it is drawn by its deviation after so many reads,
-anew for each time that is looked at. Streams are fixed: bar i has grown to floor(rate_i t) at time t. Run in an
+`VectorCounter`; under zCDP, where every read changes their noise, it is drawn from its deviation at each
+measured time. Streams are fixed: bar i has grown to floor(rate_i t) at time t. Run in an
 environment with matplotlib; the same picture every time.
 """
 
@@ -54,7 +54,7 @@ def looked_at(length: int) -> Numbers:
 def read(
     counter: cp.VectorCounter, state: VectorCounting, items: int, sums: Numbers, coins: cp.Coins
 ) -> tuple[VectorCounting, Numbers]:
-    """The noisy totals after so many items; updates draw nothing, so that their sum may come at once."""
+    """The noisy totals after `items` items; updates draw no noise, so their sum can be sent at once."""
     after, answer = counter.step(VectorCounting(items, Packed(sums), state.noise), cp.Ask(), coins)
     assert isinstance(after, VectorCounting)
     return after, np.array(answer)
@@ -116,8 +116,8 @@ def hits(stream: Rising, length: int, histogram: cp.MonotoneHistogram, seed: int
             base = threshold
         hit += 1
         since = stream.sums(np.array([time]))[0]
-        state, told = read(totals, state, hit, since, coins)
-        noisy, tau, block = np.maximum(told, 0), coins.discrete_laplace(once), FIRST
+        state, totals_read = read(totals, state, hit, since, coins)
+        noisy, tau, block = np.maximum(totals_read, 0), coins.discrete_laplace(once), FIRST
         yield time, int(noisy.max())
 
 
@@ -125,10 +125,10 @@ def watched(stream: Rising, length: int, delta: Fraction, scale: str, seed: int)
     """The largest error of the histogram."""
     histogram = cp.MonotoneHistogram(EPSILON, cp.max_of, len(stream.rates), delta=delta, scale=scale)
     times = looked_at(length)
-    said = np.zeros(len(times), np.int64)
+    answered = np.zeros(len(times), np.int64)
     for time, answer in hits(stream, length, histogram, seed):
-        said[times >= time] = answer
-    return float(np.abs(said - stream.largest(times)).max())
+        answered[times >= time] = answer
+    return float(np.abs(answered - stream.largest(times)).max())
 
 
 def study(stream: Rising, length: int, delta: Fraction) -> dict[str, float]:

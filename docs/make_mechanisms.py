@@ -61,9 +61,9 @@ def guesses_panel(axes: plt.Axes) -> None:
     wrong = [2**n for n in range(11)]
     stated = [cp.GuessAndCheck(Fraction(1, 4), margin=0, wrong=n).error(SURE, QUERIES) for n in wrong]
     axes.plot(wrong, [error.verdict for error in stated], "C0-", label="verdicts (beside the margin)")
-    axes.plot(wrong, [error.answer for error in stated], "C0--", label="values told")
+    axes.plot(wrong, [error.answer for error in stated], "C0--", label="released values")
     each = 1 - (1 - SURE) / QUERIES
-    axes.axhline(cp.Laplace(1, asks=QUERIES).error(each), color="C3", label="Laplace, every value told")
+    axes.axhline(cp.Laplace(1, asks=QUERIES).error(each), color="C3", label="Laplace, every value")
     axes.set(xscale="log", yscale="log", xlabel="wrong guesses that are paid for", ylabel="error of all at 95 %")
     axes.set_title("Guess and check, 1,000 asks, epsilon = 1", fontsize=10)
 
@@ -76,12 +76,14 @@ def weights_panel(axes: plt.Axes) -> None:
     ends = [sorted((coins.integer(CELLS + 1), coins.integer(CELLS + 1))) for _ in range(QUERIES)]
     queries = np.array([(at >= start) & (at < end) for start, end in ends]).astype(np.int64)
     true = queries @ cells
-    told, learnt = by_weights(queries, true)
+    wrong_at, learnt = by_weights(queries, true)
     for answers, colour, label in ((by_laplace(true), "C3", "Laplace(1, asks=1000)"), (learnt, "C0", "weights")):
         off = np.abs(answers - true)
         axes.plot(off, colour + ".", markersize=2, alpha=0.5)
         axes.plot(np.maximum.accumulate(off), colour + "-", label=f"{label}, largest so far")
-    axes.plot(told, np.abs(learnt - true)[told], "kx", markersize=5, label="surprises, which were paid for")
+    axes.plot(
+        wrong_at, np.abs(learnt - true)[wrong_at], "kx", markersize=5, label="wrong hypotheses, which are charged"
+    )
     axes.set(xlabel="queries so far", ylabel="error of the answer", ylim=(0, None))
     axes.set_title("Intervals of 1,000 cells, 100,000 rows, epsilon = 1", fontsize=10)
 
@@ -89,13 +91,13 @@ def weights_panel(axes: plt.Axes) -> None:
 def by_weights(queries: Numbers, true: Numbers) -> tuple[list[int], Numbers]:
     """Which queries were a surprise, and all answers."""
     mechanism, coins = cp.multiplicative_weights(1, CELLS, rows=ROWS, margin="0.02", updates=80), cp.SeededCoins(1)
-    state, told, answers = mechanism.start(coins), [], []
+    state, wrong_at, answers = mechanism.start(coins), [], []
     for at, (query, value) in enumerate(zip(queries.tolist(), true.tolist(), strict=True)):
         assert state is not None
         state, (how, answer) = mechanism.step(state, cp.Ask(tuple(query), private=value), coins)
-        told += [at] if how == "WRONG" else []
+        wrong_at += [at] if how == "WRONG" else []
         answers.append(answer)
-    return told, np.array(answers)
+    return wrong_at, np.array(answers)
 
 
 def by_laplace(true: Numbers) -> Numbers:

@@ -1,6 +1,6 @@
 """Draws the README's picture: a session as a score. What was lost stands above, each mechanism has a lane below.
 
-The events are those of a real session on the made-up people: launches, asks, a refusal, a halt, in the order in which
+The events are those of a real session on the synthetic people: launches, asks, a refusal, a halt, in the order in which
 they happened. Run by `make docs`; the picture is docs/figures/score.svg.
 """
 

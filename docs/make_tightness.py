@@ -57,7 +57,7 @@ def least(holds: Callable[[float], bool]) -> float:
 
 
 def matched_slack(losses: list[cp.Loss]) -> Fraction:
-    """All of delta but what these launches' own deltas need: for whoever knows the workload's deltas in advance."""
+    """All of delta but what these launches' own deltas need: for workloads whose deltas are known in advance."""
     own = sum((loss.delta for loss in losses if isinstance(loss, cp.ApproxDP)), Fraction(0))
     return (DELTA - own) / (1 - own)
 
@@ -229,22 +229,22 @@ def save(figure: plt.Figure, name: str) -> None:
 
 PAGE = """# Tightness
 
-Epsilon at delta = 1e-6 for four workloads, by every rule here and by dp_accounting, with how far each lies above
-the optimum. For a filter it is the smallest budget that admits all launches, their losses chosen as you go; "fixed
-losses" means that the whole list was settled before the first launch. This page and its figures are made by
-`make docs`.
+Epsilon at delta = 1e-6 for four workloads, by every rule here and by dp_accounting, and its excess over the optimum.
+For a filter it is the smallest budget that admits all launches, with adaptively chosen losses; "fixed losses" means
+that the whole list is fixed before the first launch. `make docs` makes this page and its figures.
 
 {table}
 
-What to read off it:
+The table shows:
 
 - Our optimal composition is certified from both sides and never above dp_accounting's by more than 1e-4 of itself.
-- The default filter pays little for full adaptivity: within 8 % on the first two workloads. It is never below the
-  optimum, which under adaptive losses would be false, and it equals basic composition where that is best.
-- Its tightness for many small launches comes from a Gaussian reserve, a rule of our own (its proof stands in
-  `composition/rules/reserve.py`). `by="gaussian"` gives the reserve all of the slack; it takes no zCDP or Renyi claims.
-- By default half of delta is set aside for launches that have a delta of their own. If you know how much they will
-  need, say so by `slack` ("matched" above; all of delta where every launch is pure).
+- The default filter costs little more than the optimum, although it is fully adaptive: within 8 % on the first two
+  workloads. It is never below the optimum, which would be false for adaptive losses, and equals basic composition where
+  that is best.
+- Its tightness for many small launches comes from a Gaussian reserve, a rule that we prove in
+  `composition/rules/reserve.py`. `by="gaussian"` gives the reserve all of the slack; it admits no zCDP or Renyi claims.
+- By default half of delta is reserved for launches with a delta. If you know how much they will need, set `slack`
+  ("matched" above; all of delta if every launch is pure).
 
 ![epsilon against the number of launches](figures/tightness.svg)
 

@@ -31,16 +31,16 @@ STEEP = 0.02
 LEAST, NONE = 1e-5, 1e-12
 
 ABOUT = {
-    "mechanisms": "Mechanisms that answer by themselves. Noise on values that a sparse vector only compares is not cut "
-    "at all. Counters under zCDP run on a coarse grid, as said above.",
-    "composites": "Mechanisms made of mechanisms. Their claims add up what their parts may lose, and few inputs bring "
-    "all parts to their worst at once within two or three rounds.",
-    "rules": "What an analyst can get out of a rule, who launches whatever she likes, in whatever order, until it "
-    "refuses, from a menu of randomized responses: of PureDP(0.3) and PureDP(0.5), and where the budget has a delta "
-    "also of ApproxDP(0.2, 0.01). The last four are concurrent compositions, over all interleavings. Randomized "
+    "mechanisms": "Mechanisms that are not composed of others. Noise that a sparse vector only compares is not "
+    "truncated at all. Counters under zCDP run on a coarse grid, as explained above.",
+    "composites": "Mechanisms made of mechanisms. Their claims add up the losses of their parts, and few inputs bring "
+    "all parts to their worst case at once within two or three rounds.",
+    "rules": "The loss of a rule against an adaptive analyst that launches from a menu of randomized responses, in "
+    "any order, until the rule refuses: PureDP(0.3) and PureDP(0.5), and if the budget has a delta also "
+    "ApproxDP(0.2, 0.01). The last four are concurrent compositions, over all interleavings. Randomized "
     "responses are the worst mechanisms for pure and approximate losses; for zCDP they are not.",
     "the local model": "Users, each with the server as the adversary; and the core protocol on a graph of two "
-    "vertices, both of whom know the edge. Protocols of three users and of four vertices are in the tests.",
+    "vertices, both of which know the edge. Protocols of three users and of four vertices are in the tests.",
 }
 
 
