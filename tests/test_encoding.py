@@ -106,10 +106,11 @@ def test_fingerprints_agree_just_where_values_do(left, right):
     assert (digest(left) == digest(right)) == (encode(left) == encode(right))
 
 
-def test_a_class_that_was_renamed_is_stored_and_read_under_its_older_name():
-    class Newer(Tagged, Value, frozen=True, tag="AnOlderName/1"):
-        left: int
+class Newer(Tagged, Value, frozen=True, tag="AnOlderName/1"):
+    left: int
 
+
+def test_a_class_that_was_renamed_is_stored_and_read_under_its_older_name():
     assert encode(Newer(1)) == b'{"type":"AnOlderName/1","left":1}'
     assert decode(encode(Newer(1)), Tagged) == Newer(1) == decode(encode((Newer(1),)), Plain)[0]
 
@@ -120,3 +121,15 @@ def test_no_two_of_our_classes_are_stored_under_one_name():
     tags = Counter(kind.__struct_config__.tag for kind in ours if issubclass(kind, msgspec.Struct))
     assert len(tags) > 100 and max(tags.values()) == 1, tags.most_common(3)
     assert {"Counting/1", "Interval/1"} <= tags.keys(), "as ledgers hold them"
+
+
+def test_a_class_inside_a_function_is_not_read_back_by_whatever_tag():
+    class Inside(Tagged, Value, frozen=True):
+        left: int
+
+    class Renamed(Tagged, Value, frozen=True, tag="AnotherOlderName/1"):
+        left: int
+
+    for value in (Inside(1), Renamed(1)):
+        with pytest.raises(InvalidParameter, match="is not a known Tagged"):
+            decode(encode((value,)), Plain)

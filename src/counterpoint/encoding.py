@@ -216,9 +216,12 @@ def _read_tagged(kind: type, data: dict[str, Any]) -> object:
 
 
 def _renamed(tag: str) -> type | None:
-    """The class that is stored under an older name than its own: it says so by `tag="OlderName/1"`."""
-    for kind in tuple(_REGISTRY.values()):
-        if issubclass(kind, msgspec.Struct) and kind.__struct_config__.tag == tag:
+    """The class of a module that is stored under an older name than its own: it says so by `tag="OlderName/1"`.
+
+    A class inside a function or another class is not: after a restart nothing would lead to it.
+    """
+    for name, kind in tuple(_REGISTRY.items()):
+        if name == kind.__name__ and issubclass(kind, msgspec.Struct) and kind.__struct_config__.tag == tag:
             return _REGISTRY.setdefault(tag.rpartition("/")[0], kind)
     return None
 
