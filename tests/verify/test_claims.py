@@ -129,5 +129,5 @@ def test_a_false_claim_shows_and_ends_the_command_with_1(monkeypatch):
 
 def test_an_instance_is_found_by_its_name():
     assert find_instance("dice").mechanism.sides == 6
-    with pytest.raises(InvalidParameter, match="there are 'Laplace'"):
+    with pytest.raises(InvalidParameter, match="there are: 'Laplace'"):
         find_instance("Gauss")

@@ -288,7 +288,7 @@ def test_bad_input_is_refused():
     for epsilon in (-1, math.nan, math.inf, "x"):
         with pytest.raises(InvalidParameter):
             exact(RandomizedResponse(1)).bounds(epsilon)
-    with pytest.raises(InvalidParameter, match="not rational"):
+    with pytest.raises(InvalidParameter, match="not all rational"):
         exact(Laplace(1), rational=True)
     with pytest.raises(InvalidParameter):
         FiniteMechanism((((Outcome("1/2", 0),) * 1, (Outcome(1, 0),)),))

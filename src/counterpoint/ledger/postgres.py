@@ -23,7 +23,7 @@ from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
 from counterpoint.ledger import schema
 from counterpoint.ledger.store import Overtaken, Unit
 from counterpoint.ledger.tables import Statement, Tables
-from counterpoint.sources.engines.postgres import close_at_home
+from counterpoint.sources.engines.postgres import close_unless_forked
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -71,7 +71,7 @@ class PostgresStore(Tables):
             )
         except psycopg.Error:  # its words may quote the password
             raise LedgerError("the ledger's database could not be reached under this URL") from None
-        finalize(self, close_at_home, self._connection, os.getpid())
+        finalize(self, close_unless_forked, self._connection, os.getpid())
         try:
             self._set_up(existing, _WAIT if wait is None else wait)
         except LedgerError:

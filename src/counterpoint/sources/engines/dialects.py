@@ -3,7 +3,7 @@ r"""SQL dialects: how each engine spells what `loading` needs, so that all of th
 Engines differ in their names for types and hashes, in quoting, and in what makes them fail: PostgreSQL raises an error
 if a double underflows or a decimal does not fit a double, so such values are replaced by 0 or an infinity first. After
 clamping and rounding that changes nothing (a step is at least 10^-18, a bound at most 2^62 * 10^18). A field with
-braces is a template; its arguments are expressions of our own.
+braces is a template; its arguments are expressions that this package writes.
 
 >>> SPARK.quoted("a b"), DUCKDB.quoted('we"ird')
 ('`a b`', '"we""ird"')

@@ -68,9 +68,9 @@ _SETTINGS = {
 """The settings on which the meaning of our statements depends."""
 
 
-def close_at_home(connection: "Connection[Any]", home: int) -> None:
-    """Close a connection, unless in a fork of the process `home` that made it: that would end its parent's."""
-    if os.getpid() == home:
+def close_unless_forked(connection: "Connection[Any]", process_id: int) -> None:
+    """Close a connection in the process that opened it; in a fork that would end the parent's connection."""
+    if os.getpid() == process_id:
         connection.close()
 
 
@@ -82,7 +82,7 @@ class PostgresEngine:
     def __init__(self, connection: "Connection[Any]") -> None:
         self._connection = connection
         self._closed = False
-        finalize(self, close_at_home, connection, os.getpid())
+        finalize(self, close_unless_forked, connection, os.getpid())
 
     @property
     def dialect(self) -> Dialect:
