@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.composition.fixed import compose
-from counterpoint.composition.fixed.composed import Bounds
+from counterpoint.composition.fixed.composed import Enclosure
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.privacy.loss import Loss
@@ -87,12 +87,12 @@ def test_nothing_composes_to_nothing():
     for rule in (compose.optimal, compose.basic, compose.advanced, compose.vadhan_wang):
         nothing = rule([])
         assert (nothing.epsilon_at(0), nothing.delta_at(0)) == (0, 0)
-        assert nothing.bounds.epsilon_at(1e-6) == Bounds(0, 0)
+        assert nothing.bounds.epsilon_at(1e-6) == Enclosure(0, 0)
 
 
 def test_ten_tenths_are_exactly_one_at_delta_zero():
     composed = compose.optimal([PureDP(0.1)] * 10)
-    assert composed.bounds.epsilon_at(0) == Bounds(1.0, 1.0)
+    assert composed.bounds.epsilon_at(0) == Enclosure(1.0, 1.0)
     assert composed.delta_at(1) == 0
     assert composed.bounds.delta_at(0.999999).lower > 0
 
@@ -101,7 +101,7 @@ def test_below_the_chance_of_an_exposure_epsilon_is_infinite_and_at_it_the_sum()
     composed = compose.optimal([ApproxDP(0.5, 0.1), ApproxDP(0.25, 0.1)])
     assert composed.epsilon_at(Fraction(19, 100)) == 0.75
     assert composed.epsilon_at(Fraction(19, 100) - Fraction(1, 10**300)) == math.inf
-    assert composed.bounds.epsilon_at(0.1) == Bounds(math.inf, math.inf)
+    assert composed.bounds.epsilon_at(0.1) == Enclosure(math.inf, math.inf)
     assert composed.delta_at(1000) == 0.19
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from counterpoint.composition.fixed.counting import Counting
 from counterpoint.composition.fixed.lattice import Lattice, spacing_for
 from counterpoint.composition.fixed.masses import UNIT, Masses, convolve, convolve_all
-from counterpoint.composition.fixed.moments import Shape, largest_loss
-from counterpoint.composition.fixed.parts import Part, binomial
+from counterpoint.composition.fixed.moments import LossShape, largest_loss
+from counterpoint.composition.fixed.parts import LatticePart, binomial
 
 group = st.tuples(st.fractions(Fraction(1, 100), 3, max_denominator=300), st.integers(1, 5))
 groups = st.lists(group, min_size=1, max_size=4, unique_by=lambda pair: pair[0]).map(tuple)
@@ -37,7 +37,7 @@ def test_any_tilt_and_any_coarse_spacing_enclose_the_true_delta(groups, share, t
 @settings(max_examples=30, deadline=None)
 def test_a_fine_spacing_encloses_it_through_fourier_transforms(groups, share):
     epsilon = share * largest_loss(groups)
-    tilt = Shape(groups).tilt_at_epsilon(float(epsilon))
+    tilt = LossShape(groups).tilt_at_epsilon(float(epsilon))
     assert encloses(Lattice(groups, tilt, Fraction(1, 3001)), epsilon)
 
 
@@ -54,7 +54,7 @@ def test_a_common_spacing_is_exact_but_for_rounding(groups, share):
 def test_halving_the_spacing_quarters_the_gap():
     groups = tuple((Fraction(1, number), 3) for number in range(7, 19))
     epsilon = Fraction(2)
-    tilt = Shape(groups).tilt_at_epsilon(2.0)
+    tilt = LossShape(groups).tilt_at_epsilon(2.0)
     gaps = []
     for denominator in (64, 128, 256):
         lattice = Lattice(groups, tilt, Fraction(1, denominator))
@@ -149,7 +149,7 @@ def test_binomial_weights_are_as_accurate_as_stated(copies, against):
 
 
 def test_a_spread_part_keeps_its_mass_and_the_mean_of_exp_minus_loss():
-    part = Part.of(Fraction(1, 3), 4, Fraction(0), Fraction(1, 10))
+    part = LatticePart.of(Fraction(1, 3), 4, Fraction(0), Fraction(1, 10))
     spread = part.spread()
     points = np.arange(spread.start, spread.stop) / 10
     places = (part.start + part.cells + part.beyond) / 10
@@ -158,7 +158,7 @@ def test_a_spread_part_keeps_its_mass_and_the_mean_of_exp_minus_loss():
 
 
 def test_a_renamed_part_keeps_its_mass_in_both_worlds():
-    part = Part.of(Fraction(1, 3), 4, Fraction(0), Fraction(1, 10))
+    part = LatticePart.of(Fraction(1, 3), 4, Fraction(0), Fraction(1, 10))
     one, other = part.renamed(Fraction(0)), part.renamed(Fraction(1))
     assert one.values.sum() == pytest.approx(1, rel=1e-14)
     points = np.arange(other.start, other.stop) / 10

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from counterpoint.composition.fixed import compose
-from counterpoint.composition.fixed.counting import tails, tally
+from counterpoint.composition.fixed.counting import loss_values, tails
 from counterpoint.composition.fixed.exposure import exposure
 from counterpoint.privacy.losses import ApproxDP
 
@@ -85,7 +85,7 @@ class Log:
 @pytest.mark.parametrize("split", range(5))
 def test_where_every_exp_epsilon_is_a_fraction_counting_is_exact(given, out, split):
     groups = [(Log(Fraction(odds)), 1) for odds in given["exp_eps"]]
-    one, other = (tally(half, lambda log: log.of, Log(Fraction(1))) for half in (groups[:split], groups[split:]))
+    one, other = (loss_values(half, lambda log: log.of, Log(Fraction(1))) for half in (groups[:split], groups[split:]))
     target = Fraction(given["exp_eps_g"])
     over, under = tails(one, other, Log(target))
     parts = tuple((Fraction(0), Fraction(delta), 1) for delta in given["delta"])

@@ -70,10 +70,10 @@ def test_gaussian_dp_becomes_half_mu_squared_zcdp():
 
 def test_t14_an_order_above_serves_an_order_below_and_never_the_other_way():
     assert RenyiDP(16, 0.2).as_renyi(8) == RenyiDP(8, 0.2)
-    with pytest.raises(NotCovered, match="orders up to 4"):
+    with pytest.raises(NotCovered, match="at most 4"):
         RenyiDP(4, 0.2).as_renyi(8)
     assert zCDP(0.1).as_renyi(8) == RenyiDP(8, Fraction(8, 10))
-    with pytest.raises(NotCovered, match="orders below 6"):
+    with pytest.raises(NotCovered, match="choose an order below 6"):
         tCDP(0.1, 6).as_renyi(8)
     with pytest.raises(NotCovered):
         tCDP(0.1, 8).as_renyi(8)
@@ -100,10 +100,10 @@ def test_t09_approximate_dp_becomes_probabilistic_with_the_corrected_constant():
     true = 1e-3 * (1 + math.exp(-2)) / (1 - math.exp(-1))
     assert converted.epsilon == 2
     assert float(converted.delta) == pytest.approx(true, rel=1e-14) and round(true, 6) == 1.796e-3
-    with pytest.raises(NotCovered, match="above 0 it has one"):
+    with pytest.raises(NotCovered, match="choose an epsilon above 0"):
         ApproxDP(0, 1e-3).as_probabilistic(0)
     for epsilon in (1, 0.5):
-        with pytest.raises(NotCovered, match="above 1 it has one"):
+        with pytest.raises(NotCovered, match="choose an epsilon above 1"):
             ApproxDP(1, 1e-3).as_probabilistic(epsilon)
 
 
@@ -148,7 +148,7 @@ def test_other_losses_become_probabilistic_through_their_best_approximate_dp(los
         (lambda: ApproxDP(1, 1e-6).as_gaussian(), "only delta = 0 converts"),
         (lambda: ApproxDP(1, 1e-6).as_approx(1e-7), "a larger delta"),
         (lambda: ProbabilisticDP(1, 1e-6).as_zcdp(), "only delta = 0 converts"),
-        (lambda: ProbabilisticDP(2, 1e-6).as_probabilistic(1), "at 2 or above"),
+        (lambda: ProbabilisticDP(2, 1e-6).as_probabilistic(1), "at least 2"),
         (lambda: zCDP(1).as_pure(), "as_approx"),
         (lambda: zCDP(1).as_gaussian(), "as_approx"),
         (lambda: zCDP(1).as_tradeoff(), "as_approx"),

@@ -143,7 +143,7 @@ def test_very_many_equal_parts_are_added_up_without_being_listed():
         assert Parallel(10**30, each=PureDP("1e-30")).loss(Created()) == PureDP(1)
         assert Parallel(10**30, each=ApproxDP("1e-30", "1e-36"), first_pair=True).loss(Created()) == ApproxDP(1, 1e-6)
         assert Parallel(10**30, each=GaussianDP("1e-15"), first_pair=True).loss(Created()) == GaussianDP(1)
-    with pytest.raises(NotCovered, match="too many long vertices"):
+    with pytest.raises(NotCovered, match="too many vertices"):
         Parallel(10**30, each=TradeOff.between([0.5, 0.5], [0.1, 0.9]), first_pair=True).loss(Created())
 
 
@@ -230,7 +230,7 @@ def test_fixed_compositions_of_any_magnitude_are_computed_after_bounded_work(eps
 
 def test_too_many_curves_at_once_are_refused():
     curve = GaussianDP(1).as_tradeoff(points=8)
-    with pytest.raises(NotCovered, match="too many long vertices"):
+    with pytest.raises(NotCovered, match="too many vertices"):
         compose.optimal([curve] * 1000)
     with pytest.raises(CounterpointError):
         compose.optimal({PureDP(1): 100})  # type: ignore[arg-type]

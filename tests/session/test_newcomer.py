@@ -180,7 +180,7 @@ PARTS = {
         lambda s: s.partition("page", k=2, within=cp.ApproxDP(0.1, 1e-8)),
         "ApproxDP(0.1, 1e-8)",
         "delta_total",
-        "1e-6 would do for 100",
+        "1e-6 is enough for 100",
         "PureDP needs none",
     ),
     "a measure that no theorem covers": (
@@ -188,7 +188,7 @@ PARTS = {
         lambda s: s.partition("page", k=2, within=cp.zCDP(0.1)),
         "zCDP(0.1)",
         "Henzinger et al. 2024, Thm 13.5",
-        "PureDP is",
+        "use PureDP",
     ),
     "a text to be followed": (
         cp.InvalidRequest,

@@ -20,7 +20,7 @@ __all__ = ["Claim", "Interaction", "claim", "require_finite"]
 
 
 class Claim(Tagged, Value, frozen=True):
-    """A loss under a relation, with its certificate, and how long the mechanism talks."""
+    """A loss under a relation, with its certificate, and how long the mechanism interacts."""
 
     loss: Loss
     relation: Relation

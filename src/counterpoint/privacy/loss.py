@@ -149,7 +149,7 @@ class Loss(Tagged):
     def odometer(cls) -> "Accumulator":
         """An empty accumulator that needs no parameter fixed in advance, for `Odometer(measure)`."""
         raise NotCovered(
-            f"no theorem adds up {cls.__name__} losses that are chosen on the way; budget in PureDP, ApproxDP, zCDP, "
+            f"no theorem adds up adaptively chosen {cls.__name__} losses; use a budget in PureDP, ApproxDP, zCDP, "
             "RenyiDP, tCDP, GaussianDP or ApproxzCDP"
         )
 
@@ -170,7 +170,7 @@ class Loss(Tagged):
         return False
 
     # How a launch with this loss enters each kind of sum; None: the theorem of that sum does not cover it. These are
-    # not conversions: a theorem may refuse a launch (because it may talk for ever, say) whose loss converts.
+    # not conversions: a theorem may refuse a launch (because it may interact without end, say) whose loss converts.
 
     def added_epsilon(self) -> Fraction | None:
         """The epsilon that it adds to a sum of pure losses."""
@@ -253,7 +253,7 @@ class Loss(Tagged):
         allowed = probability(delta, "delta")
         epsilon = self._least_epsilon(allowed)
         if epsilon is None:
-            raise NotCovered(f"{self!r} has no finite epsilon at delta = {spell(allowed)}; a larger delta may have")
+            raise NotCovered(f"{self!r} has no finite epsilon at delta = {spell(allowed)}; try a larger delta")
         return ApproxDP(epsilon, allowed)
 
     def as_probabilistic(self, epsilon: Number) -> "ProbabilisticDP":
@@ -296,7 +296,7 @@ class Loss(Tagged):
         return False
 
     def _advice(self) -> str:
-        return "its epsilon_at and delta_at say what is known"
+        return "use its epsilon_at(delta) and delta_at(epsilon)"
 
     def _least_epsilon(self, delta: Fraction) -> Fraction | None:
         """The upper end of `epsilon_bounds` as a parameter that a loss can carry."""

@@ -114,9 +114,9 @@ def _same_in_public(left: Message, right: Message) -> bool:
     if type(left) is not type(right) or _width(left) != _width(right):
         return False
     if isinstance(left, Ask) and isinstance(right, Ask):
-        here = (left.public, left.sensitivity, left.squared, left.each, left.one_way)
-        there = (right.public, right.sensitivity, right.squared, right.each, right.one_way)
-        return encode(here) == encode(there)
+        one = (left.public, left.sensitivity, left.squared, left.each, left.one_way)
+        other = (right.public, right.sensitivity, right.squared, right.each, right.one_way)
+        return encode(one) == encode(other)
     return True
 
 

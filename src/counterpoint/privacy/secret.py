@@ -10,7 +10,7 @@ select keys (`counted`).
 
 This keeps a program from showing a secret by accident, and checks what Henzinger et al. 2024, Def 6.5 asks while it
 runs. It is no wall around a program that wants to see: in Python a function given to `map` can write what it sees into
-a global or take a time that depends on it, and anybody can import `reveal`. Who may write programs that run beside the
+a global or take a time that depends on it, and any code can import `reveal`. Who may write programs that run beside the
 data is for the custodian to decide; analysts send requests, never code.
 
 >>> salary = Secret(1200)
@@ -183,7 +183,7 @@ delattr(Secret, "_raw")
 
 
 def reveal(value: Secret | Raw) -> Raw:
-    """The integers inside. For mechanisms (which add noise to them) and for the verifier; nobody else may call it.
+    """The integers inside. For mechanisms (which add noise to them) and for the verifier; no other code may call it.
 
     >>> reveal(Secret(3)), reveal(3)
     (3, 3)
@@ -198,7 +198,7 @@ def reveal(value: Secret | Raw) -> Raw:
 
 
 def counted(value: Secret) -> Tally:
-    """The tally inside. For mechanisms that select keys, and for the verifier; nobody else may call it.
+    """The tally inside. For mechanisms that select keys, and for the verifier; no other code may call it.
 
     >>> counted(Secret(Tally((("CA", 3),)))).pairs
     (('CA', 3),)

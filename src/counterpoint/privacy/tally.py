@@ -2,7 +2,7 @@
 
 It is a vector with a coordinate for every key that could be, 0 everywhere but at the keys that are listed; neighbours
 may list different keys. So it has no public width, and no mechanism but one that selects keys may open it (`counted`):
-whoever added noise to what is listed would tell which keys are there. Keys are texts or whole numbers, listed in order;
+noise added to the listed keys would reveal which keys there are. Keys are texts or whole numbers, listed in order;
 what counts nothing is not listed, so that equal tallies are equal values.
 
 >>> Tally((("NY", 1), ("CA", 3), ("WY", 0)))

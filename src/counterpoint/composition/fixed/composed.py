@@ -23,7 +23,7 @@ from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
 INFINITE = Decimal("Infinity")
 
 
-class Bounds(NamedTuple):
+class Enclosure(NamedTuple):
     """Two numbers between which the value certainly lies."""
 
     lower: float
@@ -121,17 +121,17 @@ class BothSides(NamedTuple):
 
     composed: Composed
 
-    def epsilon_at(self, delta: Number) -> Bounds:
+    def epsilon_at(self, delta: Number) -> Enclosure:
         """Two numbers with the epsilon at delta between them."""
         read = probability(delta, "delta")
         upper = self.composed.epsilon_at(read)
-        return Bounds(min(float_down(self.composed._epsilon_below(read)), upper), upper)
+        return Enclosure(min(float_down(self.composed._epsilon_below(read)), upper), upper)
 
-    def delta_at(self, epsilon: Number) -> Bounds:
+    def delta_at(self, epsilon: Number) -> Enclosure:
         """Two numbers with the delta at epsilon between them."""
         read = at_least(epsilon, 0, "epsilon")
         upper = self.composed.delta_at(read)
-        return Bounds(min(max(0.0, float_down(self.composed._delta_below(read))), upper), upper)
+        return Enclosure(min(max(0.0, float_down(self.composed._delta_below(read))), upper), upper)
 
 
 class Total(Composed, Value, frozen=True):

@@ -46,7 +46,7 @@ W = TypeVar("W", Interval, Fraction)
 
 
 @dataclass(frozen=True)
-class Tally(Generic[E, W]):
+class LossValues(Generic[E, W]):
     """The values that a loss can take, ascending, with their probabilities and running sums of these."""
 
     losses: Sequence[E]
@@ -55,7 +55,7 @@ class Tally(Generic[E, W]):
     above: Sequence[W]
 
 
-def tally(groups: Sequence[tuple[E, int]], exp: Callable[[E], W], zero: E) -> Tally[E, W]:
+def loss_values(groups: Sequence[tuple[E, int]], exp: Callable[[E], W], zero: E) -> LossValues[E, W]:
     """Count the outcomes of `groups`: pairs of an epsilon and how many responses have it."""
     counted: dict[E, W] = {zero: exp(zero)}
     for epsilon, copies in groups:
@@ -71,7 +71,7 @@ def tally(groups: Sequence[tuple[E, int]], exp: Callable[[E], W], zero: E) -> Ta
     none = weights[0] * 0
     below = list(accumulate(weights, initial=none))
     above = list(accumulate(reversed(weights), initial=none))[::-1]
-    return Tally(losses, weights, below, above)
+    return LossValues(losses, weights, below, above)
 
 
 def _outcomes(epsilon: E, copies: int, exp: Callable[[E], W]) -> Iterable[tuple[E, W]]:
@@ -81,11 +81,11 @@ def _outcomes(epsilon: E, copies: int, exp: Callable[[E], W]) -> Iterable[tuple[
     one = exp(epsilon * 0)
     truths = list(accumulate(repeat(truth, copies), mul, initial=one))
     lies = list(accumulate(repeat(lie, copies), mul, initial=one))
-    for told in range(copies + 1):
-        yield epsilon * (2 * told - copies), truths[told] * lies[copies - told] * comb(copies, told)
+    for true in range(copies + 1):
+        yield epsilon * (2 * true - copies), truths[true] * lies[copies - true] * comb(copies, true)
 
 
-def tails(one: Tally[E, W], other: Tally[E, W], cut: E) -> tuple[W, W]:
+def tails(one: LossValues[E, W], other: LossValues[E, W], cut: E) -> tuple[W, W]:
     """P[L > cut] and P[L < -cut] for the sum L of two independent losses; `one` is the longer list."""
     over = under = one.below[0]
     for loss, weight in zip(other.losses, other.weights, strict=True):
@@ -168,7 +168,7 @@ class Counting:
         cut = floor(epsilon / self._unit)
 
         def formula(p: Precision) -> Interval:
-            over, under = tails(*self._tallies(p), cut)
+            over, under = tails(*self._values(p), cut)
             return over - p(epsilon).exp() * under
 
         return certify(formula).at_least(0)
@@ -178,13 +178,13 @@ class Counting:
         return common_measure(self.groups)
 
     @cached_property
-    def _counted(self) -> dict[int, tuple[Tally[int, Interval], Tally[int, Interval]]]:
+    def _counted(self) -> dict[int, tuple[LossValues[int, Interval], LossValues[int, Interval]]]:
         return {}
 
-    def _tallies(self, p: Precision) -> tuple[Tally[int, Interval], Tally[int, Interval]]:
+    def _values(self, p: Precision) -> tuple[LossValues[int, Interval], LossValues[int, Interval]]:
         if p.digits not in self._counted:
             longer, shorter = (
-                tally([(int(each / self._unit), copies) for each, copies in half.groups], self._exp(p), 0)
+                loss_values([(int(each / self._unit), copies) for each, copies in half.groups], self._exp(p), 0)
                 for half in self.halves
             )
             self._counted[p.digits] = longer, shorter

@@ -23,8 +23,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from counterpoint.composition.fixed.masses import Array, Masses, convolve_all
-from counterpoint.composition.fixed.moments import Groups, Shape, common_measure, heaviest, largest_loss, moment
-from counterpoint.composition.fixed.parts import Part
+from counterpoint.composition.fixed.moments import Groups, LossShape, common_measure, heaviest, largest_loss, moment
+from counterpoint.composition.fixed.parts import LatticePart
 from counterpoint.numbers import Interval, precision
 
 _DIGITS = 30
@@ -48,7 +48,7 @@ class Lattice:
     @classmethod
     def near(cls, groups: Groups, epsilon: Fraction) -> "Lattice":
         """The lattice that is most accurate about `epsilon`; it is certain everywhere."""
-        return _tilted(groups, Shape(groups).tilt_at_epsilon(float(epsilon)))
+        return _tilted(groups, LossShape(groups).tilt_at_epsilon(float(epsilon)))
 
     def delta_above(self, epsilon: Fraction) -> Decimal:
         """An upper bound on the delta at `epsilon`."""
@@ -80,8 +80,8 @@ class Lattice:
         return float(heaviest(self.tilt, precision(_DIGITS)).upper) * (1 + _ROUNDING)
 
     @cached_property
-    def _parts(self) -> list[Part]:
-        return [Part.of(epsilon, copies, self.tilt, self.spacing) for epsilon, copies in self.groups]
+    def _parts(self) -> list[LatticePart]:
+        return [LatticePart.of(epsilon, copies, self.tilt, self.spacing) for epsilon, copies in self.groups]
 
     @cached_property
     def _above(self) -> Masses:
@@ -137,7 +137,7 @@ def spacing_for(groups: Groups, tilt: Fraction) -> Fraction:
     >>> spacing_for(((Fraction(1, 10), 5), (Fraction(1, 4), 5)), Fraction(0))
     Fraction(1, 10)
     """
-    shape, steepness = Shape(groups), float(tilt)
+    shape, steepness = LossShape(groups), float(tilt)
     spread = _SIGMAS * math.sqrt(shape.variance(steepness)) + shape.largest_open(steepness)
     span = min(2 * float(largest_loss(groups)), spread)
     common = 2 * common_measure(groups)

@@ -5,7 +5,7 @@ otherwise. Its moment E[e^(tL)] has a closed form, and the Renyi divergence of o
 (Mironov 2017, Def 3): so the Renyi bound on delta, and the tilt that moves a lattice's mass to where it is
 needed, are one formula.
 
->>> shape = Shape(((Fraction(1, 10), 100),))
+>>> shape = LossShape(((Fraction(1, 10), 100),))
 >>> tilt = shape.tilt_at_delta(math.log(1e-6))
 >>> round(shape.mean(float(tilt)), 2)
 4.8
@@ -74,7 +74,7 @@ def heaviest(tilt: Fraction, p: Precision) -> Interval:
     return (p(tilt / (1 + tilt)) ** p(tilt)) / (1 + tilt)
 
 
-class Shape:
+class LossShape:
     """The law of L in floating point: only to choose a tilt or a spacing, for which any number will do."""
 
     def __init__(self, groups: Groups) -> None:

@@ -7,7 +7,7 @@ exposed with probability D = 1 - prod(1 - delta_i); otherwise the RR(eps_i, 0) r
 
 >>> hundred = Optimal(((Fraction(1, 10), Fraction(1, 10**9), 100),))
 >>> hundred.epsilon_at(1e-6), hundred.bounds.delta_at(4), hundred.method
-(4.787723760811647, Bounds(lower=3.432311976470558e-05, upper=3.432311976470559e-05), 'counting')
+(4.787723760811647, Enclosure(lower=3.432311976470558e-05, upper=3.432311976470559e-05), 'counting')
 """
 
 from collections import Counter

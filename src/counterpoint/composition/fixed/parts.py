@@ -6,7 +6,7 @@ is known. Point i of the part's lattice stands for the loss -n eps + spacing i: 
 lie beyond point `cells` by a fraction `beyond` of the spacing, which is computed exactly before it is rounded
 to a float.
 
->>> part = Part.of(Fraction(1, 4), 2, tilt=Fraction(0), spacing=Fraction(1, 3))
+>>> part = LatticePart.of(Fraction(1, 4), 2, tilt=Fraction(0), spacing=Fraction(1, 3))
 >>> part.cells, part.beyond
 (array([0, 1, 3]), array([0. , 0.5, 0. ]))
 """
@@ -32,7 +32,7 @@ _UPWARD = 1 + 32 * UNIT
 
 
 @dataclass(frozen=True)
-class Part:
+class LatticePart:
     """Losses at `start + cells + beyond` spacings, with weights that are relatively off by at most `error`."""
 
     tilt: Fraction
@@ -44,7 +44,7 @@ class Part:
     error: float
 
     @classmethod
-    def of(cls, epsilon: Fraction, copies: int, tilt: Fraction, spacing: Fraction) -> "Part":
+    def of(cls, epsilon: Fraction, copies: int, tilt: Fraction, spacing: Fraction) -> "LatticePart":
         """The weighted losses of `copies` randomized responses of `epsilon`."""
         against = float((-precision(_DIGITS)(epsilon * (1 + 2 * tilt))).exp().upper)
         first, weights = binomial(copies, against)

@@ -19,7 +19,7 @@ from typing import Protocol
 from counterpoint.composition.fixed.counting import Counting
 from counterpoint.composition.fixed.inverse import at_most, crossing, log_of
 from counterpoint.composition.fixed.lattice import Lattice
-from counterpoint.composition.fixed.moments import Groups, Shape, largest_loss
+from counterpoint.composition.fixed.moments import Groups, LossShape, largest_loss
 from counterpoint.numbers import Interval, Precision, certify, precision
 from counterpoint.privacy.formulas.divergences import renyi_of_pure, renyi_to_epsilon
 from counterpoint.privacy.loss import rounded_up
@@ -42,7 +42,7 @@ class Curve(Protocol):
 
 
 @dataclass(frozen=True)
-class Sum:
+class BasicBound:
     """Basic composition: d0 is at most tanh(most/2), which is at most `most`, and nothing more is said."""
 
     most: Fraction
@@ -109,7 +109,7 @@ class Unexposed:
     def _near(self, epsilon: Fraction) -> Curve:
         if self.method == "lattice":
             return Lattice.near(self.groups, epsilon)
-        return self._counted or Sum(self.most)
+        return self._counted or BasicBound(self.most)
 
     @cached_property
     def _counted(self) -> Counting | None:
@@ -122,11 +122,11 @@ class Unexposed:
     def _guess(self, delta: Fraction) -> Fraction:
         if self._largest < _SMALLEST:
             return self.most / 2
-        shape = Shape(self.groups)
+        shape = LossShape(self.groups)
         return Fraction(shape.mean(float(shape.tilt_at_delta(log_of(delta)))))
 
     def _renyi_epsilon(self, delta: Fraction) -> Fraction:
-        alpha = 1 + Shape(self.groups).renyi_tilt_at_delta(log_of(delta))
+        alpha = 1 + LossShape(self.groups).renyi_tilt_at_delta(log_of(delta))
 
         def tau(p: Precision) -> Interval:
             return sum((copies * renyi_of_pure(each, alpha, p) for each, copies in self.groups), p(0))

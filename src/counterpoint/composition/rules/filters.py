@@ -168,8 +168,8 @@ class Filter(Rule, Value, frozen=True):
     def fits(self, account: Account, launch: Claim | Loss) -> bool:
         """Whether a launch with this claim would be admitted; the dry run of `admit`.
 
-        A bare loss is that of a mechanism of which no more is known, so that it may talk for ever: some theorems refuse
-        it where they would admit the claim of a mechanism that answers once.
+        A bare loss may belong to a mechanism that interacts without end: some theorems refuse it where they would admit
+        the claim of a mechanism that answers once.
 
         >>> from counterpoint import Laplace, PureDP
         >>> rule = Filter(PureDP(1))
@@ -177,7 +177,7 @@ class Filter(Rule, Value, frozen=True):
         (True, False)
         """
         if not isinstance(launch, Claim | Loss):
-            raise InvalidParameter(f"a claim or a loss fits or does not, but a {type(launch).__name__} was given")
+            raise InvalidParameter(f"fits takes a claim or a loss, not a {type(launch).__name__}")
         before = _accumulator(account)
         loss, interaction = (launch.loss, launch.interaction) if isinstance(launch, Claim) else (launch, "endless")
         try:
@@ -228,4 +228,4 @@ class Filter(Rule, Value, frozen=True):
 def _accumulator(account: Account) -> Accumulator:
     if isinstance(account, Accumulator):
         return account
-    raise InvalidParameter(f"a filter keeps an accumulator, not a {type(account).__name__}")
+    raise InvalidParameter(f"the account of a Filter is an accumulator, not a {type(account).__name__}")

@@ -199,8 +199,8 @@ def truncated(readings: Iterable[tuple[Loss, T]], threshold: Loss) -> tuple[T, .
     for loss, answer in readings:
         if not loss.can_keep(threshold):
             raise NotCovered(
-                f"{threshold!r} is no threshold for an odometer that reads {loss!r}: give one of the same measure, "
-                "with its order or its delta"
+                f"{threshold!r} is no threshold for an odometer that reads {loss!r}; give one of the same measure, "
+                "order and delta"
             )
         if not loss.within(threshold):
             break

@@ -81,19 +81,17 @@ class Parallel(Rule, Value, frozen=True):
         part = self.each.part_on_changing_data()
         if part is None:
             raise NotCovered(
-                f"{self.each!r} in parallel on changing data is covered by no theorem (Henzinger et al. "
-                "2024, Thm 13.5 is a "
-                "counterexample for Renyi); PureDP is, ApproxDP with delta_total is, and every measure is with "
+                f"no theorem covers {self.each!r} in parallel on changing data (Henzinger et al. 2024, Thm 13.5 is a "
+                "counterexample for Renyi); use PureDP, or ApproxDP with delta_total, or static data with "
                 "first_pair=True (Henzinger et al. 2024, Thm 5.14, 13.6, Cor 14.8)"
             )
         _, delta = part
         if delta and self.delta_total is None:
             raise NotCovered(
                 f"{self.each!r} in parallel on changing data needs delta_total, to which every created mechanism's "
-                f"delta is charged (Henzinger et al. 2024, Thm 5.4): {spell(100 * delta)} would "
-                "do for 100 of them. PureDP needs "
-                "none, nor does data that stands still, as a table does (first_pair=True; Henzinger et "
-                "al. 2024, Thm 5.14)"
+                f"delta is charged (Henzinger et al. 2024, Thm 5.4): {spell(100 * delta)} is enough for 100 of them. "
+                "PureDP needs none, nor do static data such as a table (first_pair=True; Henzinger et al. 2024, Thm "
+                "5.14)"
             )
 
     @property
@@ -157,14 +155,14 @@ class Parallel(Rule, Value, frozen=True):
     def _check(self, relation: Relation) -> None:
         if not isinstance(relation, Sparse) or relation.k > self.k:
             raise RelationMismatch(
-                f"Parallel(k={self.k}) needs a relation that is {self.k}-sparse, not {relation!r}; what is launched in "
-                "a session sees all of its data: session.partition(by, k=..., within=...) makes parts that are sparse"
+                f"Parallel(k={self.k}) needs a relation that is {self.k}-sparse, not {relation!r}; a mechanism "
+                "launched in a session sees all data; session.partition(by, k=..., within=...) makes sparse parts"
             )
         if self.first_pair and not relation.first_pair:
             raise RelationMismatch("first_pair=True needs a first-pair consistent relation")
         if self.symmetric and self.counts_every_delta and not relation.symmetric:
             raise RelationMismatch(
-                "the relation is not symmetric: say symmetric=False (errata, Henzinger E1: 2 delta each)"
+                "the relation is not symmetric: pass symmetric=False (errata, Henzinger E1: 2 delta each)"
             )
 
     @property

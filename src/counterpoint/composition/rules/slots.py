@@ -48,10 +48,10 @@ def _grouped(slots: object, _what: str) -> Groups:
     if isinstance(slots, tuple) and slots and all(isinstance(slot, tuple) for slot in slots):
         return _as_encoded(slots)
     if not isinstance(slots, Iterable):
-        raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
+        raise InvalidParameter("give Slots a list of losses, one for each possible launch")
     losses = list(slots)
     if not losses or not all(isinstance(loss, Loss) for loss in losses):
-        raise InvalidParameter("Slots takes at least one loss, one for each launch that will be possible")
+        raise InvalidParameter("give Slots a list of losses, one for each possible launch")
     return tuple(sorted(Counter(losses).items(), key=lambda group: _size(group[0])))
 
 
@@ -59,7 +59,7 @@ def _as_encoded(slots: tuple[tuple[object, ...], ...]) -> Groups:
     """Losses with their counts, as they are read back: a group of none would still have a slot to take."""
     for slot in slots:
         if len(slot) != 2 or not isinstance(slot[0], Loss) or type(slot[1]) is not int or slot[1] < 1:
-            raise InvalidParameter("Slots takes the losses, one for each launch that will be possible")
+            raise InvalidParameter("give Slots a list of losses, one for each possible launch")
     return cast(Groups, slots)
 
 
@@ -105,7 +105,7 @@ class Slots(Rule, Value, frozen=True):
         if index is None:
             free = ", ".join(f"{count} x {loss!r}" for loss, count in account.groups[:5]) or "none"
             raise BudgetExceeded(
-                f"no free slot holds {claim.loss!r}; free are: {free}",
+                f"no free slot is large enough for {claim.loss!r}; free slots: {free}",
                 requested=claim.loss,
                 remaining=account,
             )

@@ -2,7 +2,7 @@
 
 See Whitehouse et al. 2023, Thm 2.
 
-They speak of sequences of one-shot mechanisms that are (epsilon_m, delta_m)-*probabilistically* DP (pure DP is; DP is
+They cover sequences of one-shot mechanisms that are (epsilon_m, delta_m)-*probabilistically* DP (pure DP is; DP is
 not enough), never of interactive or concurrent ones: no theorem gives that (errata, Haney E8). With
 V = sum epsilon_m^2 and L = log(1/delta'):
 

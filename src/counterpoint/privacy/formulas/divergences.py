@@ -143,7 +143,7 @@ def best_order_for_epsilon(rho: Fraction, epsilon: Fraction) -> Fraction:
     with localcontext(_SEARCH):
         slope, target = _decimal(rho), _decimal(epsilon)
         gap = max(slope - target, Decimal(0))
-        if gap > _LARGEST_GAP:  # delta is 1 to all digits that anyone could ask for
+        if gap > _LARGEST_GAP:  # delta is 1 to every digit that can be asked for
             return 1 + Fraction(1, 10**300)
         x = max((target - slope) / (2 * slope), min(1 / (2 * ((gap + 1).exp() - 1)), 1 / (2 * slope)))
         for _ in range(200):

@@ -112,7 +112,7 @@ class ApproxDP(Loss, Value, frozen=True):
             return self.as_pure().as_probabilistic(target)
         if target <= self.epsilon:
             raise self._no_conversion(
-                f"ProbabilisticDP at epsilon {spell(target)}", f"above {spell(self.epsilon)} it has one"
+                f"ProbabilisticDP at epsilon {spell(target)}", f"choose an epsilon above {spell(self.epsilon)}"
             )
         return probabilistic.ProbabilisticDP(
             target, min(Fraction(1), probabilistic.tail_beyond(self.epsilon, self.delta, target))
@@ -123,7 +123,7 @@ class ApproxDP(Loss, Value, frozen=True):
         return tradeoff.TradeOff.of_approx(self.epsilon, self.delta)
 
     def _advice(self) -> str:
-        return "an exposure of probability delta is an infinite loss: only delta = 0 converts, or a PureDP loss"
+        return "an exposure of probability delta is an infinite loss; only delta = 0 converts"
 
     def _follows_from(self, loss: Loss) -> bool:
         return loss._covers(self.epsilon, self.delta)

@@ -11,6 +11,7 @@ ones, so filters refuse those. To (epsilon, delta) it converts as what it is: th
 from fractions import Fraction
 
 from counterpoint.encoding import Value
+from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, precision, spell
 from counterpoint.numbers.exact import added_up, whole
 from counterpoint.numbers.parameters import NonNegative, Probability
@@ -53,7 +54,7 @@ class ApproxzCDP(Loss, Value, frozen=True):
             return ApproxzCDP(0, 0)
         if places == 1:
             return self
-        raise self._no_conversion(f"a group of {size}", "zCDP without an exception has one")
+        raise NotCovered(f"{self!r} has no group privacy; zCDP has")
 
     @property
     def amounts(self) -> tuple[Fraction, ...]:

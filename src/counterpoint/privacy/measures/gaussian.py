@@ -140,7 +140,7 @@ class GaussianDP(Loss, Value, frozen=True):
         )
 
     def _advice(self) -> str:
-        return "its loss is unbounded: as_approx(delta), as_zcdp(), as_renyi(alpha) and as_tradeoff() exist"
+        return "its loss is unbounded; use as_approx(delta), as_zcdp(), as_renyi(alpha) or as_tradeoff()"
 
     def _is_zero(self) -> bool:
         return self.mu == 0

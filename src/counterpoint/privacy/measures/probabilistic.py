@@ -54,8 +54,7 @@ class Probabilistic(Loss):
         if places == 1:
             return self
         if places and self.delta:
-            would = "as_approx(delta).group(size) has a theorem"
-            raise NotCovered(f"{self!r} has no group privacy; {would}")
+            raise NotCovered(f"{self!r} has no group privacy; use as_approx(delta).group(size)")
         return type(self)(places * self.epsilon, 0)
 
     def postprocessed(self) -> "approximate.ApproxDP":
@@ -77,7 +76,7 @@ class Probabilistic(Loss):
         target = at_least(epsilon, 0, "epsilon")
         if target < self.epsilon:
             raise self._no_conversion(
-                f"ProbabilisticDP at epsilon {spell(target)}", f"at {spell(self.epsilon)} or above it has one"
+                f"ProbabilisticDP at epsilon {spell(target)}", f"choose an epsilon of at least {spell(self.epsilon)}"
             )
         return ProbabilisticDP(target, self._both_sides(target))
 
@@ -156,7 +155,7 @@ def probabilistic(loss: Loss, epsilon: Fraction) -> ProbabilisticDP:
     except NotCovered:
         pass
     if epsilon == 0:
-        raise NotCovered(f"{loss!r} has no conversion to ProbabilisticDP at epsilon 0; above 0 it has one")
+        raise NotCovered(f"{loss!r} has no conversion to ProbabilisticDP at epsilon 0; choose an epsilon above 0")
 
     def height(fraction: float) -> Fraction:
         below = epsilon * Fraction(fraction)

@@ -126,7 +126,7 @@ class PureDP(Loss, Value, frozen=True):
         target = self.epsilon if epsilon is None else at_least(epsilon, 0, "epsilon")
         if target < self.epsilon:
             raise self._no_conversion(
-                f"ProbabilisticDP at epsilon {spell(target)}", f"at {spell(self.epsilon)} or above it has one"
+                f"ProbabilisticDP at epsilon {spell(target)}", f"choose an epsilon of at least {spell(self.epsilon)}"
             )
         return probabilistic.ProbabilisticDP(target, 0)
 

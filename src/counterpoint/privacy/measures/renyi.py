@@ -55,7 +55,7 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
         """None at a fixed order: the divergence of a group needs higher orders than the one bounded."""
         places = whole(size, 0, "size")
         if places > 1 and self.epsilon:
-            raise NotCovered(f"{self!r} has no group privacy at its own order; a zCDP, tCDP or PureDP loss has")
+            raise NotCovered(f"{self!r} has no group privacy: that needs higher orders; use zCDP, tCDP or PureDP")
         return RenyiDP(self.alpha, min(places, 1) * self.epsilon)
 
     @property
@@ -97,7 +97,7 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
         order = above_one(alpha, "alpha")
         if order > self.alpha and self.epsilon:
             raise self._no_conversion(
-                f"RenyiDP at order {spell(order)}", f"orders up to {spell(self.alpha)} are bounded"
+                f"RenyiDP at order {spell(order)}", f"choose an order of at most {spell(self.alpha)}"
             )
         return RenyiDP(order, self.epsilon)
 
@@ -106,7 +106,7 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
         return tcdp.tCDP(self.as_renyi(omega).epsilon, omega)
 
     def _advice(self) -> str:
-        return "one order bounds none above it; a zCDP, GaussianDP or PureDP loss does"
+        return "it bounds no order above its own; use zCDP, GaussianDP or PureDP"
 
     def _is_zero(self) -> bool:
         return self.epsilon == 0

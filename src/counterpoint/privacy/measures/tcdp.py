@@ -53,7 +53,7 @@ class tCDP(DivergenceBound, Value, frozen=True):
         if places * self.rho == 0:
             return tCDP(0, self.omega)
         if self.omega <= places:
-            raise NotCovered(f"{self!r} has no privacy for groups of {places}: they need an omega above {places}")
+            raise NotCovered(f"{self!r} has no group privacy for {places}: that needs an omega above {places}")
         return tCDP(places**2 * self.rho, self.omega / places)
 
     @property
@@ -93,22 +93,18 @@ class tCDP(DivergenceBound, Value, frozen=True):
         """
         order = above_one(alpha, "alpha")
         if order >= self.omega and self.rho:
-            raise self._no_conversion(
-                f"RenyiDP at order {spell(order)}", f"orders below {spell(self.omega)} are bounded"
-            )
+            raise self._no_conversion(f"RenyiDP at order {spell(order)}", f"choose an order below {spell(self.omega)}")
         return renyi.RenyiDP(order, rounded_up(order * self.rho))
 
     def as_tcdp(self, omega: Number) -> "tCDP":
         """The same rho, claimed only below a smaller omega."""
         order = above_one(omega, "omega")
         if order > self.omega and self.rho:
-            raise self._no_conversion(
-                f"tCDP up to order {spell(order)}", f"orders below {spell(self.omega)} are bounded"
-            )
+            raise self._no_conversion(f"tCDP up to order {spell(order)}", f"choose an order below {spell(self.omega)}")
         return tCDP(self.rho, order)
 
     def _advice(self) -> str:
-        return "as_approx(delta), and as_renyi(alpha) below omega, exist"
+        return "use as_approx(delta), or as_renyi(alpha) below omega"
 
     def _is_zero(self) -> bool:
         return self.rho == 0
@@ -132,7 +128,7 @@ class TCDPSum(Accumulator, Value, frozen=True):
 
     See Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8 at each order below omega.
 
-    Covers tCDP, zCDP, PureDP and GaussianDP; not ApproxDP, nor RenyiDP, which speaks of one order only.
+    Covers tCDP, zCDP, PureDP and GaussianDP; not ApproxDP, nor RenyiDP, which bounds one order only.
 
     >>> (TCDPSum(tCDP(0, 20)) + tCDP(0.1, 12)).total
     tCDP(rho=0.1, omega=12)

@@ -43,9 +43,9 @@ def _curve(vertices: Iterable[tuple[object, object]], _what: str) -> curves.Poin
     points = tuple((_coordinate(alpha), _coordinate(beta)) for alpha, beta in vertices)
     alphas = [alpha for alpha, _ in points]
     if len(points) < 2 or alphas[0] != 0 or points[-1] != (Fraction(1), Fraction(0)):
-        raise InvalidParameter("a trade-off curve goes from (0, f(0)) to (1, 0)")
+        raise InvalidParameter("a trade-off curve starts at (0, f(0)) and ends at (1, 0)")
     if any(left >= right for left, right in pairwise(alphas)):
-        raise InvalidParameter("the vertices of a trade-off curve come in the order of their first coordinates")
+        raise InvalidParameter("give the vertices of a trade-off curve in increasing order of their first coordinates")
     corners = curves.without_flat_points(points)
     if not curves.is_convex(corners) or any(not 0 <= beta <= 1 - alpha for alpha, beta in corners):
         raise InvalidParameter("a trade-off curve is convex and lies between 0 and 1 - alpha")
@@ -77,7 +77,7 @@ class TradeOff(Loss, Value, frozen=True):
         """
         ps, qs = ([probability(value, "a probability") for value in given] for given in (first, second))
         if len(ps) != len(qs) or sum(ps) != 1 or sum(qs) != 1:
-            raise InvalidParameter("two distributions on the same outcomes are needed, each with sum 1")
+            raise InvalidParameter("give two lists of probabilities for the same outcomes, each adding up to 1")
         return cls(curves.of_atoms(zip(ps, qs, strict=True)))
 
     @classmethod
@@ -183,7 +183,7 @@ class TradeOff(Loss, Value, frozen=True):
             with suppress(NotCovered):
                 found.append(loss.as_probabilistic(target))
         if not found:
-            raise self._no_conversion("ProbabilisticDP at epsilon 0", "above 0 it has one")
+            raise self._no_conversion("ProbabilisticDP at epsilon 0", "choose an epsilon above 0")
         return min(found, key=lambda loss: loss.delta)
 
     def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
@@ -217,7 +217,7 @@ class TradeOff(Loss, Value, frozen=True):
         return self
 
     def _advice(self) -> str:
-        return "only a curve from (0, 1) that is above 0 before 1 has one; as_approx(delta) always exists"
+        return "only a curve that starts at (0, 1) and stays above 0 before 1 converts; as_approx(delta) always works"
 
     def _steepest(self, delta: Fraction) -> Fraction | None:
         """The largest of 1, (1-delta-f(alpha))/alpha and (1-delta-alpha)/f(alpha); None if infinite."""
@@ -283,8 +283,8 @@ def _must_be_short(bits: int, most: int) -> None:
     """Refuse what would take more than some seconds to write out: each step lengthens the list and its numbers."""
     if bits > most:
         raise NotCovered(
-            "the curve has too many long vertices to be written out; convert first: as_approx(delta) always exists, "
-            "as_pure() and as_gaussian() for curves from (0, 1) that are above 0 before 1"
+            "the composed curve would have too many vertices; convert first, by as_approx(delta), or by as_pure() or "
+            "as_gaussian() if the curve starts at (0, 1) and stays above 0 before 1"
         )
 
 

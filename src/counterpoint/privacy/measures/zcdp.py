@@ -108,7 +108,7 @@ class zCDP(DivergenceBound, Value, frozen=True):
         return tcdp.tCDP(self.rho, omega)
 
     def _advice(self) -> str:
-        return "as_approx(delta), as_renyi(alpha) and as_tcdp(omega) exist"
+        return "use as_approx(delta), as_renyi(alpha) or as_tcdp(omega)"
 
     def _is_zero(self) -> bool:
         return self.rho == 0

@@ -27,7 +27,7 @@ class FirstMessage(Relation, Value, frozen=True):
         return True
 
     def begin(self) -> Progress:
-        """Nothing has been said."""
+        """No message yet."""
         return "first"
 
     def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:

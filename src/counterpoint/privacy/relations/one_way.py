@@ -51,8 +51,8 @@ class OneWay(Relation, Value, frozen=True):
         before, way = progress
         inner = self.inner.check(before, left, right)
         if inner is not None and distance.l1 > 0 and isinstance(left, Ask) and left.one_way:
-            here = _way(left.private, right.private)
-            inner, way = (inner, here) if way in (0, here) and here else (None, way)
+            move = _way(left.private, right.private)
+            inner, way = (inner, move) if way in (0, move) and move else (None, way)
         return None if inner is None else (inner, way)
 
     def within(self, other: Relation) -> bool:

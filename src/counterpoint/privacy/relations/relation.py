@@ -8,7 +8,7 @@ step" means at most one). `within` says whether one family is contained in anoth
 far a single ask may move is checked ask by ask, by the mechanism that accepts it. `symmetric` says whether swapping the
 two worlds keeps every sequence valid, which Henzinger et al. 2024, Thm 5.4 needs (errata, Henzinger E1).
 
-A claim speaks of the sequences that reach its mechanism. Two declarations say when it may be passed on to a party that
+A claim covers the sequences that reach its mechanism. Two declarations say when it may be passed on to a party that
 stands before the mechanism and does not hand on what it receives one to one. `closed`: a postprocessor may repeat asks,
 leave them out and change their public parts (Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16).
 `hereditary`: a guard or a composition may leave messages out. Both are False unless a relation says otherwise.

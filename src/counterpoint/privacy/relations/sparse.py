@@ -20,8 +20,8 @@ class Sparse(Relation, Value, frozen=True):
     """At most `k` children of a composition receive anything that differs, each a sequence valid in `inner`.
 
     With `first_pair`, a child is affected or not by its first pair (first-pair consistent; Henzinger et al. 2024, Def
-    5.12, 5.13): one whose first pair is identical must get identical pairs for ever. That is enforced here, on the
-    messages, not inspected in somebody's code. What is not addressed to a child must not differ.
+    5.12, 5.13): one whose first pair is identical must get identical pairs for ever. That is enforced on the
+    messages; no code is inspected. What is not addressed to a child must not differ.
     """
 
     k: PositiveInt
@@ -52,9 +52,9 @@ class Sparse(Relation, Value, frozen=True):
         return self.inner
 
     def begin(self) -> Progress:
-        """No child has been spoken to: the progress of those, and (child, (affected, its own progress)) of the others.
+        """The progress of children without messages, and (child, (affected, its own progress)) of the others.
 
-        The others stand in order of first contact. Updates go to all children, contacted or not.
+        The others come in the order of their first message. Updates go to all children, contacted or not.
         """
         return (self.inner.begin(), ())
 

@@ -40,8 +40,8 @@ class Steps(Relation, Value, frozen=True):
         names = ("asks", "updates", "total", "bound", "squared")
         derived = self.bound is not None and self.squared == self.bound * self.bound
         given = [(name, getattr(self, name)) for name in names if not (derived and name == "squared")]
-        said = ", ".join(f"{name}={value}" for name, value in given if value is not None)
-        return f"Steps({said})"
+        shown = ", ".join(f"{name}={value}" for name, value in given if value is not None)
+        return f"Steps({shown})"
 
     @property
     def closed(self) -> bool:
@@ -55,7 +55,7 @@ class Steps(Relation, Value, frozen=True):
 
     @property
     def instead(self) -> str:
-        """Say that asks are public, or speak of fewer neighbours."""
+        """Declare that asks are public, or claim fewer neighbours."""
         updates = _least(self.updates, self.total)
         smaller = Steps(asks=0, updates=updates, bound=self.bound, squared=self.squared)
         return (
