@@ -26,14 +26,14 @@ from typing import NamedTuple
 from bench.commits import Deed, Sizes, Terms, connected, written
 from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
-from counterpoint.ledger.committing import Committer, Job, Ticket
+from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Durable, hold, release
-from counterpoint.ledger.records import Head, StoredRequest, StoredRow, link
-from counterpoint.ledger.sealing import MasterKey
-from counterpoint.ledger.store import Store, Unit
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
+from counterpoint.ledger.store.records import Head, StoredRequest, StoredRow, link
+from counterpoint.ledger.store.store import Store, Unit
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.relations import Relation, Steps
@@ -76,10 +76,6 @@ class One(Source):
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """One."""
         return Secret(1)
-
-    def prompt(self, start: object, end: object, prepared: object) -> bool:
-        """There is nothing to work out."""
-        return True
 
     def part(self, by: str, key: object) -> Source:
         """None."""
@@ -193,6 +189,10 @@ OF_ASKS = Sizes("asks", 229, 135, 76, 51)
 OF_LAUNCHES = Sizes("launches", 299, 114, 73, 52, node=101)
 
 
+Step = Callable[[Unit], None]
+"""What is written in a transaction."""
+
+
 @contextmanager
 def raw(setting: Setting, sizes: Sizes) -> Iterator[Callable[[], None]]:
     """As many transactions as so many deeds take, of records of that size, with group commit and a synced line each."""
@@ -200,14 +200,14 @@ def raw(setting: Setting, sizes: Sizes) -> Iterator[Callable[[], None]]:
     ledger = setting.ledger(f"raw {sizes.what} {clients} {setting.wait}")
     ledger.bind("raw")
     store = ledger._store
-    committer = Committer(lambda batch: _commit(store, ledger, batch), store.desk)
+    group: GroupCommit[Step] = GroupCommit(lambda batch: _commit(store, ledger, batch), store.lock)
     numbers = count()
 
     def work(client: int) -> None:
         number = next(numbers)
         path = f"[{client if sizes.node is None else number}]"
         for step in (_begin, _settle):
-            committer.run(Job(partial(step, number=number, path=path, sizes=sizes)))
+            group.run(partial(step, number=number, path=path, sizes=sizes))
 
     try:
         yield lambda: together([partial(work, client) for client in range(clients)], each(clients))
@@ -235,12 +235,12 @@ def _entry(unit: Unit, sizes: Sizes) -> None:
     unit.entries.append((unit.head.number, bytes(sizes.entry)))
 
 
-def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket]) -> None:
+def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket[Step]]) -> None:
     head = store.begin(ledger.name)
     assert head is not None
     unit = Unit(store, ledger.name, head)
     for ticket in batch:
-        ticket.run(unit)
+        ticket.job(unit)
     ledger._write(unit)
     witness = ledger._witness
     if unit.settled and isinstance(witness, Witness):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import counterpoint as cp
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 
 TARGET = Path(__file__).with_name("figures") / "score.svg"
 PAPER, INK, FAINT, VOICE, SOFT, STOP = "#ffffff", "#1a1c20", "#696d75", "#1d5fa6", "#d9e6f4", "#b0410b"

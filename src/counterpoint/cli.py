@@ -73,7 +73,7 @@ app.add_typer(ledger)
 @ledger.command()
 def key(file: str = typer.Argument(help="The file to make; it must not exist.")) -> None:
     """Make a new master key in a file that only you may read."""
-    from counterpoint.ledger.sealing import MasterKey  # noqa: PLC0415 - as above
+    from counterpoint.ledger.crypto.sealing import MasterKey  # noqa: PLC0415 - as above
 
     with _explained():
         typer.echo(f"made key {MasterKey.create(file).name} in {file}; keep it apart from the ledger and its backups")

@@ -24,10 +24,10 @@ from rich.table import Table as Grid
 from counterpoint.composition.fixed import compose
 from counterpoint.encoding import digest
 from counterpoint.errors import BudgetExceeded
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Durable
-from counterpoint.ledger.sealing import MasterKey
 from counterpoint.local.cores import core_decomposition
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.counting.counters import Counter

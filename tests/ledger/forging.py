@@ -7,8 +7,8 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from counterpoint.ledger.records import FORM, INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.store.records import FORM, INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
 
 
 def forge(place, edit=lambda entries: entries, renumber=True, name="session", form=FORM):

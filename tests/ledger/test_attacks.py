@@ -21,10 +21,10 @@ from counterpoint.errors import (
     UnknownSchema,
     Unsealable,
 )
-from counterpoint.ledger import schema
-from counterpoint.ledger.records import BUDGET, StoredRequest
-from counterpoint.ledger.sqlite import journal_mode
-from counterpoint.ledger.store import Unit
+from counterpoint.ledger.store import schema
+from counterpoint.ledger.store.records import BUDGET, StoredRequest
+from counterpoint.ledger.store.sqlite import journal_mode
+from counterpoint.ledger.store.store import Unit
 
 
 def asked(place, *ids, budget=None):

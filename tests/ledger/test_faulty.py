@@ -8,7 +8,7 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.encoding import Value
 from counterpoint.errors import Halted, InvalidRequest, LedgerError
-from counterpoint.ledger.ledger import Faulty
+from counterpoint.ledger.state import Faulty
 from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
 from counterpoint.privacy.secret import Secret, reveal
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.ledger.places import Place
 
-from counterpoint.ledger.tables import Tables
+from counterpoint.ledger.store.tables import Tables
 
 FEW = {
     f"{Tables._OPEN} AND path = ?": "counterpoint_open",

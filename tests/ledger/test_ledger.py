@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from tests.ledger.places import DATA, Place
+from tests.ledger.wanting import Known, Question
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
@@ -18,8 +19,9 @@ from counterpoint.errors import (
     LedgerError,
     RequestConflict,
 )
-from counterpoint.ledger import steps
-from counterpoint.ledger.ledger import Done, Fact, Intent, Node, Plan, Row
+from counterpoint.ledger.crypto import sealed
+from counterpoint.ledger.ledger import Done, Intent
+from counterpoint.ledger.state import Node, Row
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 
 
@@ -164,24 +166,21 @@ def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(pla
         ledger = s._engine.ledger
         noisy = s.launch(cp.Laplace(0.5, asks=4))
         row = ledger.read(noisy.path)
-        fact = Fact("ask", noisy.path, "")
-        intent = ledger.intent("q", b'"body"', fact, lambda read: Plan(noisy.path, row.version, "v1", read(noisy.path)))
+        intent = ledger.begin("q", Question(noisy.path))
         assert isinstance(intent, Intent) and intent.row.state == row.state
-        again = ledger.intent("q", b'"body"', fact, lambda read: pytest.fail("admitted twice"))
+        again = ledger.begin("q", Known(noisy.path))
         assert again.seed == intent.seed and again.version == intent.version
-        other = ledger.intent("r", b'"another"', fact, lambda read: pytest.fail("one open intent per handle"))
+        other = ledger.begin("r", Known(noisy.path, b"[1]"))
         assert other.request == "q"
         after = Row(row.mechanism, row.state, row.version + 1, "v1")
         assert ledger.settle(intent, after, 41) == 41
         assert ledger.settle(intent, after, 42) == 41, "the first one counts"
-        done = ledger.intent("q", b'"body"', fact, lambda read: pytest.fail("admitted twice"))
+        done = ledger.begin("q", Known(noisy.path))
         assert isinstance(done, Done) and done.answer == 41
         unasked = Intent("unasked", b'"body"', noisy.path, row.version + 1, "v1", bytes(32))
         with pytest.raises(LedgerError, match="never made"):
             ledger.settle(unasked, Row(row.mechanism, row.state, row.version + 2, "v1"), 44)
-        late = ledger.intent(
-            "late", b'"late"', fact, lambda read: Plan(noisy.path, row.version, "v1", read(noisy.path))
-        )
+        late = ledger.begin("late", Question(noisy.path, version=row.version))
         with pytest.raises(LedgerError, match="moved on"):
             ledger.settle(late, after, 43)
         assert ledger.read(noisy.path).version == row.version + 1
@@ -345,7 +344,7 @@ def test_what_another_sampler_began_is_not_finished_by_this_one(lasting, monkeyp
     s = lasting.session()
     noisy = s.launch(cp.Laplace("0.001", asks=3))
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "SAMPLER_VERSION", 0)
+        patch.setattr(sealed, "SAMPLER_VERSION", 0)
         with pytest.raises(LedgerError, match="version 0 of the sampler"):
             noisy.ask("apples", id="begun")
     s.close()

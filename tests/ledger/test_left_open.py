@@ -7,7 +7,6 @@ from tests.ledger.places import DATA
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.encoding import encode
 from counterpoint.errors import (
     InvalidRequest,
     LedgerError,
@@ -15,7 +14,7 @@ from counterpoint.errors import (
     Unsealable,
 )
 from counterpoint.ledger.durable import MasterKey
-from counterpoint.ledger.ledger import Fact, Node, Plan, Row
+from counterpoint.ledger.wanted import Asking, Opening
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.session.engine import Engine
 
@@ -112,9 +111,7 @@ def test_a_launch_finishes_first_what_is_open_in_its_session(place):
     ledger = place.ledger()
     ledger.bind(place.source.fingerprint())
     composition = Concurrent(cp.Filter(cp.PureDP(1)), place.source.relation)
-    root = Row(composition, Node(composition.rule.start()))
-    body = encode(("open", composition, False))
-    ledger.intent("root", body, Fact("open", (), ""), lambda read: Plan((), 0, row=root, charged=root))
+    ledger.begin("root", Opening((), composition))
     path = Engine(ledger).launch((), cp.Laplace("0.25"), place.source.relation)
     assert path == (0,) and ledger.opened() == ()
     assert ledger.read(()).state.launched == 1 and ledger.read((0,)).mechanism == cp.Laplace("0.25")
@@ -137,11 +134,11 @@ def test_what_was_left_open_waits_for_the_right_key(left_open):
 
 def test_what_is_taken_away_from_under_an_open_ledger_is_a_clear_error(postgres):
     begun(postgres)
-    body = encode(("ask", (0,), postgres.source.prepare("apples"), None))
+    asking = Asking((0,), postgres.source.prepare("apples"), None, "v1")
     with closing(postgres.ledger()) as ledger:
         postgres.sql("DELETE FROM counterpoint_entry WHERE number = 6")
         with pytest.raises(LedgerError, match="is missing"):
-            ledger.intent("() q0", body, Fact("ask", (0,), ""), lambda read: pytest.fail("admitted twice"))
+            ledger.begin("() q0", asking)
         postgres.sql("DELETE FROM counterpoint_book")
         with pytest.raises(LedgerError, match="no session"):
-            ledger.intent("new", body, Fact("ask", (0,), ""), lambda read: pytest.fail("charged to no account"))
+            ledger.begin("new", asking)

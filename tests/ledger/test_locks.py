@@ -16,9 +16,9 @@ from tests.ledger.crashes import in_child
 from tests.ledger.places import Place
 
 import counterpoint as cp
-from counterpoint.ledger import locking
-from counterpoint.ledger.locking import LedgerLock
-from counterpoint.ledger.sqlite import SqliteStore
+from counterpoint.ledger.store import locking
+from counterpoint.ledger.store.locking import LedgerLock
+from counterpoint.ledger.store.sqlite import SqliteStore
 
 
 @pytest.fixture(params=["the database, too", "the lock file only"])
@@ -63,7 +63,7 @@ def launched(session, times):
 ELSEWHERE = """
 import sys
 import counterpoint as cp
-from counterpoint.ledger import locking
+from counterpoint.ledger.store import locking
 from tests.ledger.places import Place
 from tests.ledger.test_locks import launched
 
@@ -216,7 +216,9 @@ def test_the_lock_file_alone_keeps_a_second_process_out(tmp_path):
     SqliteStore(tmp_path / "ledger.db", wait=0.05).close()
 
 
-def test_a_lock_file_that_is_replaced_while_it_is_waited_for_is_not_taken_for_the_lock(tmp_path):
+def test_a_lock_file_that_is_replaced_while_it_is_waited_for_is_not_taken_for_the_lock(tmp_path, monkeypatch):
+    opened, take = threading.Event(), locking._lock
+    monkeypatch.setattr(locking, "_lock", lambda *given: (opened.set(), take(*given)))
     path = str(tmp_path / "ledger.db")
     first = LedgerLock(path, 0)
     os.unlink(f"{path}.lock")
@@ -224,7 +226,9 @@ def test_a_lock_file_that_is_replaced_while_it_is_waited_for_is_not_taken_for_th
     thread = threading.Thread(target=lambda: second.append(LedgerLock(path, 30)))
     waiting = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR)
     fcntl.flock(waiting, fcntl.LOCK_EX)
+    opened.clear()
     thread.start()
+    assert opened.wait(30)
     os.unlink(f"{path}.lock")
     os.close(waiting)
     first.release()

@@ -17,10 +17,12 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.errors import BudgetExceeded, Halted, InvalidRequest, LedgerError, RequestConflict
-from counterpoint.ledger import durable, steps
-from counterpoint.ledger.committing import Job
-from counterpoint.ledger.ledger import Ledger, Plan, Row
-from counterpoint.ledger.rows import stored_row
+from counterpoint.ledger import durable
+from counterpoint.ledger.crypto import sealed
+from counterpoint.ledger.crypto.rows import stored_row
+from counterpoint.ledger.ledger import Lookups
+from counterpoint.ledger.state import Row
+from counterpoint.ledger.wanted import Plan
 from counterpoint.session import engine, stepping
 
 
@@ -162,7 +164,7 @@ def fresh_noise(monkeypatch):
 
 def forgotten_ids(monkeypatch):
     """A request that is tried again is a new request."""
-    monkeypatch.setattr(engine, "_request", lambda given, session: None)
+    monkeypatch.setattr(engine, "_own", lambda given, session: None)
 
 
 def release_before_commit(monkeypatch):
@@ -177,28 +179,40 @@ def release_before_commit(monkeypatch):
         return answer if row.version else settle(self, intent, row, answer)
 
     monkeypatch.setattr(durable.DurableLedger, "settle", soon)
-    monkeypatch.setattr(durable.DurableLedger, "perform", Ledger.perform)
 
 
 def charge_after_answer(monkeypatch):
     """The account is charged when the launch is settled, not before."""
-    record, settle = steps.Steps._record, steps.Steps.settle
+    begin, settle = sealed.SealedTransaction.begin, sealed.SealedTransaction.settle
     owed = {}
 
-    def free(self, unit, request, *rest):
-        body, fact, planned = rest
+    def free(self, request, body, fact, plan):
         if fact.kind == "launch":
-            owed[request] = (fact.path, planned.charged)
-            planned = Plan(planned.path, planned.version, planned.pin)
-        return record(self, unit, request, body, fact, planned)
+            owed[request] = (fact.path, plan.charged)
+            plan = Plan(plan.path, plan.version, plan.pin)
+        return begin(self, request, body, fact, plan)
 
-    def pays(self, unit, intent, ready):
+    def pays(self, intent, outcome):
         if intent.request in owed:
-            unit.put_row(stored_row(*owed.pop(intent.request), self.keys))
-        return settle(self, unit, intent, ready)
+            self.unit.put_row(stored_row(*owed.pop(intent.request), self._sealer.keys))
+        return settle(self, intent, outcome)
 
-    monkeypatch.setattr(steps.Steps, "_record", free)
-    monkeypatch.setattr(steps.Steps, "settle", pays)
+    monkeypatch.setattr(sealed.SealedTransaction, "begin", free)
+    monkeypatch.setattr(sealed.SealedTransaction, "settle", pays)
+
+
+class PayBack:
+    """A job that puts a row back as it was."""
+
+    def __init__(self, path, row):
+        self.path, self.row = path, row
+
+    def looks_up(self):
+        return Lookups()
+
+    def run(self, records):
+        records.unit.put_row(stored_row(self.path, self.row, records._sealer.keys))
+        records.unit.append("keys", "", (), "", "")
 
 
 def refund_on_error(monkeypatch):
@@ -210,14 +224,8 @@ def refund_on_error(monkeypatch):
         try:
             return launch(self, parent, *rest, **more)
         except InvalidRequest:
-            ledger = self.ledger
             after = Row(before.mechanism, before.state, before.version + 2, before.cursor, before.by)
-
-            def pay_back(unit):
-                unit.put_row(stored_row(parent, after, ledger._steps.keys))
-                unit.append("keys", "", (), "", "")
-
-            ledger._committer.run(Job(pay_back))
+            self.ledger.transact(PayBack(parent, after))
             raise
 
     monkeypatch.setattr(engine.Engine, "launch", kind)

@@ -14,9 +14,9 @@ from counterpoint.errors import (
     LedgerError,
     LedgerFailed,
 )
+from counterpoint.ledger.checking.witness import Witness
 from counterpoint.ledger.durable import DurableLedger, MasterKey
-from counterpoint.ledger.postgres import PostgresStore
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.store.postgres import PostgresStore
 
 
 def impatient(place, wait=0.05):

@@ -11,7 +11,7 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.ledger.durable import DurableLedger, MasterKey
-from counterpoint.ledger.sqlite import SqliteStore
+from counterpoint.ledger.store.sqlite import SqliteStore
 
 KEY = MasterKey(bytes(32))
 _numbers = count()

@@ -22,8 +22,9 @@ from counterpoint.errors import (
     LedgerTampered,
     UnknownSchema,
 )
-from counterpoint.ledger import places, schema
-from counterpoint.ledger.sqlite import SqliteStore
+from counterpoint.ledger import places
+from counterpoint.ledger.store import schema
+from counterpoint.ledger.store.sqlite import SqliteStore
 
 
 def test_a_damaged_file_is_a_clear_error(tmp_path):
@@ -97,7 +98,7 @@ def test_a_process_that_is_forked_while_a_thread_is_at_the_desk_does_not_wait_fo
         held, done = threading.Event(), threading.Event()
 
         def sit():
-            with s._engine.ledger._store.desk:
+            with s._engine.ledger._store.lock:
                 held.set()
                 done.wait(30)
 

@@ -1,4 +1,4 @@
-"""Threads that meet at the desk, requests that share a transaction, and failures in the middle of one."""
+"""Threads that wait for one connection, requests that share a transaction, and failures in the middle of one."""
 
 import threading
 import time
@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
+from tests.ledger.wanting import Known, Question
 
 import counterpoint as cp
 from counterpoint.errors import (
@@ -13,7 +14,6 @@ from counterpoint.errors import (
     LedgerFailed,
     RequestConflict,
 )
-from counterpoint.ledger.ledger import Fact, Plan
 
 
 def test_a_witness_that_cannot_be_written_leaves_no_ledger_behind(lasting):
@@ -28,15 +28,15 @@ def test_a_witness_that_cannot_be_written_leaves_no_ledger_behind(lasting):
 
 
 def meeting(ledger, deed, meanwhile):
-    """Let a thread wait for the desk with `deed`, do `meanwhile` there, and then let it go on: what it gets."""
+    """Let a thread wait for the connection with `deed`, do `meanwhile` with it, and then let it go on: what it gets."""
     arrived, results = threading.Event(), []
-    check = ledger._committer.check
+    check = ledger._group.check
 
     def noticed():
         check()
         arrived.set()
 
-    ledger._committer.check = noticed
+    ledger._group.check = noticed
 
     def run():
         try:
@@ -45,7 +45,7 @@ def meeting(ledger, deed, meanwhile):
             results.append(error)
 
     thread = threading.Thread(target=run)
-    with ledger._store.desk:
+    with ledger._store.lock:
         thread.start()
         assert arrived.wait(30)
         meanwhile()
@@ -53,13 +53,13 @@ def meeting(ledger, deed, meanwhile):
     return results[0]
 
 
-@pytest.mark.parametrize("deed", ["read", "intent"])
+@pytest.mark.parametrize("deed", ["read", "begin"])
 def test_whoever_waited_for_a_ledger_that_was_closed_meanwhile_is_told_so(lasting, deed):
     lasting.session().close()
     with closing(lasting.ledger()) as other, closing(lasting.ledger()) as ledger:
         deeds = {
             "read": lambda: ledger.read(()),
-            "intent": lambda: ledger.intent("q", b"[]", Fact("ask", (), ""), lambda read: pytest.fail("planned")),
+            "begin": lambda: ledger.begin("q", Known(())),
         }
         told = meeting(ledger, deeds[deed], ledger.close)
         assert isinstance(told, LedgerError) and "has been closed" in str(told)
@@ -99,10 +99,10 @@ def in_one_batch(ledger, *deeds):
             results[number] = error
 
     threads = [threading.Thread(target=run, args=pair) for pair in enumerate(deeds)]
-    with ledger._store.desk:
+    with ledger._store.lock:
         for number, thread in enumerate(threads, start=1):
             thread.start()
-            while len(ledger._committer._waiting) < number:
+            while len(ledger._group._waiting) < number:
                 assert thread.is_alive()
                 time.sleep(0.001)
     for thread in threads:
@@ -117,9 +117,7 @@ def test_in_one_transaction_later_requests_see_what_earlier_ones_did(lasting):
         before = ledger._store.book("session").head.number
 
         def ask(name, body=b"[]"):
-            return lambda: ledger.intent(
-                name, body, Fact("ask", noisy.path, ""), lambda read: Plan(noisy.path, 0, "v1", read(noisy.path))
-            )
+            return lambda: ledger.begin(name, Question(noisy.path, body, version=0))
 
         first, again, conflict, other = in_one_batch(ledger, ask("q"), ask("q"), ask("q", b"[1]"), ask("r"))
         assert first.seed == again.seed == other.seed and other.request == "q", "one open intent per handle"
@@ -136,13 +134,10 @@ def test_in_one_transaction_a_request_that_is_answered_makes_room_for_the_next(l
     with lasting.session() as s:
         noisy = s.launch(cp.Laplace("0.1", asks=9))
         ledger = s._engine.ledger
-        fact = Fact("ask", noisy.path, "")
-        begun = ledger.intent("q", b"[]", fact, lambda read: Plan(noisy.path, 0, "v1", read(noisy.path)))
+        begun = ledger.begin("q", Question(noisy.path))
 
         def next_one():
-            return ledger.intent(
-                "r", b"[]", fact, lambda read: Plan(noisy.path, read(noisy.path).version, "v1", read(noisy.path))
-            )
+            return ledger.begin("r", Question(noisy.path))
 
         settled, later = in_one_batch(ledger, lambda: ledger.settle(begun, replace(begun.row, version=1), 5), next_one)
         assert settled == 5 and later.request == "r" and later.version == later.row.version == 1
@@ -182,9 +177,7 @@ def test_an_interrupt_in_the_middle_of_a_commit_stops_the_ledger_and_is_passed_o
     armed = False
     with lasting.session(reached=reached) as s:
         noisy = s.launch(cp.Laplace("0.01", asks=9))
-        begun = s._engine.ledger.intent(
-            "() q", b"[]", Fact("ask", (0,), ""), lambda read: Plan((0,), 0, "v1", read((0,)))
-        )
+        begun = s._engine.ledger.begin("() q", Question((0,)))
         armed = True
         with pytest.raises(KeyboardInterrupt):
             s._engine.ledger.settle(begun, replace(begun.row, version=1), 5)
@@ -192,6 +185,6 @@ def test_an_interrupt_in_the_middle_of_a_commit_stops_the_ledger_and_is_passed_o
         with pytest.raises(LedgerError, match="open it again"):
             noisy.ask("apples")
     with closing(lasting.ledger()) as ledger:
-        done = ledger.intent("() q", b"[]", Fact("ask", (0,), ""), lambda read: pytest.fail("admitted twice"))
+        done = ledger.begin("() q", Known((0,)))
         assert done.answer == 5 if point in ("committed", "witnessed") else done.seed == begun.seed
         ledger.verify()

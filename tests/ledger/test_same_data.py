@@ -13,9 +13,9 @@ from tests.sources import engines
 
 import counterpoint as cp
 from counterpoint.errors import LedgerTampered
-from counterpoint.ledger import same_data
+from counterpoint.ledger.checking import same_data
+from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.sealing import MasterKey
 
 ROWS = {"person": [1, 2, 2, 3, None], "age": [41, 17, 18, 200, 5], "state": ["CA", "NY", None, "CA", "TX"]}
 KEY, OTHER_KEY = b"a key of thirty-two bytes, or so", b"another key of thirty-two bytes."

@@ -16,10 +16,12 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, SecretLeak, Unsealable
-from counterpoint.ledger import sealing
-from counterpoint.ledger.ledger import Fact, Intent, Row
-from counterpoint.ledger.rows import read_row, stored_row
-from counterpoint.ledger.sealing import DataKeys, MasterKey, _place
+from counterpoint.ledger.crypto import sealing
+from counterpoint.ledger.crypto.rows import read_row, stored_row
+from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey, _place
+from counterpoint.ledger.ledger import Intent
+from counterpoint.ledger.state import Row
+from counterpoint.ledger.wanted import Asking
 
 
 @pytest.fixture
@@ -319,7 +321,7 @@ def test_no_secret_lies_in_the_open_anywhere(lasting, caplog, capfd):
             texts += [str(caught.value), repr(caught.value)]
         (left,) = s._engine.ledger.opened()
         texts += [repr(left), repr(s), repr(noisy), repr(s.history), str(s.certificate()), s._repr_html_()]
-        texts += [repr(s._engine.ledger.intent("() q", s_body(s), Fact("ask", (0,), ""), None))]
+        texts += [repr(s._engine.ledger.begin("() q", Asking((0,), source.prepare("apples"), None, "v1")))]
     texts.append(caplog.text)
     stored = dumped(lasting)
     s.close()
@@ -331,14 +333,6 @@ def test_no_secret_lies_in_the_open_anywhere(lasting, caplog, capfd):
         assert (
             digits.encode() not in blob and needle not in blob and SEED not in blob and SEED.hex().encode() not in blob
         )
-
-
-def s_body(session):
-    """The body of the request q, as it was made."""
-    from counterpoint.encoding import encode
-
-    prepared = session._source.prepare("apples")
-    return encode(("ask", (0,), prepared, None))
 
 
 def dumped(place):

@@ -14,11 +14,12 @@ from tests.ledger.test_sealing import CANARY, dumped
 import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.errors import DataChanged, LedgerError, LedgerFailed, LedgerRolledBack, LedgerTampered, Unsealable
-from counterpoint.ledger import schema
+from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.durable import DurableLedger
-from counterpoint.ledger.records import StoredItems
-from counterpoint.ledger.sealing import MasterKey
-from counterpoint.ledger.store import Unit
+from counterpoint.ledger.store import schema
+from counterpoint.ledger.store.records import StoredItems
+from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.wanted import Asking
 
 SURE = cp.PureDP(10**7)
 """So much that noise is 0 for all practical purposes, and what is counted can be seen."""
@@ -87,7 +88,7 @@ def test_of_two_processes_that_begin_a_log_at_once_one_is_told_that_it_came_too_
     second.extend([3])
     lasting.session(SURE, source=first).close()
     with monkeypatch.context() as patch:
-        patch.setattr(DurableLedger, "_length", lambda self: 0)
+        patch.setattr(DurableLedger, "stored_length", lambda self: 0)
         with pytest.raises(DataChanged, match="another process has begun"):
             lasting.session(SURE, source=second)
     fresh = visits()
@@ -201,6 +202,18 @@ def test_vectors_and_parts_are_found_again(lasting):
     with lasting.reopened(source=pages, name="pages") as s:
         pages.append({"page": "home"})
         assert s.at(counter.path).ask() == 2
+
+
+def test_an_ask_that_was_pinned_before_another_one_reads_no_item_twice(lasting):
+    """A second process may have asked between the moment in which the data is pinned and the transaction."""
+    stream = visits()
+    with lasting.session(SURE, source=stream) as s:
+        counter = s.launch(cp.Counter(epsilon=10**5))
+        stream.extend([1, 2, 3])
+        assert counter.ask() == 6
+        begun = s._engine.ledger.begin("() late", Asking(counter.path, None, None, pin=1))
+        assert begun.pin == begun.row.cursor == 3
+        assert counter.ask(id="late") == 6 and s._engine.ledger.read(counter.path).cursor == 3
 
 
 def test_processes_share_one_log(tmp_path):

@@ -12,9 +12,9 @@ from tests.ledger.test_left_open import Flaky
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, LedgerError, LedgerTampered, Unsealable
-from counterpoint.ledger.ids import Ids
+from counterpoint.ledger.crypto.ids import Ids
+from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.sealing import MasterKey
 
 DATA = {"apples": 100, "beans": 3}
 

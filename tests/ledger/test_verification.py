@@ -6,13 +6,14 @@ import pytest
 from msgspec.structs import replace
 from tests.ledger.forging import forge
 from tests.ledger.places import Place
+from tests.ledger.wanting import Question
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import LedgerRolledBack, LedgerTampered
-from counterpoint.ledger.ledger import Fact, Node, Plan
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.state import Node
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 
 
@@ -154,7 +155,7 @@ def test_a_session_inside_has_its_row(used):
 
 
 def test_a_rule_is_the_one_on_record(used):
-    from counterpoint.ledger.rows import Frame
+    from counterpoint.ledger.crypto.rows import Frame
 
     richer = Concurrent(cp.Filter(cp.PureDP(1000)), used.source.relation)
     used.sql("UPDATE counterpoint_row SET frame = ? WHERE path = '[]'", encode(Frame(richer, 0, None)))
@@ -238,9 +239,7 @@ def test_what_is_left_open_is_read_as_of_one_moment(replicas, monkeypatch):
     """Else a request could be read as open and its row as the one that its answer has left."""
     place, s, noisy = replicas
     engine = s._engine
-    begun = engine.ledger.intent(
-        "q", b'"body"', Fact("ask", noisy.path, ""), lambda read: Plan(noisy.path, 0, "v1", read(noisy.path))
-    )
+    begun = engine.ledger.begin("q", Question(noisy.path))
     with closing(place.ledger()) as other:
         asked = other._store.open_requests
 

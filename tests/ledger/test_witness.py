@@ -11,9 +11,9 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed
-from counterpoint.ledger import witness as module
-from counterpoint.ledger.sealing import MasterKey
-from counterpoint.ledger.witness import Line, Witness
+from counterpoint.ledger.checking import witness as module
+from counterpoint.ledger.checking.witness import Line, Witness
+from counterpoint.ledger.crypto.sealing import MasterKey
 
 HEAD, OTHER, GENESIS = b"\xaa" * 32, b"\xbb" * 32, b"\xcc" * 32
 

@@ -17,10 +17,10 @@ from tests.ledger.crashes import Killer, in_child
 
 import counterpoint as cp
 from counterpoint.encoding import encode
+from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import hold, release
-from counterpoint.ledger.schema import VERSION
-from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.store.schema import VERSION
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 KINDS = ("sqlite", "postgres")

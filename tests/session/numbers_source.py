@@ -1,7 +1,6 @@
 """A source for tests: named integers, asked for by name, with parts by their first letter."""
 
 from fractions import Fraction
-from itertools import count
 
 from counterpoint.errors import InvalidRequest
 from counterpoint.privacy.relations import Steps
@@ -10,8 +9,6 @@ from counterpoint.sources.source import Prepared, Source
 
 
 class Numbers(Source):
-    turns = count()
-
     def __init__(self, values, sensitivity=1, grid=Fraction(1), reach=1):
         self.values, self.sensitivity, self.grid, self._reach = dict(values), sensitivity, grid, reach
 
@@ -30,10 +27,6 @@ class Numbers(Source):
     def resolve(self, pin, prepared):
         assert pin == "v1"
         return Secret(self.values.get(prepared.request, 0))
-
-    def prompt(self, start, end, prepared):
-        """Every other time: whoever leads then works it out for whoever asks, and else each for itself."""
-        return next(self.turns) % 2 == 0
 
     def reach(self, by):
         return self._reach

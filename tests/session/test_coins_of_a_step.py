@@ -9,7 +9,7 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.encoding import encode
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 
 WIDE = cp.Laplace("1e-12", asks=5)
 SEED = bytes(range(32))
@@ -62,13 +62,14 @@ def test_each_step_has_a_seed_of_its_own(tmp_path):
 def test_no_seed_is_drawn_twice(kind, tmp_path):
     with Place(kind, tmp_path).session() as s:
         ledger, seeds = s._engine.ledger, []
-        perform = ledger.perform
+        begin = ledger.begin
 
-        def noted(*request):
-            *rest, compute = request
-            return perform(*rest, lambda intent: (seeds.append(intent.seed), compute(intent))[1])
+        def noted(*request, **options):
+            intent = begin(*request, **options)
+            seeds.append(intent.seed)
+            return intent
 
-        ledger.perform = noted
+        ledger.begin = noted
         for _ in range(3):
             noisy = s.launch(WIDE)
             noisy.ask("apples"), noisy.ask("apples")

@@ -18,13 +18,14 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.encoding import digest
 from counterpoint.errors import CounterpointError
-from counterpoint.ledger.ledger import Intent, MemoryLedger
+from counterpoint.ledger.ledger import Intent
+from counterpoint.ledger.memory import MemoryLedger
+from counterpoint.ledger.wanted import Asking
 from counterpoint.mechanisms.composed.concurrent import Concurrent, ConcurrentState, Launch, Refused
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.randomness.secure import SecureCoins
 from counterpoint.session.coins import StepCoins
 from counterpoint.session.fitting import launchable
-from counterpoint.session.stepping import message as message_of
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 
@@ -40,8 +41,8 @@ class Watching(MemoryLedger):
         self.count += 1
         return digest("seed", self.count)
 
-    def intent(self, *args):
-        intent = super().intent(*args)
+    def begin(self, *args, **options):
+        intent = super().begin(*args, **options)
         self.last = intent if isinstance(intent, Intent) else None
         return intent
 
@@ -109,7 +110,7 @@ class Run:
         """The message holds the value that the test knows, not what the source made of the request."""
         prepared = None if request is None else handle._source.prepare(request)
         public = handle.mechanism.public_part(None if prepared is None else prepared.grid, **options)
-        message = message_of(public, prepared, value)
+        message = Asking(handle.path, prepared, public, 0).message(value)
         return self.send(handle.path, message, lambda: handle.ask(request, **options))
 
     def replayed(self, pure):

@@ -22,7 +22,8 @@ from counterpoint.errors import (
     NotCovered,
     RelationMismatch,
 )
-from counterpoint.ledger.ledger import Intent, MemoryLedger
+from counterpoint.ledger.ledger import Intent
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.examples import OpenDoor
@@ -112,8 +113,8 @@ def test_a_session_answers_as_the_pure_composition_does_on_equal_seeds(moves):
     seen = []
 
     class Watching(MemoryLedger):
-        def intent(self, request, body, fact, plan):
-            intent = super().intent(request, body, fact, plan)
+        def begin(self, request, wanted, *, new=False):
+            intent = super().begin(request, wanted, new=new)
             seen.append(intent)
             return intent
 

@@ -10,7 +10,7 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.encoding import digest, encode
 from counterpoint.errors import BudgetExceeded, Halted, InvalidRequest, NotAllowed
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.privacy.relations import Sparse
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
@@ -19,11 +19,14 @@ DATA = {"apples": 100, "avocados": 7, "beans": 3}
 class ByBody(MemoryLedger):
     """Seeds that depend on what a child is asked and how often it was, and not on what happens to others."""
 
-    def intent(self, request, body, fact, plan):
-        self._times = getattr(self, "_times", {})
-        self._seeds = lambda: digest(body.decode(), self._times[body])
-        self._times[body] = self._times.get(body, 0) + 1
-        return super().intent(request, body, fact, plan)
+    def __init__(self):
+        self._times, self._asked = {}, b""
+        super().__init__(seeds=lambda: digest(self._asked.decode(), self._times[self._asked]))
+
+    def begin(self, request, wanted, *, new=False):
+        self._asked = wanted.body()
+        self._times[self._asked] = self._times.get(self._asked, 0) + 1
+        return super().begin(request, wanted, new=new)
 
 
 def session(within=None, **options):

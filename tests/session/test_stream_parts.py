@@ -15,7 +15,7 @@ from tests.session.run_threads import run_threads
 
 import counterpoint as cp
 from counterpoint.encoding import digest
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 
 FIELDS = {
     "page": cp.text(),
@@ -158,11 +158,14 @@ def test_however_a_key_of_a_table_is_spelled_it_is_one_part():
 class Steady(MemoryLedger):
     """Seeds that depend on what is done, and how often it was done, alone: equal coins for equal doings."""
 
-    def intent(self, request, body, fact, plan):
-        self._counts = getattr(self, "_counts", {})
-        self._counts[body] = self._counts.get(body, 0) + 1
-        self._seeds = lambda: digest(body.decode(), self._counts[body])
-        return super().intent(request, body, fact, plan)
+    def __init__(self):
+        self._counts, self._done = {}, b""
+        super().__init__(seeds=lambda: digest(self._done.decode(), self._counts[self._done]))
+
+    def begin(self, request, wanted, *, new=False):
+        self._done = wanted.body()
+        self._counts[self._done] = self._counts.get(self._done, 0) + 1
+        return super().begin(request, wanted, new=new)
 
 
 pages = st.sampled_from(["home", "shop", "help"])

@@ -330,15 +330,3 @@ def test_a_shape_knows_a_value_that_says_nothing():
     assert ItemShape().zero == 0 and ItemShape(dimensions=2).zero == (0, 0)
     assert ItemShape(dimensions=2).fit(None) == (0, 0)
     assert ItemShape(bound=2.0, dimensions=2.0).fit([9, 9]) == (2, 2)
-
-
-def test_a_stream_is_prompt_while_few_items_have_to_be_read():
-    """Of what was added up before, only the rest: whoever waits for a transaction with it waits no longer."""
-    stream = Stream(bound=1)
-    asked = stream.prepare(total())
-    assert stream.prompt(0, 0, None) and stream.prompt(0, 0, asked)
-    stream.extend([1] * 1000)
-    assert stream.prompt(990, 1000, None) and not stream.prompt(0, 1000, None)
-    assert not stream.prompt(990, 1000, asked), "nothing has been added up yet"
-    stream.resolve(1000, asked)
-    assert stream.prompt(990, 1000, asked) and not stream.prompt(990, 999, asked), "what came later does not help"

@@ -1,25 +1,24 @@
 """A ledger that outlives its process: the protocol of `Ledger` over a database, sealed, chained and witnessed.
 
-Commit, then release (an answer leaves only after its charge is on disk). An intent is one transaction: looked up,
-checked, charged, its seed sealed and the chain extended. Settling is a second one: state and answer together, the seed
-gone. Then the witness, then the answer. Nothing is refunded, pruned or drawn again: what failed in between is finished
-from its seed, on the pinned data.
+Each transaction of the protocol reads and changes records through a `SealedTransaction`, and is shared by all requests
+that wait at the same time (`group_commit.py`). It is committed, then the witness sees its head, and only then
+does `transact` return: an answer leaves after it is on disk. Nothing is refunded, pruned or drawn again: what failed in
+between is finished from its seed, on the pinned data.
 
 >>> import counterpoint as cp, tempfile, os.path
->>> home = tempfile.mkdtemp()
->>> ledger = DurableLedger(SqliteStore(os.path.join(home, "ledger.db")), "people", MasterKey(bytes(32)))
+>>> folder = tempfile.mkdtemp()
+>>> ledger = DurableLedger(SqliteStore(os.path.join(folder, "ledger.db")), "people", MasterKey(bytes(32)))
 >>> ledger.bind("fingerprint of the data")
 >>> [fact.kind for fact in ledger.history()]
 ['data']
 >>> ledger.close()
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import sha256
+from itertools import chain
+from typing import Any, Protocol
 
-from counterpoint.encoding import Plain
 from counterpoint.errors import (
     DataChanged,
     DataInUse,
@@ -27,45 +26,35 @@ from counterpoint.errors import (
     LedgerError,
     Unsealable,
 )
-from counterpoint.ledger import same_data, verification
-from counterpoint.ledger.committing import Committer, Job, Ticket
-from counterpoint.ledger.keeping import KeptLog
-from counterpoint.ledger.ledger import (
-    Compute,
-    Done,
-    Fact,
-    Intent,
-    Ledger,
-    Path,
-    Plan,
-    Read,
-    Row,
-    made_up,
-)
+from counterpoint.ledger.checking import books, same_data, verification
+from counterpoint.ledger.checking.upgrade import upgrade
+from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.crypto.keeping import KeptLog
+from counterpoint.ledger.crypto.rows import seen_row
+from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
+from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
+from counterpoint.ledger.ledger import Done, Intent, Ledger, Lookups, Outcome, Settle
 from counterpoint.ledger.places import release
-from counterpoint.ledger.records import (
-    FORM,
-    INTENTS,
-    Book,
-    Entry,
-    Head,
-    StoredItems,
-    keys_digest,
-    path_text,
-    read_entry,
-)
-from counterpoint.ledger.rows import seen_row
-from counterpoint.ledger.sealing import DataKeys, MasterKey
-from counterpoint.ledger.sqlite import SqliteStore
-from counterpoint.ledger.steps import Steps
-from counterpoint.ledger.store import Overtaken, Store, Unit
-from counterpoint.ledger.upgrade import upgrade
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.state import Fact, Path, Row
+from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
+from counterpoint.ledger.store.records import FORM, INTENTS, Book, StoredItems, path_text, read_entry
+from counterpoint.ledger.store.sqlite import SqliteStore
+from counterpoint.ledger.store.store import Store, Unit
 from counterpoint.randomness.fresh import fresh
 from counterpoint.sources.streams.log import Log
 from counterpoint.sources.streams.log import in_use as in_use_log
 
 __all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
+
+
+class Job(Protocol):
+    """What is done in a transaction, and which records it reads there."""
+
+    def looks_up(self) -> Lookups:
+        """The records that it reads."""
+
+    def run(self, records: SealedTransaction) -> Any:
+        """Do it."""
 
 
 class DurableLedger(Ledger):
@@ -89,83 +78,114 @@ class DurableLedger(Ledger):
         self._master = master
         self._witness = witness
         self._reached = reached
-        self._committer = Committer(self._commit, store.desk)
+        self._group: GroupCommit[Job] = GroupCommit(self._commit, store.lock)
         self._closed = False
-        self._noted = 0
+        self._witnessed = 0
         self._book: Book | None = None
-        self._steps = Steps(DataKeys(name, master, ()), seeds)
+        self._sealer = Sealer(DataKeys(name, master, ()), seeds)
         self._open_book()
 
     def check(self) -> None:
         """Refuse to go on in a forked process, after a failure, or when closed."""
-        self._committer.check()
+        self._group.check()
 
-    def intent(self, request: str, body: bytes, fact: Fact, plan: Callable[[Read], Plan]) -> Intent | Done:
-        """Check, charge and record, in one transaction."""
-        job = Job(lambda unit: self._steps.begin(unit, request, body, fact, plan), request, (fact.path,))
-        begun: Intent | Done = self._committer.run(job)
-        return begun
+    def prepare(self, intent: Intent, outcome: Outcome) -> Outcome:
+        """Seal row and answer."""
+        return self._sealer.outcome(intent, outcome)
 
-    def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
-        """Store both in one transaction, and let the witness know."""
-        settled: Done = self._committer.run(self._settle(intent, row, answer))
-        self._reached("release")
-        return settled.answer
-
-    def perform(
-        self, request: str | None, body: bytes, fact: Fact, plan: Callable[[Read], Plan], compute: Compute
-    ) -> Intent | Done:
-        """In one go: what is computed promptly is computed for all who share a transaction, by one of them."""
-        own = made_up() if request is None else request
-
-        def begin(unit: Unit) -> Intent | Done:
-            return self._steps.begin(unit, own, body, fact, plan, new=request is None)
-
-        def settle(begun: Intent | Done) -> Job | None:
-            if isinstance(begun, Done) or begun.request != own:
-                return None
-            return self._settle(begun, *compute(begun))
-
-        done: Intent | Done = self._committer.run(Job(begin, request, (fact.path,), settle, _is_prompt))
-        if isinstance(done, Done):
+    def transact(self, job: Job) -> Any:
+        """Run a job in a transaction that waiting requests share; its result, once it is durable and witnessed."""
+        result = self._group.run(job)
+        if isinstance(job, Settle) or isinstance(result, Done):
             self._reached("release")
-        return done
+        return result
 
-    def _settle(self, intent: Intent, row: Row, answer: Plain) -> Job:
-        ready = self._steps.sealed(intent, row, answer)
+    def _commit(self, batch: list[Ticket[Job]]) -> None:
+        """One transaction for a batch of jobs; an error of one job concerns that job alone."""
+        with self._connection_at_stake():
+            unit = self._store.begin_unit(self.name, _together([ticket.job.looks_up() for ticket in batch]))
+            if unit is None:
+                raise LedgerError(f"there is no session {self.name!r} in this ledger")
+            records = SealedTransaction(unit, self._sealer)
+            for ticket in batch:
+                try:
+                    ticket.result = ticket.job.run(records)
+                except Exception as error:
+                    ticket.error = error
+            if unit.entries:
+                self._write(unit)
+            else:
+                self._store.rollback()
+            self._note(unit)
 
-        def settle(unit: Unit) -> Done:
-            return Done(intent.body, self._steps.settle(unit, intent, ready))
+    def _write(self, unit: Unit) -> None:
+        self._reached("write")
+        self._store.write(unit)
+        self._reached("commit")
+        self._store.commit()
+        self._reached("committed")
+        self._sealer.ids.learn(unit)
 
-        return Job(settle, intent.request, (intent.path,))
+    def _note(self, unit: Unit) -> None:
+        """Show the witness the head before an answer leaves, also one that an interrupted process has settled."""
+        if self._witness is not None and unit.settled and unit.head.number > self._witnessed:
+            assert self._book is not None
+            self._witness.note(self.name, *unit.head, self._book.genesis)
+            self._witnessed = unit.head.number
+            self._reached("witnessed")
+
+    @contextmanager
+    def _connection_at_stake(self) -> Iterator[None]:
+        """Any error closes the connection, as a crash would, except a missing lock or key."""
+        try:
+            yield
+        except (LedgerBusy, Unsealable, DataInUse):
+            self._store.rollback()
+            raise
+        except BaseException:
+            release(self._store, broken=True)
+            raise
+
+    @contextmanager
+    def _connection(self) -> Iterator[Store]:
+        """The database, for this thread alone."""
+        self._group.check()
+        with self._store.lock:
+            self._group.check()
+            yield self._store
 
     def read(self, path: Path) -> Row | None:
         """The row at a path."""
-        with self._at_desk():
-            stored = self._store.row(self.name, path_text(path))
-            return None if stored is None else seen_row(stored, self._steps.keys)
+        with self._connection() as store:
+            stored = store.row(self.name, path_text(path))
+            return None if stored is None else seen_row(stored, self._sealer.keys)
 
     def opened(self) -> tuple[Intent, ...]:
         """The intents that a crash has left open, as far as their seeds can be unsealed."""
-        with self._at_desk():
-            unit = Unit(self._store, self.name, self._head())
-            self._store.begin_reading()  # or another process may settle one between its request and its row
+        with self._connection() as store:
+            records = SealedTransaction(Unit(store, self.name, self._opened_book.head), self._sealer)
+            store.begin_reading()  # or another process may settle one between its request and its row
             try:
-                found = [self._steps.unsealed(unit, request) for request in self._store.open_requests(self.name)]
+                found = [records.intent_or_none(request) for request in store.open_requests(self.name)]
             finally:
-                self._store.rollback()
+                store.rollback()
             return tuple(intent for intent in found if intent is not None)
 
     def history(self) -> tuple[Fact, ...]:
         """What has been done, in order."""
-        with self._at_desk():
-            entries = (read_entry(data) for _, data in self._store.entries(self.name, 0))
+        with self._connection() as store:
+            entries = (read_entry(data) for _, data in store.entries(self.name, 0))
             return tuple(entry.fact for entry in entries if entry.kind in (*INTENTS, "data", "rows"))
 
     def verify(self) -> None:
         """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""
-        with self._at_desk():
-            verification.verify(self._store, self.name, self._witness)
+        with self._connection() as store:
+            verification.verify(store, self.name, self._witness)
+
+    def beside(self) -> tuple[str, ...]:
+        """The sessions that have the same rows."""
+        with self._connection() as store:
+            return same_data.beside(store, self.name)
 
     def bind(
         self,
@@ -185,158 +205,62 @@ class DurableLedger(Ledger):
             if log is not None and log.kept_for is not None:
                 raise in_use_log(log.kept_for)
             self._create(fingerprint, rows, second_budget)
-        assert self._book is not None
-        if self._book.fingerprint != fingerprint:
+        if self._opened_book.fingerprint != fingerprint:
             raise DataChanged(
                 f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. "
                 "Bind the data as it was; for new data make a session with another name, and a budget of its own"
             )
-        if rows is not None and self._book.content is None and self._steps.keys.usable:
-            self._note_rows(rows)
+        if rows is not None and self._opened_book.content is None and self._sealer.keys.usable:
+            with self._store.lock, self._connection_at_stake():
+                self._book = books.note_rows(self._store, self.name, self._sealer.keys, self._master, rows)
         if log is not None:
-            log.keep(self._keeper(self._book.genesis))
-            with suppress(Unsealable):  # charges are there for whoever has no key; who asks for items is told
+            log.keep(KeptLog(self.name, self._opened_book.genesis, self._sealer, self))
+            with suppress(Unsealable):  # charges can be read without a key; asking for items says what is missing
                 log.length()
 
-    def _keeper(self, genesis: bytes) -> KeptLog:
-        keys, ids = (lambda: self._steps.keys), (lambda: self._steps.ids)
-        return KeptLog(self.name, genesis, self._append, self._length, self._items, keys, ids)
-
-    def _append(self, job: Callable[[Unit], int]) -> int:
-        length: int = self._committer.run(Job(job))
-        return length
-
-    def _length(self) -> int:
-        with self._at_desk():
-            return self._store.length(self.name)
-
-    def _items(self, start: int) -> list[StoredItems]:
-        with self._at_desk():
-            return list(self._store.items(self.name, start))
-
-    def rotate(self, master: MasterKey) -> None:
-        """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
-        with self._at_desk():
-            with self._transaction():
-                head, book = self._store.begin(self.name), self._store.book(self.name)
-                assert head is not None and book is not None
-                # those on record, not those read at the start: another process may have added one since
-                keys = DataKeys(self.name, self._master, book.keys).rewrapped(master)
-                unit = Unit(self._store, self.name, head)
-                unit.append("keys", "", (), f"master key {master.name}", "", state=keys_digest(keys))
-                self._store.write(unit)
-                self._store.write_keys(self.name, keys)
-                self._store.commit()
-            self._steps.keys = DataKeys(self.name, master, keys)
-            self._master = master
-
-    @contextmanager
-    def _at_desk(self) -> Iterator[None]:
-        self._committer.check()
-        with self._store.desk:
-            self._committer.check()
-            yield
-
-    def close(self) -> None:
-        """Let go of the database and the witness, which in a forked process are the parent's to let go of."""
-        if self._committer.inherited:
-            return
-        with self._store.desk:
-            if not self._closed:
-                self._closed = True
-                self._steps.forget()
-                self._committer.stop(LedgerError("this ledger has been closed; open it again to read it"))
-                if self._witness is not None:
-                    self._witness.close()
-                release(self._store)
+    def _create(self, fingerprint: str, rows: bytes | None, second_budget: bool) -> None:
+        books.must_have_key(self._master)
+        genesis, witnessed = books.new_genesis(), self._witness is not None
+        with self._store.lock:
+            if self._witness is not None:
+                # Before the book: a book that its witness has never seen is one whose witness was taken away.
+                self._witness.note_place(self.name, genesis)
+            with self._connection_at_stake():
+                books.create(
+                    self._store,
+                    self.name,
+                    self._master,
+                    genesis,
+                    fingerprint,
+                    rows,
+                    witnessed=witnessed,
+                    second_budget=second_budget,
+                )
+        self._open_book()
 
     def _open_book(self) -> None:
-        with self._store.desk:
+        """Check the record as it is found, bring it up to date, and go on from there."""
+        with self._store.lock:
             found = verification.opened(self._store, self.name, self._witness)
             if found is None:
                 return
             keys = DataKeys(self.name, self._master, found.book.keys)
             changes = False
             if found.form < FORM and self._master is not None and keys.usable:
-                with self._transaction():
+                with self._connection_at_stake():
                     upgrade(self._store, self.name, keys)
                 changes = True
             if self._witness is not None and not found.placed:
                 self._witness.note_place(self.name, found.book.genesis)
             if self._witness is not None and not found.book.witnessed:
-                self._require(self._witness)
+                with self._connection_at_stake():
+                    book = books.require_witness(self._store, self.name)
+                self._witness.note(self.name, *book.head, book.genesis)
                 changes = True
             if changes:
                 found = verification.opened(self._store, self.name, self._witness)
                 assert found is not None
-            self._book, self._steps.keys, self._steps.ids = found.book, keys, found.ids
-
-    def _require(self, witness: Witness) -> None:
-        """From the first time that there is a witness on, there must be one: that is on record."""
-        with self._transaction():
-            head, book = self._store.begin(self.name), self._store.book(self.name)
-            assert head is not None and book is not None
-            book = book._replace(witnessed=True)
-            unit = Unit(self._store, self.name, head)
-            unit.append("witness", "", (), "there is a witness from here on", "", record=book.record)
-            self._store.write(unit)
-            self._store.write_book(self.name, book)
-            self._store.commit()
-        witness.note(self.name, *unit.head, book.genesis)
-
-    def _create(self, fingerprint: str, rows: bytes | None, second_budget: bool) -> None:
-        if self._master is None:
-            raise Unsealable(
-                "a durable ledger seals what is secret, and no key was given: make one with `counterpoint ledger "
-                "key FILE`, keep it apart from the database, and say COUNTERPOINT_KEY_FILE=FILE"
-            )
-        genesis = sha256(os.urandom(32)).digest()
-        wrapped = (DataKeys.fresh(self.name, 0, self._master),)
-        keys = DataKeys(self.name, self._master, wrapped)
-        content = None if rows is None else same_data.sealed(rows, keys, genesis)
-        with self._store.desk:
-            if self._witness is not None:
-                # Before the book: a book that its witness has never seen is one whose witness was taken away.
-                self._witness.note_place(self.name, genesis)
-            with self._transaction():
-                self._store.begin_alone(self.name)
-                beside = () if rows is None else same_data.with_rows(self._store, self.name, rows, self._master)
-                if beside and not second_budget:
-                    raise same_data.in_use(self.name, beside)
-                witnessed, what = self._witness is not None, same_data.about(beside, insisted=True)
-                book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witnessed, content, beside)
-                first = Entry(1, "data", "", (), what, fingerprint, FORM, keys_digest(wrapped), record=book.record)
-                book = book._replace(head=Head(1, first.hash(genesis)))
-                self._store.create(self.name, book, first.encoded())
-                self._store.commit()
-        self._open_book()
-
-    def _note_rows(self, rows: bytes) -> None:
-        """Put on record what an earlier version did not compare; a session that is there is not refused."""
-        with self._store.desk:
-            with self._transaction():
-                head, book = self._store.begin_alone(self.name), self._store.book(self.name)
-                beside = same_data.with_rows(self._store, self.name, rows, self._master)
-                assert head is not None and book is not None
-                book = book._replace(content=same_data.sealed(rows, self._steps.keys, book.genesis), beside=beside)
-                unit = Unit(self._store, self.name, head)
-                unit.append("rows", "", (), same_data.about(beside, insisted=False), "", record=book.record)
-                self._store.write(unit)
-                self._store.write_book(self.name, book)
-                self._store.commit()
-            self._book = book._replace(head=unit.head)
-
-    def beside(self) -> tuple[str, ...]:
-        """The sessions that have the same rows."""
-        with self._at_desk():
-            return same_data.beside(self._store, self.name)
-
-    def _head(self) -> Head:
-        return self._opened_book.head
-
-    @property
-    def _genesis(self) -> bytes:
-        return self._opened_book.genesis
+            self._book, self._sealer.keys, self._sealer.ids = found.book, keys, found.ids
 
     @property
     def _opened_book(self) -> Book:
@@ -344,63 +268,38 @@ class DurableLedger(Ledger):
             raise LedgerError(f"there is no session {self.name!r} in this ledger yet")
         return self._book
 
-    def _commit(self, batch: list[Ticket]) -> None:
-        """One transaction for all of them, then the witness; whoever waits is released by the caller."""
-        with self._transaction():
-            paths = list({path_text(path) for ticket in batch for path in ticket.job.paths})
-            requests = [ticket.job.request for ticket in batch if ticket.job.request is not None]
-            unit = self._tried(batch, self._store.presume(self.name, requests, paths))
-            if unit is None:
-                unit = self._tried(batch, self._store.begin_unit(self.name, requests, paths))
-            if unit is None:
-                raise LedgerError(f"there is no session {self.name!r} in this ledger")
-            self._note(unit)
+    def stored_length(self) -> int:
+        """How many items the session's stream has."""
+        with self._connection() as store:
+            return store.length(self.name)
 
-    def _tried(self, batch: list[Ticket], unit: Unit | None) -> Unit | None:
-        """All jobs in this unit, written and committed; None if that was not to be, and nothing came of it."""
-        if unit is None:
-            return None
-        for ticket in batch:
-            ticket.run(unit)
-        if not unit.entries:  # so nothing makes sure of what was presumed
-            if unit.presumed is not None:
-                return None
-            self._store.rollback()
-            return unit
-        try:
-            self._write(unit)
-        except Overtaken:
-            self._store.rollback()
-            return None
-        self._steps.ids.learn(unit)
-        return unit
+    def stored_items(self, start: int) -> list[StoredItems]:
+        """The items of the session's stream from a place on."""
+        with self._connection() as store:
+            return list(store.items(self.name, start))
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Whatever goes wrong ends this connection, as a crash would; a lock or key that was not to be had does not."""
-        try:
-            yield
-        except (LedgerBusy, Unsealable, DataInUse):
-            self._store.rollback()
-            raise
-        except BaseException:
-            release(self._store, broken=True)
-            raise
+    def rotate(self, master: MasterKey) -> None:
+        """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
+        with self._connection() as store:
+            with self._connection_at_stake():
+                keys = books.rewrap(store, self.name, self._master, master)
+            self._sealer.keys = DataKeys(self.name, master, keys)
+            self._master = master
 
-    def _write(self, unit: Unit) -> None:
-        self._reached("write")
-        self._store.write(unit)
-        self._reached("commit")
-        self._store.commit()
-        self._reached("committed")
-
-    def _note(self, unit: Unit) -> None:
-        """Before anybody is told what was settled, now or by somebody who did not come so far, the witness sees it."""
-        if self._witness is not None and unit.settled and unit.head.number > self._noted:
-            self._witness.note(self.name, *unit.head, self._genesis)
-            self._noted = unit.head.number
-            self._reached("witnessed")
+    def close(self) -> None:
+        """Let go of the database and the witness; in a forked process both are still the parent's."""
+        if self._group.inherited:
+            return
+        with self._store.lock:
+            if not self._closed:
+                self._closed = True
+                self._sealer.forget()
+                self._group.stop(LedgerError("this ledger has been closed; open it again to read it"))
+                if self._witness is not None:
+                    self._witness.close()
+                release(self._store)
 
 
-def _is_prompt(begun: object) -> bool:
-    return isinstance(begun, Intent) and begun.prompt
+def _together(lookups: list[Lookups]) -> Lookups:
+    """What a batch of jobs reads."""
+    return lookups[0] if len(lookups) == 1 else Lookups(*(tuple(chain(*keys)) for keys in zip(*lookups, strict=True)))

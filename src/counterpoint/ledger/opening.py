@@ -12,14 +12,14 @@ from typing import Any
 
 from counterpoint.encoding import decode
 from counterpoint.errors import InvalidParameter, LedgerError, Unsealable
-from counterpoint.ledger import verification
+from counterpoint.ledger.checking import verification
+from counterpoint.ledger.crypto.rows import read_frame
+from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.durable import DurableLedger
-from counterpoint.ledger.ledger import Node
 from counterpoint.ledger.places import Durable, Place, hold, looked_at, release
-from counterpoint.ledger.records import StoredRow, path_text
-from counterpoint.ledger.rows import read_frame
-from counterpoint.ledger.sealing import DataKeys, MasterKey
-from counterpoint.ledger.store import Store
+from counterpoint.ledger.state import Node
+from counterpoint.ledger.store.records import StoredRow, path_text
+from counterpoint.ledger.store.store import Store
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.sources.declaring.columns import is_readable
 
@@ -36,7 +36,7 @@ def durable(place: Place, name: str, *, existing: bool = False, **options: Any) 
         if existing and store.book(name) is None:
             names = ", ".join(map(repr, store.names())) or "none"
             raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
-        with store.desk:  # two threads that open a new ledger at once make one key for it
+        with store.lock:  # two threads that open a new ledger at once make one key for it
             if not store.names():
                 where.make_key_beside()
         return DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
@@ -49,15 +49,15 @@ def sessions_at(place: Durable) -> Iterator[str]:
     """Verify every session at a place, and say of each what was found; the first that does not hold raises."""
     with looked_at(place) as store:
         for name in store.names():
-            with store.desk:
+            with store.lock:
                 entries = verification.verify(store, name, place.witness_file())
                 waiting = len(store.open_requests(name))
             row = store.row(name, path_text(()))
             node = None if row is None or row.node is None else decode(row.node, Node)
-            yield f"{name}: {entries} entries hold; {_said(row, node)}; {waiting} requests to be finished"
+            yield f"{name}: {entries} entries hold; {_state(row, node)}; {waiting} requests to be finished"
 
 
-def _said(row: StoredRow | None, node: Node | None) -> str:
+def _state(row: StoredRow | None, node: Node | None) -> str:
     composition = None if row is None else read_frame(row.frame).mechanism
     if node is None or not isinstance(composition, Concurrent):
         return "nothing launched yet"
@@ -73,7 +73,7 @@ def rotate(place: Durable, new_key_file: str) -> Iterator[str]:
     new = MasterKey.from_file(new_key_file)
     store = hold(place, existing=True)
     try:
-        with store.desk:
+        with store.lock:
             present = {name: _opening(store, name, place.master_keys()) for name in store.names()}
             lost = [name for name, key in present.items() if key is None and _opening(store, name, (new,)) is None]
         if lost:
@@ -103,12 +103,12 @@ def _opening(store: Store, name: str, keys: Sequence[MasterKey]) -> MasterKey | 
 
 
 def _erased(store: Store, in_postgres: bool) -> str:
-    with store.desk:
+    with store.lock:
         erased = store.erase_deleted()
     kept = "the server's log and older backups have it still" if in_postgres else "older backups have it still"
     if erased:
         return f"what the old key had wrapped is erased from the database; {kept}"
     return (
-        "what the old key had wrapped is still in the database, in space that is not used any more: as its owner, with "
-        "nobody else at it, run VACUUM FULL counterpoint_key, counterpoint_request, counterpoint_row"
+        "what the old key had wrapped is still in the database, in space that is not used any more: as its owner, and "
+        "while no other process uses it, run VACUUM FULL counterpoint_key, counterpoint_request, counterpoint_row"
     )

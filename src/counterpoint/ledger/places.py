@@ -15,12 +15,12 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.ledger.postgres import PostgresStore
-from counterpoint.ledger.reading import read_only
-from counterpoint.ledger.sealing import MasterKey
-from counterpoint.ledger.sqlite import SqliteStore
-from counterpoint.ledger.store import Store
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.store.postgres import PostgresStore
+from counterpoint.ledger.store.reading import read_only
+from counterpoint.ledger.store.sqlite import SqliteStore
+from counterpoint.ledger.store.store import Store
 
 _SCHEMES = ("postgresql://", "postgres://")
 WITNESS = "COUNTERPOINT_WITNESS"

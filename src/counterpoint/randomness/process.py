@@ -13,7 +13,8 @@ import ctypes
 import mmap
 import os
 import threading
-from weakref import WeakKeyDictionary
+from typing import Protocol
+from weakref import WeakKeyDictionary, finalize
 
 from counterpoint.errors import ForkedProcess
 
@@ -93,9 +94,8 @@ if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing 
     os.register_at_fork(after_in_child=_current.enter)
 
 
-def current_process() -> Process:
-    """The process that calls this: the same object for as long as it is the same process."""
-    return _current.process()
+current_process = _current.process
+"""The process that calls this: the same object for as long as it is the same process."""
 
 
 class Owner:
@@ -123,6 +123,22 @@ class Owner:
                 f"{self._what} belongs to the process that opened it, and this process was forked from that one: "
                 f"{self._remedy}"
             )
+
+
+class _Closable(Protocol):
+    """What is closed once, such as a connection."""
+
+    def close(self) -> None: ...
+
+
+def close_in_this_process(holder: object, connection: _Closable) -> None:
+    """Close a connection when its holder is gone, except in a fork of this process: there it is the parent's."""
+    finalize(holder, _close_in, os.getpid(), connection)
+
+
+def _close_in(process: int, connection: _Closable) -> None:
+    if os.getpid() == process:
+        connection.close()
 
 
 _holders: WeakKeyDictionary[object, tuple[str, ...]] = WeakKeyDictionary()

@@ -65,7 +65,7 @@ def as_table(session: "Session") -> object:
 
     table = Table("Session", "", title=None)
     for name, value in summary(session):
-        table.add_row(Text(name), Text(value))  # as it stands: a key of somebody's data may look like markup
+        table.add_row(Text(name), Text(value))  # as it stands: a key of the data may look like markup
     return table
 
 

@@ -13,7 +13,7 @@ path after a restart.
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import InvalidRequest, LedgerError
-from counterpoint.ledger.ledger import Faulty, Path, Sealed
+from counterpoint.ledger.state import Faulty, Path, Sealed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.session.explaining import explained
 from counterpoint.sources.source import Source, in_units

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import Plain
 from counterpoint.errors import NotAllowed
-from counterpoint.ledger.ledger import Path
+from counterpoint.ledger.state import Path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.loss import Loss
 from counterpoint.session.engine import part_name

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.rule import Rule
 from counterpoint.errors import RequestConflict
-from counterpoint.ledger.ledger import Ledger, MemoryLedger
+from counterpoint.ledger.ledger import Ledger
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Place
 from counterpoint.mechanisms.composed.concurrent import Concurrent
@@ -27,25 +28,26 @@ def bind(engine: Engine, source: Source, second_budget: bool = False) -> None:
 
 
 def open_root(engine: Engine, composition: Concurrent, sequential: bool) -> None:
-    """Make the whole session, or find it on record as it is said to be."""
+    """Make the whole session, or find it on record with the same rule, relation and order."""
     try:
         return engine.open_root(composition, sequential)
     except RequestConflict:
         pass
     found, node = engine.node(())
-    here, given = found.rule, composition.rule
-    if isinstance(here, Filter) and isinstance(given, Filter) and here.budget != given.budget:
-        said = f"budget {here.budget!r}, not {given.budget!r}"
-    elif type(here) is not type(given):
-        said = f"{_words(here)}, not {_words(given)}"
-    elif here != given:
-        said = f"rule {here!r}, not {given!r}"
+    stored, given = found.rule, composition.rule
+    if isinstance(stored, Filter) and isinstance(given, Filter) and stored.budget != given.budget:
+        difference = f"budget {stored.budget!r}, not {given.budget!r}"
+    elif type(stored) is not type(given):
+        difference = f"{_words(stored)}, not {_words(given)}"
+    elif stored != given:
+        difference = f"rule {stored!r}, not {given!r}"
     elif node.sequential != sequential:
-        said = f"sequential={node.sequential}, not sequential={sequential}"
+        difference = f"sequential={node.sequential}, not sequential={sequential}"
     else:
-        said = f"data whose neighbours are {found.relation!r}, not {composition.relation!r}"
+        difference = f"data whose neighbours are {found.relation!r}, not {composition.relation!r}"
     raise RequestConflict(
-        f"this ledger holds a session {engine.ledger.name!r} with {said}; open it as it is, or choose another name"
+        f"this ledger holds a session {engine.ledger.name!r} with {difference}; open it as it is, or choose another "
+        "name"
     )
 
 

@@ -33,8 +33,9 @@ from counterpoint.errors import (
     NotAllowed,
     RelationMismatch,
 )
-from counterpoint.ledger.ledger import Fact, Ledger, Path
+from counterpoint.ledger.ledger import Ledger
 from counterpoint.ledger.places import Place
+from counterpoint.ledger.state import Fact, Path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
@@ -100,9 +101,7 @@ class Session:
         chosen = Filter(within) if within is not None else rule
         if not isinstance(chosen, Rule):
             kind = type(chosen).__name__
-            raise InvalidParameter(
-                f"rule is a Filter, an Odometer or Slots, not a {kind}; a budget is said by within=..."
-            )
+            raise InvalidParameter(f"rule is a Filter, an Odometer or Slots, not a {kind}; give a budget by within=...")
         if chosen.halts:
             raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
         engine = Engine(ledger_of(ledger, name))
@@ -116,7 +115,7 @@ class Session:
         self._source = source
         self._engine = engine
         self._path = path
-        self._sequential = engine.node(path)[1].sequential  # from now on it can be said what was lost here
+        self._sequential = engine.node(path)[1].sequential  # and the engine notes its account, for after it is closed
         self._closed = False
 
     @classmethod
@@ -218,14 +217,23 @@ class Session:
         return Partition(self, path, by, within)
 
     def certificate(self) -> Certificate:
-        """Why what has been lost is what it is: the rule's derivation, on what was launched and what was given away."""
+        """Why the loss is what it is: the rule's derivation, on what was launched, in order, each with its path.
+
+        A part of a partition is named by its key, and its certificate is its own session's.
+        """
         composition, node = self._engine.node(self._path)
         root = composition.rule.certificate(node.account)
-        launched = [handle.mechanism for handle in self.handles]
-        launched += [self._engine.node(inner._path)[0] for inner in self.given]
-        premises = (mechanism.claim.certificate for mechanism in launched)
+        launched = (self._launched((*self._path, number)) for number in range(node.launched))
         shared = () if self._path else shared_data(self._engine)
-        return Certificate(root.statement, root.theorem, (*root.premises, *premises, *shared))
+        return Certificate(root.statement, root.theorem, (*root.premises, *launched, *shared))
+
+    def _launched(self, path: Path) -> Certificate:
+        """What a launch adds to the derivation: the claim of its mechanism, with the path where it is found."""
+        row = self._engine.ledger.read(path)
+        if row is None:
+            return Certificate(f"{path!r}: charged, and not started yet", "an open request, finished by its id")
+        claimed = row.mechanism.claim.certificate
+        return Certificate(f"{path!r}: {claimed.statement}", claimed.theorem, claimed.premises)
 
     @property
     def history(self) -> tuple[Fact, ...]:
@@ -258,15 +266,15 @@ class Session:
             return None
         if path == self._path:
             return self
-        source, around = (self._engine.source_at(self._source, end, len(self._path)) for end in (path, path[:-1]))
+        source, cut = (self._engine.source_at(self._source, end, len(self._path)) for end in (path, path[:-1]))
         if isinstance(row.mechanism, Concurrent) and row.by is None:
             return self._inside(path, source)
-        home = self if path[:-1] == self._path else self._inside(path[:-1], around)
+        around = self if path[:-1] == self._path else self._inside(path[:-1], cut)
         if not isinstance(row.mechanism, Concurrent):
-            return Handle(home, source, path, row.mechanism)
+            return Handle(around, source, path, row.mechanism)
         rule = row.mechanism.rule
         assert row.by is not None and isinstance(rule, Parallel)
-        return Partition(home, path, row.by, rule.each)
+        return Partition(around, path, row.by, rule.each)
 
     def _must_be_concurrent(self) -> None:
         if self._sequential:

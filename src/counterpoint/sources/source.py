@@ -140,14 +140,6 @@ class Source:
         """The updates that arrived between two pins; a table has none."""
         return ()
 
-    def prompt(self, start: int | str, end: int | str, prepared: Prepared | None) -> bool:
-        """Whether the request, after the updates between two pins, is cheap to compute; False if in doubt.
-
-        Requests that are cheap may be computed together, in one thread; the others each in their own. The decision
-        uses public facts only.
-        """
-        return False
-
     def reach(self, by: str) -> int:
         """In how many parts by this column two neighbouring data sets may differ: public, enforced by the source."""
         raise InvalidRequest(f"this source has no column {by!r} and cannot be partitioned by it")

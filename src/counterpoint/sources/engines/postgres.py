@@ -15,12 +15,11 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: a postgresql:// URL needs the name of a table or view, as in relation="people" ...
 """
 
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from weakref import finalize
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.randomness.process import close_in_this_process
 from counterpoint.sources.engines.dialects import POSTGRES, Dialect
 from counterpoint.sources.engines.engine import refused, unreadable
 
@@ -68,12 +67,6 @@ _SETTINGS = {
 """The settings on which the meaning of our statements depends."""
 
 
-def close_unless_forked(connection: "Connection[Any]", process_id: int) -> None:
-    """Close a connection in the process that opened it; in a fork that would end the parent's connection."""
-    if os.getpid() == process_id:
-        connection.close()
-
-
 class PostgresEngine:
     """One session whose temporary tables are the stored rows."""
 
@@ -82,7 +75,7 @@ class PostgresEngine:
     def __init__(self, connection: "Connection[Any]") -> None:
         self._connection = connection
         self._closed = False
-        finalize(self, close_unless_forked, connection, os.getpid())
+        close_in_this_process(self, connection)
 
     @property
     def dialect(self) -> Dialect:

@@ -35,8 +35,6 @@ from counterpoint.sources.streams.log import Log, Unit
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.streams.shape import ItemShape, Of, Reading, Record, named
 
-_FEW = 64
-
 
 class RunningTotal(Tagged, Value, frozen=True):
     """The request for the sum of all items so far, coordinate by coordinate; of records, of these fields."""
@@ -232,14 +230,6 @@ class Stream(Source):
         first, last = self._place(start), self._place(end)
         read, value = self._read, self._value
         return tuple(Update(value(read, item)) for item in self._log.items[first:last])
-
-    def prompt(self, start: int | str, end: int | str, prepared: Prepared | None) -> bool:
-        """Whether only a few items must be read."""
-        first, last = self._place(start), self._place(end)
-        if prepared is not None:
-            known, _ = self._log.sums.get((self._requested(prepared.request), self._where), (0, None))
-            first = min(first, known if known <= last else 0)
-        return last - first <= _FEW
 
     def _value(self, read: Reading, item: Raw | Record | None) -> Raw:
         """The integers of an item, 0 if it does not count or is in another part."""

@@ -29,7 +29,7 @@ import msgspec
 
 from counterpoint.encoding import digest
 from counterpoint.errors import InvalidParameter, Unsealable
-from counterpoint.ledger.folders import sync_folder_of
+from counterpoint.ledger.store.folders import sync_folder_of
 from counterpoint.randomness.fresh import fresh
 
 if TYPE_CHECKING:

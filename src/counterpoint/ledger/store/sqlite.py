@@ -11,18 +11,18 @@ is never tried again: the ledger stops.
 ('truncate', 'wal')
 """
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
-from counterpoint.ledger import schema
-from counterpoint.ledger.committing import failed_before
-from counterpoint.ledger.locking import LedgerLock, busy
-from counterpoint.ledger.tables import Statement, Tables
+from counterpoint.ledger.store import schema
+from counterpoint.ledger.store.group_commit import failed_before
+from counterpoint.ledger.store.locking import LedgerLock, busy
+from counterpoint.ledger.store.tables import Statement, Tables
 from counterpoint.randomness.process import leave_to_parent
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 APPLICATION = 0x43506F69
 """Marks an SQLite file as a ledger of ours ("CPoi")."""
 _SOUND_WAL = (3, 51, 3)
-_TOGETHER = 64
 
 
 def journal_mode(library: str) -> str:
@@ -44,6 +43,7 @@ class SqliteStore(Tables):
 
     _BEGIN = "BEGIN IMMEDIATE"
     _LOCKED = Tables._HEAD
+    _AMONG = "IN (SELECT value FROM json_each(?))"
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class SqliteStore(Tables):
         self._run("PRAGMA secure_delete = ON")  # or old wrapped keys and seeds of settled requests stay in the file
         self._run(f"PRAGMA synchronous = {synchronous}")
         self._run(f"PRAGMA journal_mode = {journal_mode(self._apsw.sqlite_lib_version())}")
-        self._run("BEGIN EXCLUSIVE")  # from here on nobody else gets in
+        self._run("BEGIN EXCLUSIVE")  # from here on no other process gets in
         for statement in schema.statements(version, "BLOB", " WITHOUT ROWID"):
             self._run(statement)
         if version < schema.VERSION:
@@ -110,13 +110,13 @@ class SqliteStore(Tables):
         """See one moment only."""
         self._run("BEGIN")
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
         """Return once it is on disk; nothing is committed that another process may not see."""
         if self._lock is not None:
             self._lock.check()
         self._run("COMMIT")
 
-    def _undo(self) -> None:
+    def rollback(self) -> None:
         """Forget the transaction, if SQLite has not done so already."""
         if self._connection.in_transaction:
             self._run("ROLLBACK")
@@ -157,16 +157,16 @@ class SqliteStore(Tables):
         except UnicodeDecodeError:  # whose words quote the text
             raise _damaged(self.path) from None
 
-    def _run_all(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
+    def _run_all(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         return [self._run(*statement) for statement in statements]
 
-    def _among(self, sql: str, name: str, keys: Sequence[str]) -> list[Statement]:
-        parts = [keys[start : start + size] for start, size in _together(len(keys))]
-        return [(f"{sql} IN ({_marks(len(part))})", (name, *part)) for part in parts]
+    def _listed(self, keys: tuple[str, ...]) -> str:
+        return json.dumps(keys)
 
-    def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
+    def _run_many(self, *statements: tuple[str, Sequence[Sequence[Any]]]) -> None:
         try:
-            self._connection.executemany(sql, parameters)
+            for sql, parameters in statements:
+                self._connection.executemany(sql, parameters)
         except self._apsw.Error as error:
             self._refuse(error)
 
@@ -193,24 +193,6 @@ class SqliteStore(Tables):
             f"the ledger {self.path!r} cannot be written: {why}. Nothing that was released is lost; mend that, open "
             "it again, and repeat what was not answered by its id"
         ) from None
-
-
-def _together(count: int) -> Iterator[tuple[int, int]]:
-    """From where on, and how many at a time: powers of two, so that few statements have to be prepared.
-
-    >>> list(_together(7))
-    [(0, 4), (4, 2), (6, 1)]
-    """
-    start = 0
-    while start < count:
-        size = min(_TOGETHER, 1 << (count - start).bit_length() - 1)
-        yield start, size
-        start += size
-
-
-@lru_cache
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
 
 
 def _damaged(path: str) -> LedgerTampered:

@@ -16,8 +16,8 @@ from array import array
 from bisect import bisect_left
 
 from counterpoint.errors import LedgerTampered
-from counterpoint.ledger.records import INTENTS, Head, link, read_entry
-from counterpoint.ledger.store import Unit
+from counterpoint.ledger.store.records import INTENTS, Head, link, read_entry
+from counterpoint.ledger.store.store import Unit
 
 _UNSORTED = 2**16
 

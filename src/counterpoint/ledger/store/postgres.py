@@ -1,10 +1,9 @@
 """PostgreSQL as a store: several processes serve the same sessions, each on one connection.
 
 A transaction locks its session's book row (`FOR UPDATE`), which also holds the head of the chain, so checking and
-charging is one step across processes. A process that was alone of late presumes that it still is: it checks and charges
-by what it knows, and the server makes sure of the head before anything is written. `synchronous_commit` is on: a commit
-is on disk when it returns. After a lost connection nobody knows whether the last commit happened: the ledger stops;
-open it and ask again by id.
+charging is one step across processes. A transaction takes two round trips: one locks the book and reads all that is
+looked up, one sends all changes with the commit. `synchronous_commit` is on: a commit is on disk when it returns. After
+a lost connection it is not known whether the last commit happened: the ledger stops; open it and ask again by id.
 
 >>> PostgresStore("postgresql://nowhere.invalid/ledger")
 Traceback (most recent call last):
@@ -13,17 +12,15 @@ counterpoint.errors.LedgerError: the ledger's database could not be reached unde
 """
 
 import math
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
-from weakref import finalize
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
-from counterpoint.ledger import schema
-from counterpoint.ledger.store import Overtaken, Unit
-from counterpoint.ledger.tables import Statement, Tables
-from counterpoint.sources.engines.postgres import close_unless_forked
+from counterpoint.ledger.store import schema
+from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.tables import Statement, Tables
+from counterpoint.randomness.process import close_in_this_process
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -38,17 +35,15 @@ _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable
 _SECRET = ("counterpoint_key", "counterpoint_request", "counterpoint_row")
 """The tables in which sealed secrets are replaced or deleted."""
 _FILES = " UNION ALL ".join(f"SELECT pg_catalog.pg_relation_filenode('{table}')" for table in _SECRET)
-_MOVE_FROM = """WITH moved AS (UPDATE counterpoint_book SET number = ?, head = ?
-    WHERE name = ? AND number = ? AND head = ? RETURNING 1) SELECT 1 / count(*) FROM moved"""
-"""Fails, and with it all that was sent behind it, if the head is elsewhere: that is the only division there is."""
 
 
 class PostgresStore(Tables):
     """One connection to a database that keeps ledgers."""
 
     _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-    """Whoever has waited for a book sees what the one before has written."""
+    """A transaction that has waited for a book sees what the one before has written."""
     _LOCKED = f"{Tables._HEAD} FOR UPDATE"
+    _AMONG = "= ANY(?)"
     _ALONE = f"SELECT pg_catalog.pg_advisory_xact_lock({_MIGRATING})"
 
     def __init__(self, url: str, *, existing: bool = False, wait: float | None = None) -> None:
@@ -71,7 +66,7 @@ class PostgresStore(Tables):
             )
         except psycopg.Error:  # its words may quote the password
             raise LedgerError("the ledger's database could not be reached under this URL") from None
-        finalize(self, close_unless_forked, self._connection, os.getpid())
+        close_in_this_process(self, self._connection)
         try:
             self._set_up(existing, _WAIT if wait is None else wait)
         except LedgerError:
@@ -107,32 +102,15 @@ class PostgresStore(Tables):
         """See one moment only."""
         self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    def presume(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> Unit | None:
-        """A unit on what is in memory: where nobody else comes, a transaction takes one round trip."""
-        head = self._recent.presumed(name)
-        known = self._recent.known(name, requests, paths)
-        missing = len(known.requests) < len(requests) or min(len(known.opened), len(known.rows)) < len(paths)
-        if head is None or missing:
-            return None
-        return Unit(self, name, head, known, presumed=head)
-
-    def _move(self, unit: Unit) -> None:
-        """Move the head of the chain; if it was presumed, begin with making sure of it, and lock it."""
-        if unit.presumed is None:
-            super()._move(unit)
-        else:
-            self._run(self._BEGIN)
-            self._run(_MOVE_FROM, (*unit.head, unit.name, *unit.presumed))
-
     def write(self, unit: Unit) -> None:
-        """Send all changes along; how they fared is heard with the commit, in one round trip."""
+        """Send all changes; their errors come back with the commit, in one round trip."""
         try:
             self._sending.enter_context(self._connection.pipeline())
             super().write(unit)
         except self._psycopg.Error as error:
             self._refuse(error)
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
         """Return once it is on disk; after a change that failed, the server does not come to it."""
         try:
             done = self._connection.execute("COMMIT")
@@ -142,7 +120,7 @@ class PostgresStore(Tables):
         if done.statusmessage != "COMMIT":  # what it says instead of an error, if it had to roll back
             raise LedgerFailed("the ledger's database did not commit; open it again, then repeat requests by their ids")
 
-    def _undo(self) -> None:
+    def rollback(self) -> None:
         """Forget the transaction."""
         if not self._connection.closed:
             with suppress(self._psycopg.Error):
@@ -150,17 +128,17 @@ class PostgresStore(Tables):
             self._run("ROLLBACK")
 
     def erase_deleted(self) -> bool:
-        """Write the tables with secrets anew: a row that was replaced stays in its table until somebody vacuums it.
+        """Write the tables with secrets anew: a row that was replaced stays in its table until the table is vacuumed.
 
-        It takes the tables' owner, and nobody else at work in them.
+        Only the tables' owner may do it, while no other process uses them.
         """
         try:
             before = self._run(_FILES)
             self._run(f"VACUUM (FULL) {', '.join(_SECRET)}")
             after = self._run(_FILES)
-        except LedgerError:  # somebody holds a table, or the disk is full
+        except LedgerError:  # a table is in use, or the disk is full
             return False
-        return not set(before) & set(after)  # for those who may not, the server does nothing, and says no error
+        return not set(before) & set(after)  # without the privilege, the server does nothing and reports no error
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -177,7 +155,7 @@ class PostgresStore(Tables):
         except self._psycopg.Error as error:
             self._refuse(error)
 
-    def _run_all(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
+    def _run_all(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         try:
             with self._connection.pipeline():
                 cursors = [
@@ -187,20 +165,19 @@ class PostgresStore(Tables):
         except self._psycopg.Error as error:
             self._refuse(error)
 
-    def _among(self, sql: str, name: str, keys: Sequence[str]) -> list[Statement]:
-        return [(f"{sql} = ANY(?)", (name, list(keys)))] if keys else []
+    def _listed(self, keys: tuple[str, ...]) -> list[str]:
+        return list(keys)
 
-    def _run_many(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:
-        if parameters:
-            try:
-                self._connection.cursor().executemany(sql.replace("?", "%s").encode(), parameters)
-            except self._psycopg.Error as error:
-                self._refuse(error)
+    def _run_many(self, *statements: tuple[str, Sequence[Sequence[Any]]]) -> None:
+        try:
+            for sql, parameters in statements:
+                if parameters:
+                    self._connection.cursor().executemany(sql.replace("?", "%s").encode(), parameters)
+        except self._psycopg.Error as error:
+            self._refuse(error)
 
     def _refuse(self, error: Exception) -> NoReturn:
         """In our words: a server's message may quote what it was given."""
-        if isinstance(error, self._psycopg.errors.DivisionByZero):
-            raise Overtaken from None
         if isinstance(error, self._psycopg.errors.LockNotAvailable):
             raise LedgerBusy("another process has held this session's account for too long; try again") from None
         reasons = {

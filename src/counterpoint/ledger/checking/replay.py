@@ -15,10 +15,10 @@ from typing import Any
 from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
-from counterpoint.ledger.ledger import Node, Path
-from counterpoint.ledger.records import FORM, INTENTS, Entry, StoredRow, path_text, upgrade_digest
-from counterpoint.ledger.rows import read_frame, spent
-from counterpoint.ledger.store import Store
+from counterpoint.ledger.crypto.rows import read_frame, spent
+from counterpoint.ledger.state import Node, Path
+from counterpoint.ledger.store.records import FORM, INTENTS, Entry, StoredRow, path_text, upgrade_digest
+from counterpoint.ledger.store.store import Store
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.relations import Relation

@@ -14,9 +14,11 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from counterpoint.errors import LedgerTampered
-from counterpoint.ledger import sightings
-from counterpoint.ledger.ids import Ids
-from counterpoint.ledger.records import (
+from counterpoint.ledger.checking import sightings
+from counterpoint.ledger.checking.replay import Replay, changed, other_request
+from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.crypto.ids import Ids
+from counterpoint.ledger.store.records import (
     FORM,
     INTENTS,
     KINDS,
@@ -28,9 +30,7 @@ from counterpoint.ledger.records import (
     path_text,
     read_entry,
 )
-from counterpoint.ledger.replay import Replay, changed, other_request
-from counterpoint.ledger.store import Store
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.store.store import Store
 
 _ABOUT_BOOK = ("data", "keys", "witness", "rows", "upgraded")
 _Arrived = tuple[int, str, str | None]

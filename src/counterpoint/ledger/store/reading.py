@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from counterpoint.errors import LedgerError, LedgerFailed
-from counterpoint.ledger import schema
-from counterpoint.ledger.locking import at_rest
-from counterpoint.ledger.sqlite import SqliteStore
+from counterpoint.ledger.store import schema
+from counterpoint.ledger.store.locking import at_rest
+from counterpoint.ledger.store.sqlite import SqliteStore
 
 _UNFINISHED = ("-wal", "-journal")
 

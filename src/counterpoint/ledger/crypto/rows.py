@@ -3,7 +3,7 @@
 Charges can thus be read, replayed and reported without any key; a state is bound to its path and version.
 
 >>> from counterpoint import Laplace, SeededCoins
->>> from counterpoint.ledger.sealing import MasterKey
+>>> from counterpoint.ledger.crypto.sealing import MasterKey
 >>> master = MasterKey(bytes(32))
 >>> keys = DataKeys("people", master, (DataKeys.fresh("people", 0, master),))
 >>> row = Row(Laplace(1), Laplace(1).start(SeededCoins(1)))
@@ -15,9 +15,9 @@ from functools import lru_cache
 
 from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import Unsealable
-from counterpoint.ledger.ledger import Node, Path, Row, Sealed
-from counterpoint.ledger.records import BUDGET, StoredRow, path_text, read_path
-from counterpoint.ledger.sealing import DataKeys, padded
+from counterpoint.ledger.crypto.sealing import DataKeys, padded
+from counterpoint.ledger.state import Node, Path, Row, Sealed
+from counterpoint.ledger.store.records import BUDGET, StoredRow, path_text, read_path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
 
@@ -69,7 +69,7 @@ def read_row(stored: StoredRow, keys: DataKeys) -> Row:
 
 
 def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
-    """The row for whoever only looks: a state that cannot be opened is still one."""
+    """The row for a reader: a state that no key at hand opens is shown as `Sealed`."""
     try:
         return read_row(stored, keys)
     except Unsealable:
@@ -84,7 +84,7 @@ def _row(stored: StoredRow, state: State | None) -> Row:
 class OpenRows:
     """Rows with their states, as they were last written or read: a blob that has not changed is not unsealed again.
 
-    A sealed blob has a nonce of its own, so equal rows have equal states; whoever else wrote the row has changed it.
+    A sealed blob has a nonce of its own, so equal rows have equal states: a row that another process wrote differs.
     """
 
     __slots__ = ("_rows",)

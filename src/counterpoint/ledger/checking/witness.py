@@ -29,7 +29,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerFailed
-from counterpoint.ledger.folders import sync_folder_of
+from counterpoint.ledger.store.folders import sync_folder_of
 
 _CHUNK = 2**20
 _HALF = 16

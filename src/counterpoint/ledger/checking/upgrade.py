@@ -14,11 +14,11 @@ from contextlib import suppress
 
 from counterpoint.encoding import decode
 from counterpoint.errors import Unsealable
-from counterpoint.ledger.ledger import Node
-from counterpoint.ledger.records import FORM, StoredRequest, read_path, upgrade_digest
-from counterpoint.ledger.rows import read_frame, spent
-from counterpoint.ledger.sealing import DataKeys
-from counterpoint.ledger.store import Store, Unit
+from counterpoint.ledger.crypto.rows import read_frame, spent
+from counterpoint.ledger.crypto.sealing import DataKeys
+from counterpoint.ledger.state import Node
+from counterpoint.ledger.store.records import FORM, StoredRequest, read_path, upgrade_digest
+from counterpoint.ledger.store.store import Store, Unit
 
 
 def upgrade(store: Store, name: str, keys: DataKeys) -> None:

@@ -47,7 +47,7 @@ _held: "WeakSet[FileLock]" = WeakSet()
 
 
 class FileLock:
-    """A file that is open and locked, until it is released; shared among those who only read, if `shared`."""
+    """A file that is open and locked, until it is released; shared among readers, if `shared`."""
 
     __slots__ = ("__weakref__", "_file", "identity", "path")
 
@@ -134,7 +134,7 @@ class LedgerLock:
 
 @contextmanager
 def at_rest(path: str, wait: float) -> Iterator[None]:
-    """While nobody writes to the ledger at a path, and others may read it; nothing is made or changed."""
+    """Keep writers out of the ledger at a path, and let readers in; nothing is made or changed."""
     until = time.monotonic() + wait
     names = (f"{path}.lock", path) if _LOCK_DATABASE else (f"{path}.lock",)
     with ExitStack() as locks:

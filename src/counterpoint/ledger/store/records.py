@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from counterpoint.errors import LedgerTampered
-from counterpoint.ledger.ledger import Fact, Path
+from counterpoint.ledger.state import Fact, Path
 
 INTENTS = ("open", "launch", "delegation", "ask")
 KINDS = (*INTENTS, "data", "answer", "refusal", "keys", "items", "witness", "rows", "upgrade", "upgraded")
@@ -226,6 +226,7 @@ def _fingerprint(columns: tuple[object, ...]) -> str:
     return sha256(msgspec.msgpack.encode(columns)).hexdigest()
 
 
+@lru_cache(maxsize=4096)
 def path_text(path: Path) -> str:
     """A path as the database has it.
 

@@ -9,23 +9,20 @@ ones changed; nothing is written before all of them have been worked out, so one
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
-from counterpoint.ledger.ledger import Path
-from counterpoint.ledger.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
-
-
-class Overtaken(Exception):
-    """Somebody else has moved the head of a chain since this store saw it; nothing was written."""
+from counterpoint.ledger.ledger import Lookups
+from counterpoint.ledger.state import Path
+from counterpoint.ledger.store.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
 
 
 class Store(Protocol):
-    """A database with the tables of `schema`; one thread at a time may sit at its desk."""
+    """A database with the tables of `schema`; its connection is used by one thread at a time."""
 
-    desk: AbstractContextManager[Any]
+    lock: AbstractContextManager[Any]
     """The lock of the connection."""
 
     def begin(self, name: str | None) -> Head | None:
@@ -35,7 +32,7 @@ class Store(Protocol):
         """Begin a transaction on that book, as `begin` does, in which no other process makes a session."""
 
     def begin_reading(self) -> None:
-        """Begin a transaction that sees one moment only, whoever else writes meanwhile; `rollback` ends it."""
+        """Begin a transaction that sees one moment only, whatever is written meanwhile; `rollback` ends it."""
 
     def commit(self) -> None:
         """Make everything since `begin` durable, or raise `LedgerFailed`."""
@@ -91,14 +88,8 @@ class Store(Protocol):
     def sent(self, name: str, request: str) -> list[StoredItems]:
         """The items that were sent under an id, in order; none if it is new."""
 
-    def begin_unit(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Unit | None":
+    def begin_unit(self, name: str, lookups: Lookups) -> "Unit | None":
         """Begin a transaction on that book, as `begin` does, and read along all that is going to be looked up."""
-
-    def presume(self, name: str, requests: Sequence[str], paths: Sequence[str]) -> "Unit | None":
-        """The same without asking the database, or None where that gains nothing or this store does not know enough.
-
-        What comes of it holds once it is written and committed: `Overtaken` is raised if somebody else came first.
-        """
 
     def write(self, unit: "Unit") -> None:
         """Write all that a unit has changed."""
@@ -119,6 +110,7 @@ class Ahead(NamedTuple):
     requests: dict[str, StoredRequest | None]
     opened: dict[str, StoredRequest | None]
     rows: dict[str, StoredRow | None]
+    versions: dict[str, int | None]
 
 
 class Unit:
@@ -134,18 +126,13 @@ class Unit:
         "items",
         "name",
         "opened",
-        "presumed",
         "requests",
         "rows",
         "settled",
-        "vacant",
     )
 
-    def __init__(
-        self, store: Store | None, name: str, head: Head, ahead: Ahead | None = None, presumed: Head | None = None
-    ) -> None:
+    def __init__(self, store: Store | None, name: str, head: Head, ahead: Ahead | None = None) -> None:
         self._store = store
-        self.presumed = presumed
         self.name = name
         self.head = self.base = head
         self.begun: list[tuple[str, str]] = []
@@ -154,9 +141,8 @@ class Unit:
         self.requests: dict[str, StoredRequest] = {}
         self.opened: dict[str, StoredRequest | None] = {}
         self.items: list[StoredItems] = []
-        self.vacant: set[str] = set()
         self.settled = False
-        self._ahead = ahead or Ahead({}, {}, {})
+        self._ahead = ahead or Ahead({}, {}, {}, {})
 
     def append(
         self,
@@ -185,6 +171,14 @@ class Unit:
         if found is not None or text in self._ahead.rows:
             return found or self._ahead.rows[text]
         return None if self._store is None else self._store.row(self.name, text)
+
+    def version(self, path: Path) -> int | None:
+        """The version of the row at a path, as this unit leaves it."""
+        text = path_text(path)
+        if text not in self.rows and text in self._ahead.versions:
+            return self._ahead.versions[text]
+        row = self.row(path)
+        return None if row is None else row.version
 
     def request(self, request: str) -> StoredRequest | None:
         """A request, as this unit leaves it."""
@@ -223,7 +217,7 @@ class Unit:
         return own if own or self._store is None else self._store.sent(self.name, request)
 
     def put_items(self, items: StoredItems) -> None:
-        """Store items that arrived; whoever sent them may rely on it, as on an answer."""
+        """Store items that arrived; their sender may rely on it, as on an answer."""
         self.items.append(items)
         what, body = f"{items.size} items", sha256(items.sealed).hexdigest()
         self.append("items", items.request or "", (), what, body, version=self.length())
@@ -233,9 +227,7 @@ class Unit:
         """Store a row."""
         self.rows[row.path] = row
 
-    def put_request(self, request: StoredRequest, vacant: bool = False) -> None:
-        """Store a request; `vacant` if nothing has been at its path before."""
-        if vacant:
-            self.vacant.add(request.path)
+    def put_request(self, request: StoredRequest) -> None:
+        """Store a request."""
         self.requests[request.request] = request
         self.opened[request.path] = request if request.seed is not None else None

@@ -11,8 +11,8 @@ beside the heads of the chain.
 from typing import NamedTuple
 
 from counterpoint.errors import LedgerRolledBack
-from counterpoint.ledger.records import Book
-from counterpoint.ledger.witness import Line, Witness
+from counterpoint.ledger.checking.witness import Line, Witness
+from counterpoint.ledger.store.records import Book
 
 _HASH = 32
 _RESTORE = "nothing is answered from it. Put back the newest copy; charges that no copy has cannot be recovered"

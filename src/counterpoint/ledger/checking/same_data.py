@@ -2,8 +2,8 @@
 
 A second name for the same rows would be a second budget. So a session's record has a digest of its rows as they were
 given, whatever was declared about them. In the open such a digest would confirm a guess of the rows; it is sealed with
-the session's data key, and the sessions of one ledger are compared by whoever holds its master key. It is a guard
-against mistakes, not against a custodian: one changed row makes other rows. Sessions under another master key, and
+the session's data key: a process without the ledger's master key cannot compare its sessions. It is a guard against
+mistakes, not against a custodian: one changed row makes other rows. Sessions under another master key, and
 those from before digests were kept which have not been opened since, cannot be compared.
 
 >>> str(in_use("people", ("visitors",))).split(":")[0]
@@ -14,9 +14,9 @@ import hmac
 from collections.abc import Sequence
 
 from counterpoint.errors import DataInUse, LedgerTampered, Unsealable
-from counterpoint.ledger.records import Book
-from counterpoint.ledger.sealing import DataKeys, MasterKey
-from counterpoint.ledger.store import Store
+from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
+from counterpoint.ledger.store.records import Book
+from counterpoint.ledger.store.store import Store
 
 
 def sealed(rows: bytes, keys: DataKeys, genesis: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""A record is checked against itself, its chain, its witness and its data."""

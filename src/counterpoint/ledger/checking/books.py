@@ -1,0 +1,95 @@
+"""A session's book: its own record in a database. How one is made, and how what it says is changed, each on the chain.
+
+>>> len(DataKeys("people", MasterKey(bytes(32)), ()).rewrapped(MasterKey(bytes(31) + b"x")))
+1
+"""
+
+import os
+from hashlib import sha256
+
+from counterpoint.errors import Unsealable
+from counterpoint.ledger.checking import same_data
+from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
+from counterpoint.ledger.store.records import FORM, Book, Entry, Head, keys_digest
+from counterpoint.ledger.store.store import Store, Unit
+
+_WITNESSED = "there is a witness from here on"
+
+
+def new_genesis() -> bytes:
+    """Where a chain begins: no two begin alike."""
+    return sha256(os.urandom(32)).digest()
+
+
+def create(  # noqa: PLR0917 - all that a book is made of
+    store: Store,
+    name: str,
+    master: MasterKey | None,
+    genesis: bytes,
+    fingerprint: str,
+    rows: bytes | None,
+    *,
+    witnessed: bool,
+    second_budget: bool,
+) -> None:
+    """Make the book of a new session, with its first entry, unless another session has these rows."""
+    assert master is not None
+    wrapped = (DataKeys.fresh(name, 0, master),)
+    content = None if rows is None else same_data.sealed(rows, DataKeys(name, master, wrapped), genesis)
+    store.begin_alone(name)
+    beside = () if rows is None else same_data.with_rows(store, name, rows, master)
+    if beside and not second_budget:
+        raise same_data.in_use(name, beside)
+    book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witnessed, content, beside)
+    what = same_data.about(beside, insisted=True)
+    first = Entry(1, "data", "", (), what, fingerprint, FORM, keys_digest(wrapped), record=book.record)
+    store.create(name, book._replace(head=Head(1, first.hash(genesis))), first.encoded())
+    store.commit()
+
+
+def must_have_key(master: MasterKey | None) -> None:
+    """`Unsealable` where a new ledger would have nothing to seal with."""
+    if master is None:
+        raise Unsealable(
+            "a durable ledger seals what is secret, and no key was given: make one with `counterpoint ledger "
+            "key FILE`, keep it apart from the database, and say COUNTERPOINT_KEY_FILE=FILE"
+        )
+
+
+def require_witness(store: Store, name: str) -> Book:
+    """Put on record that there is a witness: from here on there must be one. The book as it is then."""
+    head, book = store.begin(name), store.book(name)
+    assert head is not None and book is not None
+    return _replace(store, Unit(store, name, head), book._replace(witnessed=True), "witness", _WITNESSED)
+
+
+def note_rows(store: Store, name: str, keys: DataKeys, master: MasterKey | None, rows: bytes) -> Book:
+    """Put on record which rows an earlier version did not compare; a session that is there is not refused."""
+    head, book = store.begin_alone(name), store.book(name)
+    assert head is not None and book is not None
+    beside = same_data.with_rows(store, name, rows, master)
+    noted = book._replace(content=same_data.sealed(rows, keys, book.genesis), beside=beside)
+    return _replace(store, Unit(store, name, head), noted, "rows", same_data.about(beside, insisted=False))
+
+
+def _replace(store: Store, unit: Unit, book: Book, kind: str, what: str) -> Book:
+    """Write a changed book, and say on the chain what was changed."""
+    unit.append(kind, "", (), what, "", record=book.record)
+    store.write(unit)
+    store.write_book(unit.name, book)
+    store.commit()
+    return book._replace(head=unit.head)
+
+
+def rewrap(store: Store, name: str, old: MasterKey | None, new: MasterKey) -> tuple[bytes, ...]:
+    """Wrap the data keys with another master key, and add a new one for what is sealed from now on."""
+    head, book = store.begin(name), store.book(name)
+    assert head is not None and book is not None
+    # those on record, not those read at the start: another process may have added one since
+    keys = DataKeys(name, old, book.keys).rewrapped(new)
+    unit = Unit(store, name, head)
+    unit.append("keys", "", (), f"master key {new.name}", "", state=keys_digest(keys))
+    store.write(unit)
+    store.write_keys(name, keys)
+    store.commit()
+    return keys

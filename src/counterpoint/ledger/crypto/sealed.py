@@ -1,0 +1,217 @@
+"""The records of a durable session inside one transaction: what is secret is sealed, every change extends the chain.
+
+A `SealedTransaction` is the protocol's view of a `Unit`, which is written as a whole or not at all. The `Sealer` keeps
+what lasts from one transaction to the next: the data keys, the ids on the chain, and rows that were opened lately.
+
+>>> from counterpoint.ledger.store.records import Head
+>>> records = SealedTransaction(Unit(None, "people", Head(0, bytes(32))), Sealer(DataKeys("people", None, ())))
+>>> records.settled(Intent("never", b"", (0,), 0, 0, bytes(32)), None)
+Traceback (most recent call last):
+...
+counterpoint.errors.LedgerError: this request was never made; nothing was stored
+"""
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from counterpoint.encoding import Plain, decode, encode
+from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak, Unsealable
+from counterpoint.ledger.crypto.ids import Ids
+from counterpoint.ledger.crypto.rows import OpenRows, stored_row
+from counterpoint.ledger.crypto.sealing import DataKeys, padded
+from counterpoint.ledger.ledger import Done, Intent, Outcome, never_made
+from counterpoint.ledger.state import Fact, Faulty, Path, Row
+from counterpoint.ledger.store.records import StoredRequest, StoredRow, path_text, read_entry, read_path
+from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.wanted import Plan
+from counterpoint.randomness.fresh import fresh
+from counterpoint.randomness.secure import SAMPLER_VERSION
+
+
+class SealedOutcome(Outcome, frozen=True):
+    """A row and an answer, and both as they will be stored."""
+
+    stored: StoredRow
+    request: StoredRequest
+
+
+class Sealer:
+    """Seals what a session stores, and opens it again."""
+
+    def __init__(self, keys: DataKeys, seeds: Callable[[], bytes] = lambda: fresh(32)) -> None:
+        self.keys = keys
+        self.ids = Ids()
+        self.seeds = seeds
+        self.rows = OpenRows()
+
+    def forget(self) -> None:
+        """Keep no state in memory."""
+        self.rows = OpenRows()
+
+    def outcome(self, intent: Intent, outcome: Outcome) -> SealedOutcome:
+        """Seal what is going to be settled.
+
+        A state that is not plain data is a fault in the mechanism's code, and halts it; a launch has seen no data, and
+        its error says what is wrong.
+        """
+        row, answer = outcome.row, outcome.answer
+        try:
+            stored = stored_row(intent.path, row, self.keys, self.rows.last(intent.path))
+        except (SecretLeak, TypeError, ValueError):
+            if intent.row is None:
+                raise
+            row, answer = replace(row, state=Faulty()), Faulty()
+            stored = stored_row(intent.path, row, self.keys)
+        asked = _stored(intent)
+        done = asked.settled(self.keys.seal(padded(encode(answer)), "answer", *asked.place))
+        return SealedOutcome(row, answer, stored, done)
+
+
+class SealedTransaction:
+    """The records of one session in one transaction."""
+
+    __slots__ = ("_sealer", "unit")
+
+    def __init__(self, unit: Unit, sealer: Sealer) -> None:
+        self.unit = unit
+        self._sealer = sealer
+
+    def find(self, request: str) -> Intent | Done | None:
+        """What is on record under an id; its seal shows that it is as it was stored."""
+        found = self.unit.request(request)
+        if found is None:
+            return None
+        return self.intent(found) if found.answer is None else self._done(found)
+
+    def must_be_new(self, kind: str, request: str) -> None:
+        """Whether a request is new is never decided by what a table lacks: the chain must not have it either."""
+        self._sealer.ids.must_be_new(self.unit, kind, request)
+
+    def waiting_at(self, path: Path) -> Intent | None:
+        """The open request at a row."""
+        found = self.unit.open_at(path)
+        return None if found is None else self.intent(found)
+
+    def row(self, path: Path) -> Row | None:
+        """The row at a path, with its state."""
+        stored = self.unit.row(path)
+        return None if stored is None else self._sealer.rows.read(stored, self._sealer.keys)
+
+    def version(self, path: Path) -> int | None:
+        """How often the row at a path has stepped."""
+        return self.unit.version(path)
+
+    def begin(self, request: str, body: bytes, fact: Fact, plan: Plan) -> Intent:
+        """Record a request, its seed sealed, and the row that it charges."""
+        _must_be_readable(fact.kind, body)
+        sealer, unit, seed = self._sealer, self.unit, self._sealer.seeds()
+        entry = unit.head.number + 1
+        intent = Intent(request, body, plan.path, plan.version, plan.pin, seed, SAMPLER_VERSION, plan.row, entry)
+        asked = _stored(intent)
+        asked = asked._replace(seed=sealer.keys.seal(seed, "seed", *asked.place))
+        record, version, state = asked.fingerprint, 0, ""
+        if plan.charged is not None:
+            charged = stored_row(fact.path, plan.charged, sealer.keys, sealer.rows.last(fact.path))
+            version, state = charged.version, charged.fingerprint
+            unit.put_row(charged)
+            sealer.rows.keep(charged, plan.charged)
+        unit.put_request(asked)
+        unit.append(
+            fact.kind, request, fact.path, fact.what, body.decode(), version=version, state=state, record=record
+        )
+        return intent
+
+    def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
+        """A refusal stays on record, and is replayed as every charge is."""
+        _must_be_readable(fact.kind, body)
+        self.unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
+
+    def settled(self, intent: Intent, outcome: Outcome) -> Done | None:
+        """The answer on record; None if the request is open, as it was begun."""
+        found = self.unit.request(intent.request)
+        if found is None:
+            raise never_made()
+        if found.answer is not None:
+            return self._done(found)
+        assert isinstance(outcome, SealedOutcome)
+        if found[:-2] != outcome.request[:-2]:
+            raise _changed(intent.request)
+        return None
+
+    def settle(self, intent: Intent, outcome: Outcome) -> None:
+        """Store state and answer together; the request has no seed any more."""
+        assert isinstance(outcome, SealedOutcome)
+        stored, request, answer = outcome.stored, outcome.request, outcome.request.answer or b""
+        body, state, record = sha256(answer).hexdigest(), stored.fingerprint, request.fingerprint
+        self.unit.append(
+            "answer", intent.request, intent.path, "", body, version=stored.version, state=state, record=record
+        )
+        self.unit.put_row(stored)
+        self._sealer.rows.keep(stored, outcome.row)
+        self.unit.put_request(request)
+        self.unit.settled = True
+
+    def intent(self, found: StoredRequest) -> Intent:
+        """An open request, ready to be finished from its seed."""
+        assert found.seed is not None
+        path = read_path(found.path)
+        seed = self._sealer.keys.unseal(found.seed, "seed", *found.place)
+        body = self._body(found)
+        pin: int | str = decode(found.pin.encode(), int | str)  # type: ignore[arg-type]  # a union is a kind, too
+        row = self.row(path)
+        return Intent(found.request, body, path, found.version, pin, seed, found.sampler, row, found.entry)
+
+    def intent_or_none(self, found: StoredRequest) -> Intent | None:
+        """The same, or None if the key at hand does not open it."""
+        try:
+            return self.intent(found)
+        except CounterpointError:
+            return None
+
+    def _done(self, found: StoredRequest) -> Done:
+        """An answer on record, about to be released: the process that settled it may have died right after.
+
+        Its seal covers all other columns. Before form 2 it did not cover the question: that is compared with its entry.
+        """
+        assert found.answer is not None
+        keys = self._sealer.keys
+        try:
+            answer = keys.unseal(found.answer, "answer", *found.place)
+        except Unsealable:
+            answer = keys.unseal(found.answer, "answer", *found.first_place)
+            self._body(found)
+        self.unit.settled = True
+        return Done(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
+
+    def _body(self, found: StoredRequest) -> bytes:
+        """What was asked, from the entry of a request, which must be the one that its digest is of."""
+        data = self.unit.entry(found.entry)
+        if data is None:
+            raise LedgerTampered("the entry of a request is missing; `counterpoint ledger verify` says more")
+        entry = read_entry(data, found.entry)
+        body = entry.body.encode()
+        if (entry.request, sha256(body).digest()) != (found.request, found.digest):
+            raise _changed(found.request)
+        return body
+
+
+def _must_be_readable(kind: str, body: bytes) -> None:
+    """What cannot be read back could be neither finished nor verified; a question is made of classes of our own."""
+    if kind != "ask":
+        decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
+
+
+def _stored(intent: Intent) -> StoredRequest:
+    """The request of an intent as it is stored, but for seed and answer."""
+    path, pin = path_text(intent.path), encode(intent.pin).decode()
+    return StoredRequest(
+        intent.request, path, intent.entry, intent.digest, intent.version, pin, intent.sampler, None, None
+    )
+
+
+def _changed(request: str) -> LedgerTampered:
+    return LedgerTampered(
+        f"request {request[:80]!r} is not stored as the entries say: it was changed; nothing is drawn for it"
+    )

@@ -1,0 +1,115 @@
+"""A ledger in memory: the record of a session that lives and dies with its process. Threads may share it.
+
+>>> from counterpoint.ledger.wanted import Opening
+>>> from counterpoint.mechanisms.composed.concurrent import Concurrent
+>>> from counterpoint import Filter, PureDP
+>>> from counterpoint.privacy.relations import Steps
+>>> ledger = MemoryLedger()
+>>> begun = ledger.begin("root", Opening((), Concurrent(Filter(PureDP(1)), Steps())))
+>>> ledger.settle(begun, begun.row, None), [fact.kind for fact in ledger.history()]
+(None, ['open'])
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from counterpoint.ledger.ledger import Begin, Done, Intent, Ledger, Outcome, Settle, never_made
+from counterpoint.ledger.state import Fact, Path, Row
+from counterpoint.ledger.wanted import Plan
+from counterpoint.randomness.fresh import fresh
+from counterpoint.randomness.process import Owner
+from counterpoint.randomness.secure import SAMPLER_VERSION
+
+
+class MemoryLedger(Ledger):
+    """One lock around dictionaries."""
+
+    def __init__(self, seeds: Callable[[], bytes] = lambda: fresh(32)) -> None:
+        self._lock = threading.RLock()
+        self._records = _Records(seeds)
+        self._process = Owner(
+            "a session in memory",
+            "make a session here, or after the fork; processes share a budget through a ledger in PostgreSQL",
+        )
+
+    def check(self) -> None:
+        """A fork has a copy of the account: with it, the budget could be spent once more."""
+        self._process.check()
+
+    def transact(self, job: Begin | Settle) -> Any:
+        """Run it under the lock; a job changes nothing before its last check."""
+        self.check()
+        with self._lock:
+            return job.run(self._records)
+
+    def read(self, path: Path) -> Row | None:
+        """The row at a path."""
+        self.check()
+        with self._lock:
+            return self._records.row(path)
+
+    def opened(self) -> tuple[Intent, ...]:
+        """What was begun and not finished."""
+        self.check()
+        with self._lock:
+            return tuple(self._records.opened.values())
+
+    def history(self) -> tuple[Fact, ...]:
+        """What has been done, in order."""
+        self.check()
+        with self._lock:
+            return tuple(self._records.facts)
+
+    def verify(self) -> None:
+        """Nothing here could have been changed from outside."""
+
+
+class _Records:
+    """The records of one session, as a transaction reads and changes them."""
+
+    def __init__(self, seeds: Callable[[], bytes]) -> None:
+        self._seeds = seeds
+        self._rows: dict[Path, Row] = {}
+        self._at: dict[Path, Intent] = {}
+        self._done: dict[str, Done] = {}
+        self.opened: dict[str, Intent] = {}
+        self.facts: list[Fact] = []
+
+    def find(self, request: str) -> Intent | Done | None:
+        return self._done.get(request) or self.opened.get(request)
+
+    def must_be_new(self, kind: str, request: str) -> None:
+        """What is not found was never there."""
+
+    def waiting_at(self, path: Path) -> Intent | None:
+        return self._at.get(path)
+
+    def row(self, path: Path) -> Row | None:
+        return self._rows.get(path)
+
+    def version(self, path: Path) -> int | None:
+        row = self._rows.get(path)
+        return None if row is None else row.version
+
+    def begin(self, request: str, body: bytes, fact: Fact, plan: Plan) -> Intent:
+        intent = Intent(request, body, plan.path, plan.version, plan.pin, self._seeds(), SAMPLER_VERSION, plan.row)
+        if plan.charged is not None:
+            self._rows[fact.path] = plan.charged
+        self.opened[request] = self._at[intent.path] = intent
+        self.facts.append(fact)
+        return intent
+
+    def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
+        """A refusal changes nothing."""
+
+    def settled(self, intent: Intent, outcome: Outcome) -> Done | None:
+        done = self._done.get(intent.request)
+        if done is None and intent.request not in self.opened:
+            raise never_made()
+        return done
+
+    def settle(self, intent: Intent, outcome: Outcome) -> None:
+        self._rows[intent.path] = outcome.row
+        self._done[intent.request] = Done(intent.digest, outcome.answer)
+        del self.opened[intent.request], self._at[intent.path]

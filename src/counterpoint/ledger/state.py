@@ -1,0 +1,73 @@
+"""What a ledger records: rows, one for each launched mechanism, addressed by path; and the public lines of the history.
+
+>>> Fact("launch", (), "Laplace(0.5) at PureDP(0.5)").kind
+'launch'
+"""
+
+from counterpoint.composition.rules.rule import Account
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import Halted
+from counterpoint.mechanisms.mechanism import Mechanism, State
+
+Path = tuple[int | str, ...]
+"""Where a mechanism lives: the root is (), its children (0,), (1,), ..., a part ("str:CA",) below its partition."""
+
+
+class Node(State, Value, frozen=True):
+    """The state of a composition whose children have rows of their own: its account, and how many there are.
+
+    It is public: nothing in it was computed from data, so it is stored in the open and can be read without a key.
+    """
+
+    account: Account
+    launched: int = 0
+    sequential: bool = False
+
+
+class Sealed(State, Value, frozen=True):
+    """Stands for a state that no key at hand opens: a reader sees that there is one, and cannot step it."""
+
+
+class Faulty(State, Value, frozen=True):
+    """Stands for the state of a mechanism whose code failed in a step, and for the answer to the request that did it.
+
+    The step is not made again: it would fail again, and coins that were tossed for one answer must not make another.
+    The record says only that it failed, because the reason could depend on the data.
+    """
+
+
+class Row(Tagged, Value, frozen=True):
+    """A launched mechanism: its state (None: halted), how often it has stepped, how much of a stream it has read.
+
+    `by` is the column that a partition cuts the data by; its children are the parts. `of` is what a mechanism follows
+    of a stream's records: a field, several of them, or the records as such.
+    """
+
+    mechanism: Mechanism
+    state: State | None
+    version: int = 0
+    cursor: int | str = 0
+    by: str | None = None
+    of: str | tuple[str, ...] | None = None
+
+
+class Fact(Tagged, Value, frozen=True):
+    """One public line of the history: what happened where. It holds nothing that was computed from data."""
+
+    kind: str
+    path: Path
+    what: str
+
+
+def failed(mechanism: Mechanism) -> Halted:
+    """The error for a mechanism whose code failed: the same for every failure, as its cause would tell of the data.
+
+    >>> from counterpoint import Laplace
+    >>> type(failed(Laplace(1))).__name__
+    'Halted'
+    """
+    return Halted(
+        f"{type(mechanism).__name__} has halted: its own code failed in a step. Code that sees data must not fail, "
+        "whatever the data, and its author promised that. Its charge stays. Step it on made-up data, or try it with "
+        "two_worlds, to see what fails; then launch a repaired one"
+    )

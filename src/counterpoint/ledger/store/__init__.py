@@ -1,0 +1,1 @@
+"""Where records are: SQLite or PostgreSQL, one transaction at a time."""

@@ -1,0 +1,286 @@
+"""The statements of a durable ledger, the same for SQLite and PostgreSQL but for how a parameter is written.
+
+A store says how statements are run (`_run`, `_run_many`, `_run_all`) and how a column is compared with several keys
+(`_AMONG`, `_listed`); the statements are written here once. What is few among many (open requests, items sent
+under an id) is found by an index of those alone, by a column other than the session's name: a planner that may look the
+name up might read all that the session has, which it believes to be little.
+
+>>> "ON CONFLICT" in Tables._PUT_ROW
+True
+"""
+
+import threading
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import CounterpointError, LedgerTampered
+from counterpoint.ledger.ledger import Lookups
+from counterpoint.ledger.store.records import Book, Head, StoredItems, StoredRequest, StoredRow, path_text
+from counterpoint.ledger.store.store import Ahead, Store, Unit
+
+_REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
+_ITEM = "start, count, sealed, request, part"
+_BATCH = 4096
+_PAGE = 64
+
+_T = TypeVar("_T")
+Statement = tuple[str, Sequence[Any]]
+"""A text and its parameters."""
+
+
+class _Numbered(NamedTuple):
+    """An entry or a wrapped key, as it is stored."""
+
+    number: int
+    data: bytes
+
+
+class _Version(NamedTuple):
+    """The version of a row."""
+
+    path: str
+    version: int
+
+
+class _Book(NamedTuple):
+    """A book, but for its keys, as it is stored."""
+
+    number: int
+    head: bytes
+    genesis: bytes
+    fingerprint: str | None
+    witnessed: int
+    content: bytes | None
+    beside: str | None
+
+
+class Tables(Store):
+    """Reads and writes of records, in the tables of `schema`."""
+
+    _BEGIN: str
+    _LOCKED: str
+    """Reads the head of a book, and locks it where other processes may write to it."""
+    _AMONG: str
+    """Compares a column with several keys, which are one parameter (`_listed`)."""
+    _ALONE: str | None = None
+    """Waits until no other process looks after the schema or makes a session, where there may be another."""
+    _HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
+    _BOOK = """SELECT number, head, genesis, fingerprint, witnessed, content, beside
+        FROM counterpoint_book WHERE name = ?"""
+    _KEYS = "SELECT number, wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
+    _ROW = "SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?"
+    _ASKED = f"SELECT {_REQUEST} FROM counterpoint_request WHERE name = ?"
+    _OPEN = f"SELECT {_REQUEST} FROM counterpoint_request WHERE seed IS NOT NULL AND name || '' = ?"
+    _VERSION = "SELECT path, version FROM counterpoint_row WHERE name = ?"
+    _LOOKUPS = (f"{_ASKED} AND request", f"{_OPEN} AND path", f"{_ROW} AND path", f"{_VERSION} AND path")
+    _PUT_ROW = """INSERT INTO counterpoint_row (name, path, version, frame, node, sealed, spent)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (name, path) DO UPDATE SET version = excluded.version, frame = excluded.frame,
+        node = excluded.node, sealed = excluded.sealed, spent = excluded.spent"""
+    _PUT_REQUEST = f"""INSERT INTO counterpoint_request (name, {_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (name, request) DO UPDATE SET seed = excluded.seed, answer = excluded.answer"""
+    _MOVE_HEAD = "UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?"
+    _PUT_ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
+
+    _ITEMS = f"SELECT {_ITEM} FROM counterpoint_items WHERE name = ?"
+    _SENT = f"SELECT {_ITEM} FROM counterpoint_items WHERE name || '' = ? AND request = ?"
+    _PUT_ITEMS = f"INSERT INTO counterpoint_items (name, {_ITEM}) VALUES (?, ?, ?, ?, ?, ?)"
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+
+    @abstractmethod
+    def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+
+    @abstractmethod
+    def _run_many(self, *statements: tuple[str, Sequence[Sequence[Any]]]) -> None:
+        """Several statements, each once for each of its parameters."""
+
+    @abstractmethod
+    def _run_all(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+        """Several statements, each with its rows; in one round trip, where there is one."""
+
+    @abstractmethod
+    def _listed(self, keys: tuple[str, ...]) -> Any:
+        """Several keys as the one parameter that `_AMONG` takes."""
+
+    def begin(self, name: str | None) -> Head | None:
+        """Begin a transaction, and wait for any other that writes to this book."""
+        if name is None:
+            self._run(self._BEGIN)
+            return None
+        _, found = self._run_all([(self._BEGIN, ()), (self._LOCKED, (name,))])
+        return _record(Head, found[0]) if found else None
+
+    def begin_alone(self, name: str) -> Head | None:
+        """Begin a transaction on that book in which no other process makes a session."""
+        self._run(self._BEGIN)
+        if self._ALONE is not None:
+            self._run(self._ALONE)
+        found = self._run(self._LOCKED, (name,))
+        return _record(Head, found[0]) if found else None
+
+    def begin_unit(self, name: str, lookups: Lookups) -> Unit | None:
+        """Begin a transaction, lock the book, and read along what is going to be looked up."""
+        keys = (lookups.requests, *(tuple(map(path_text, paths)) for paths in lookups[1:]))
+        statements: list[Statement] = [(self._BEGIN, ()), (self._LOCKED, (name,))]
+        for sql, wanted in zip(self._LOOKUPS, keys, strict=True):
+            if wanted:  # read once the book is locked: each statement sees what is committed when it begins
+                statements.append((f"{sql} {self._AMONG}", (name, self._listed(wanted))))
+        _, head, *found = self._run_all(statements)
+        if not head:
+            return None
+        ahead, records = Ahead(*map(dict.fromkeys, keys)), iter(found)
+        if lookups.requests:
+            ahead.requests.update({record[0]: _record(StoredRequest, record) for record in next(records)})
+        if lookups.waiting:
+            ahead.opened.update({record[1]: _record(StoredRequest, record) for record in next(records)})
+        if lookups.rows:
+            ahead.rows.update({record[0]: _record(StoredRow, record) for record in next(records)})
+        if lookups.versions:
+            ahead.versions.update(_record(_Version, record) for record in next(records))
+        return Unit(self, name, _record(Head, head[0]), ahead)
+
+    def book(self, name: str) -> Book | None:
+        """A session's own record."""
+        found = self._run(self._BOOK, (name,))
+        if not found:
+            return None
+        number, head, genesis, fingerprint, witnessed, content, beside = _record(_Book, found[0])
+        wrapped = [_record(_Numbered, found) for found in self._run(self._KEYS, (name,))]
+        if [place for place, _ in wrapped] != list(range(len(wrapped))) or witnessed not in (0, 1):
+            raise LedgerTampered(f"the book of {name!r} or its keys are not as they were written")
+        keys, names = tuple(key for _, key in wrapped), () if beside is None else _names(beside)
+        return Book(Head(number, head), genesis, fingerprint, keys, bool(witnessed), content, names)
+
+    def names(self) -> tuple[str, ...]:
+        """The sessions in this ledger."""
+        return tuple(name for (name,) in self._run("SELECT name FROM counterpoint_book ORDER BY name"))
+
+    def create(self, name: str, book: Book, first: bytes) -> None:
+        """A new session with its first entry, unless there is one of that name by now."""
+        put = """INSERT INTO counterpoint_book
+            (name, number, head, genesis, fingerprint, witnessed, content, beside)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING name"""
+        if self._run(put, (name, *book.head, book.genesis, book.fingerprint, *_columns(book))):
+            self.write_keys(name, book.keys)
+            self._run(self._PUT_ENTRY, (name, book.head.number, first))
+
+    def write_book(self, name: str, book: Book) -> None:
+        """Replace what a session's own record says besides its head and its keys."""
+        put = "UPDATE counterpoint_book SET witnessed = ?, content = ?, beside = ? WHERE name = ?"
+        self._run(put, (*_columns(book), name))
+
+    def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
+        """Replace the wrapped keys."""
+        self._run("DELETE FROM counterpoint_key WHERE name = ?", (name,))
+        put = "INSERT INTO counterpoint_key (name, number, wrapped) VALUES (?, ?, ?)"
+        self._run_many((put, [(name, number, wrapped) for number, wrapped in enumerate(keys)]))
+
+    def row(self, name: str, path: str) -> StoredRow | None:
+        """One row."""
+        found = self._run(f"{self._ROW} AND path = ?", (name, path))
+        return _record(StoredRow, found[0]) if found else None
+
+    def rows(self, name: str) -> Iterator[StoredRow]:
+        """All rows, by path."""
+        after = ""
+        while page := self._run(f"{self._ROW} AND path > ? ORDER BY path LIMIT {_BATCH}", (name, after)):
+            yield from (_record(StoredRow, found) for found in page)
+            after = page[-1][0]
+
+    def request(self, name: str, request: str) -> StoredRequest | None:
+        """One request."""
+        found = self._run(f"{self._ASKED} AND request = ?", (name, request))
+        return _record(StoredRequest, found[0]) if found else None
+
+    def open_at(self, name: str, path: str) -> StoredRequest | None:
+        """The open request at a path."""
+        found = self._run(f"{self._OPEN} AND path = ?", (name, path))
+        return _record(StoredRequest, found[0]) if found else None
+
+    def open_requests(self, name: str) -> list[StoredRequest]:
+        """All open requests."""
+        found = [_record(StoredRequest, found) for found in self._run(self._OPEN, (name,))]
+        return sorted(found, key=lambda request: request.entry)
+
+    def requests(self, name: str) -> Iterator[StoredRequest]:
+        """All requests, by id."""
+        after = ""
+        while page := self._run(f"{self._ASKED} AND request > ? ORDER BY request LIMIT {_BATCH}", (name, after)):
+            yield from (_record(StoredRequest, found) for found in page)
+            after = page[-1][0]
+
+    def entry(self, name: str, number: int) -> bytes | None:
+        """One entry."""
+        found = self._run("SELECT number, entry FROM counterpoint_entry WHERE name = ? AND number = ?", (name, number))
+        return _record(_Numbered, found[0]).data if found else None
+
+    def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
+        """All entries after a number, in order."""
+        sql = f"""SELECT number, entry FROM counterpoint_entry WHERE name = ? AND number > ?
+            ORDER BY number LIMIT {_BATCH}"""
+        while page := self._run(sql, (name, after)):
+            for found in page:
+                yield _record(_Numbered, found)
+            after = page[-1][0]
+
+    def length(self, name: str) -> int:
+        """How many items a session's stream has."""
+        sql = "SELECT start + count FROM counterpoint_items WHERE name = ? ORDER BY start DESC LIMIT 1"
+        found = self._run(sql, (name,))
+        return int(found[0][0]) if found else 0
+
+    def items(self, name: str, start: int) -> Iterator[StoredItems]:
+        """The items of a session's stream from a place on, in order."""
+        sql = f"{self._ITEMS} AND start >= ? ORDER BY start LIMIT {_PAGE}"
+        while page := self._run(sql, (name, start)):
+            yield from (_record(StoredItems, found) for found in page)
+            if len(page) < _PAGE:
+                return
+            start = page[-1][0] + 1
+
+    def sent(self, name: str, request: str) -> list[StoredItems]:
+        """The items that were sent under an id."""
+        return [_record(StoredItems, found) for found in self._run(f"{self._SENT} ORDER BY part", (name, request))]
+
+    def write(self, unit: Unit) -> None:
+        """Write all that a unit has changed."""
+        name = unit.name
+        self._run_many(
+            (self._MOVE_HEAD, [(*unit.head, name)]),
+            (self._PUT_ENTRY, [(name, *entry) for entry in unit.entries]),
+            (self._PUT_REQUEST, [(name, *request) for request in unit.requests.values()]),
+            (self._PUT_ROW, [(name, *row) for row in unit.rows.values()]),
+            (self._PUT_ITEMS, [(name, *items) for items in unit.items]),
+        )
+
+
+def _columns(book: Book) -> tuple[int, bytes | None, str | None]:
+    return int(book.witnessed), book.content, encode(book.beside).decode() if book.beside else None
+
+
+def _names(beside: str) -> tuple[str, ...]:
+    """The names that were written; written otherwise, they were not by us."""
+    try:
+        names: tuple[str, ...] = decode(beside.encode(), tuple[str, ...])
+    except CounterpointError:
+        names = ()
+    if not names or encode(names).decode() != beside:
+        raise LedgerTampered("the names of other sessions in a book were changed, or are damaged")
+    return names
+
+
+def _record(kind: type[_T], found: Sequence[Any]) -> _T:
+    """A record of this kind; SQLite stores a value of any type in every column, if it is put there."""
+    try:
+        return msgspec.convert(found, kind, builtin_types=(bytes,))
+    except msgspec.ValidationError:
+        raise LedgerTampered(
+            "a record is not of the type that it was written with: it was changed, or is damaged"
+        ) from None

@@ -1,0 +1,229 @@
+"""What a request wants: to open a session, to launch a mechanism, or to ask one.
+
+Each is a frozen value. `body` is what the record keeps of it, `at` the row that it concerns, and `plan` decides, by
+public facts alone, whether it may happen and what it changes: **a budget is charged in `Launching.plan`, and nowhere
+else**. The ledger runs `plan` inside the transaction that records the request, so no other request charges in between.
+
+>>> asking = Asking((0,), None, None, pin=0)
+>>> asking.kind, asking.at, read_wanted(asking.body()) == asking
+('ask', (0,), True)
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import msgspec
+
+from counterpoint.encoding import Plain, decode, encode
+from counterpoint.errors import Halted, NotAllowed
+from counterpoint.ledger.nesting import stepping
+from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, failed
+from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism, ready
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.messages import Ask
+from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.secret import Secret
+from counterpoint.sources.source import Prepared
+from counterpoint.sources.streams.shape import Of, named
+
+Read = Callable[[Path], Row | None]
+"""Reads rows as they are inside the transaction."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a request that may happen comes to: where its answer will be settled, and the row that it changes at once.
+
+    `row` is the row at `path`, if there is one already; `charged` replaces the row that the request concerns.
+    """
+
+    path: Path
+    version: int
+    pin: int | str = 0
+    row: Row | None = None
+    charged: Row | None = None
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A request's own content, the same whether it is made, repeated by its id, or finished after a crash.
+
+    `at` is the row that it concerns; at each row one request at most is open.
+    """
+
+    at: Path
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Which kind of entry it makes in the record."""
+
+    @abstractmethod
+    def body(self) -> bytes:
+        """What the record keeps of it: enough to finish it, and to compare a repeated request with the first."""
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """What the history says of it; public."""
+
+    @abstractmethod
+    def plan(self, read: Read) -> Plan:
+        """Check it and charge for it, or raise the refusal; nothing but what is returned changes."""
+
+    def fact(self) -> Fact:
+        """Its line of the history."""
+        return Fact(self.kind, self.at, self.what)
+
+
+class Opening(Wanted, frozen=True):
+    """Make the row of a whole session, at the root."""
+
+    composition: Concurrent
+    sequential: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The session itself."""
+        return "open"
+
+    def body(self) -> bytes:
+        """The rule and the relation of the session."""
+        return encode(("open", self.composition, self.sequential))
+
+    @property
+    def what(self) -> str:
+        """The rule."""
+        return repr(self.composition.rule)
+
+    def plan(self, read: Read) -> Plan:
+        """A new account, from which nothing is charged yet."""
+        root = Row(self.composition, Node(self.composition.rule.start(), sequential=self.sequential))
+        return Plan((), 0, row=root, charged=root)
+
+
+class Launching(Wanted, frozen=True):
+    """Pay for a mechanism and start it, below the session at `at`; as part `name` of a partition, if it has a name."""
+
+    name: str | None
+    mechanism: Mechanism
+    data: Relation
+    by: str | None
+    of: Of
+    cursor: int | str
+    claim: Claim
+
+    @property
+    def kind(self) -> str:
+        """Whether a session is launched, which gives a budget away, or another mechanism."""
+        return "delegation" if isinstance(self.mechanism, Concurrent) else "launch"
+
+    def body(self) -> bytes:
+        """All but the cursor: a repeated launch is the same launch, however much of a stream has arrived since."""
+        return encode((self.kind, self.at, self.name, self.mechanism, self.data, self.by, self.of))
+
+    @property
+    def what(self) -> str:
+        """The mechanism and its price."""
+        return f"{self.mechanism!r} at {self.claim.loss!r}"
+
+    def plan(self, read: Read) -> Plan:
+        """Charge the session's account, or raise what its rule says against it."""
+        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
+        with stepping:
+            account = composition.admit(node.account, self.mechanism, self.data, self.claim)
+        after = Node(account, node.launched + 1, node.sequential)
+        charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
+        path = (*self.at, node.launched if self.name is None else self.name)
+        return Plan(path, 0, self.cursor, charged=charged)
+
+
+class Asking(Wanted, frozen=True):
+    """Ask a launched mechanism, on data as it was when it was pinned. It was paid for at launch."""
+
+    prepared: Prepared | None
+    public: Plain
+    pin: int | str
+    sequential: bool = False
+
+    @property
+    def kind(self) -> str:
+        """A question, which costs nothing more."""
+        return "ask"
+
+    def body(self) -> bytes:
+        """The question, with everything public about it."""
+        return encode(("ask", self.at, self.prepared, self.public))
+
+    @property
+    def what(self) -> str:
+        """The question, and the mechanism's own options as it understood them."""
+        request = None if self.prepared is None else self.prepared.request
+        return ", ".join([repr(part) for part in (request, self.public) if part is not None])
+
+    def message(self, private: Secret | None) -> Ask:
+        """The ask that the mechanism receives; the private part may be blank, for what is decided by public facts."""
+        if self.prepared is None:
+            return Ask(self.public)
+        facts = self.prepared
+        return Ask(self.public, private, facts.sensitivity, facts.squared, each=facts.each, one_way=facts.one_way)
+
+    def plan(self, read: Read) -> Plan:
+        """Whether the mechanism would accept it, by public facts."""
+        row = row_at(read, self.at)
+        if isinstance(row.state, Faulty):
+            raise failed(row.mechanism)
+        if self.sequential and self.at[-1] != node_at(read, self.at[:-1])[1].launched - 1:
+            raise Halted("this session is sequential, and another mechanism has been launched since")
+        with stepping:
+            ready(row.mechanism, row.state, self.message(None if self.prepared is None else self.prepared.blank()))
+        return Plan(self.at, row.version, _later(self.pin, row.cursor), row)
+
+
+def _later(pin: int | str, cursor: int | str) -> int | str:
+    """The pin, or what the mechanism has read already: another process may have asked since the data was pinned."""
+    return max(pin, cursor) if isinstance(pin, int) and isinstance(cursor, int) else pin
+
+
+def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
+    """What an open request wanted, from the record."""
+    parts: Plain = decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
+    assert isinstance(parts, tuple)
+    kind, *rest = parts
+    if kind == "open":
+        composition, sequential = rest
+        assert isinstance(composition, Concurrent) and isinstance(sequential, bool)
+        return Opening((), composition, sequential)
+    if kind == "ask":
+        path, prepared, public = rest
+        assert isinstance(prepared, Prepared | None)
+        return Asking(as_path(path), prepared, public, pin)
+    parent, name, mechanism, data, by, of = rest
+    assert isinstance(mechanism, Mechanism) and isinstance(data, Relation)
+    assert isinstance(name, str | None) and isinstance(by, str | None)
+    return Launching(as_path(parent), name, mechanism, data, by, named(of), pin, mechanism.claim)
+
+
+def as_path(value: Plain) -> Path:
+    """A path that was read back, or that a launch was answered with.
+
+    >>> as_path((0, "str:CA"))
+    (0, 'str:CA')
+    """
+    assert isinstance(value, tuple)
+    return tuple(step for step in value if isinstance(step, int | str))
+
+
+def row_at(read: Read, path: Path) -> Row:
+    """The row at a path; `NotAllowed` if there is none."""
+    row = read(path)
+    if row is None:
+        raise NotAllowed(f"there is nothing at {path!r}")
+    return row
+
+
+def node_at(read: Read, path: Path) -> tuple[Concurrent, Node]:
+    """The session at a path: its rule and its account; `NotAllowed` if it is another mechanism."""
+    row = row_at(read, path)
+    if not isinstance(row.mechanism, Concurrent) or not isinstance(row.state, Node):
+        raise NotAllowed(f"what is at {path!r} is no session")
+    return row.mechanism, row.state
