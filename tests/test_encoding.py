@@ -133,3 +133,16 @@ def test_a_class_inside_a_function_is_not_read_back_by_whatever_tag():
     for value in (Inside(1), Renamed(1)):
         with pytest.raises(InvalidParameter, match="is not a known Tagged"):
             decode(encode((value,)), Plain)
+
+
+def test_a_repr_shows_what_was_chosen_and_numbers_as_people_write_them():
+    assert repr(Circle(Fraction(1, 2))) == "Circle(0.5)"
+    assert repr(Drawing(Circle(Fraction(2)))) == "Drawing(Circle(2))"
+    shown = repr(Drawing(None, note=(Fraction(1, 10**6), "x"), hidden=Secret(41)))
+    assert shown == "Drawing(shape=None, note=(1e-6, 'x'), hidden=Secret(...))"
+    assert repr(counterpoint.Filter(counterpoint.PureDP(1))) == "Filter(PureDP(1))"
+
+
+def test_a_number_that_was_read_back_is_encoded_to_the_same_bytes():
+    circle = decode(encode(Circle(Fraction(1, 10))), Circle)
+    assert repr(circle.radius) == "0.1" and encode(circle) == encode(Circle(Fraction(1, 10)))

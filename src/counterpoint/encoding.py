@@ -15,6 +15,7 @@ PureDP(0.1)
 
 import hashlib
 import sys
+from collections.abc import Iterator
 from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
@@ -23,7 +24,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from counterpoint.errors import InvalidParameter, SecretLeak
-from counterpoint.numbers import exact
+from counterpoint.numbers import Exact, exact, spell
 from counterpoint.numbers.parameters import read_before_checks
 
 T = TypeVar("T")
@@ -74,6 +75,9 @@ class Value(msgspec.Struct, frozen=True, tag=_versioned):
     >>> encode(Pair(1, 2**80))
     b'{"type":"Pair/1","left":1,"right":1208925819614629174706176}'
 
+    >>> Pair(1, 2), Pair(1, Fraction(1, 2))
+    (Pair(left=1, right=2), Pair(left=1, right=0.5))
+
     A field whose annotation is a kind of parameter (`numbers.parameters`) is read by it, before `__post_init__`.
     """
 
@@ -81,6 +85,24 @@ class Value(msgspec.Struct, frozen=True, tag=_versioned):
         """Let the class read the parameters it declares."""
         super().__init_subclass__()
         read_before_checks(cls)
+
+    def __repr__(self) -> str:
+        """What was chosen: no defaults, and numbers as people write them. The only parameter needs no name."""
+        needed = len(self.__struct_fields__) - len(self.__struct_defaults__)
+        shown = {name: show(value) for name, value in _chosen(self)}
+        alone = needed == len(shown) == 1
+        parts = shown.values() if alone else (f"{name}={text}" for name, text in shown.items())
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _chosen(struct: Value) -> Iterator[tuple[str, object]]:
+    """The fields that do not have their default."""
+    fields, defaults = struct.__struct_fields__, struct.__struct_defaults__
+    needed = len(fields) - len(defaults)
+    for name, default in zip(fields, (msgspec.NODEFAULT,) * needed + defaults, strict=True):
+        value = getattr(struct, name)
+        if not (value is default or (isinstance(value, type(default)) and value == default)):
+            yield name, value
 
 
 if TYPE_CHECKING:
@@ -150,6 +172,19 @@ def plain_number(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"
 
 
+def show(value: object) -> str:
+    """A value as a repr shows it: rationals as people write them, also inside a tuple.
+
+    >>> show((Fraction(1, 2), "a", (Fraction(3),)))
+    "(0.5, 'a', (3,))"
+    """
+    if isinstance(value, Fraction):
+        return spell(value)
+    if type(value) is tuple:
+        return f"({', '.join(map(show, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)
+
+
 def _refuse_strangers(value: object) -> None:
     """Refuse what the encoder would write by itself but `decode` would not give back: floats, dicts, sets, bytes."""
     if isinstance(value, tuple | list):
@@ -167,7 +202,7 @@ def _refuse_strangers(value: object) -> None:
             _refuse_strangers(part)
 
 
-_HARMLESS = frozenset((int, str, bool, type(None), Fraction))
+_HARMLESS = frozenset((int, str, bool, type(None), Fraction, Exact))
 
 
 def _write(value: object) -> object:

@@ -45,7 +45,7 @@ class CheckedAgain(Checked, frozen=True):
 @pytest.mark.parametrize("given", [0.1, "0.1", "1/10", Fraction(1, 10)])
 def test_a_field_holds_the_rational_that_is_meant(given: Number) -> None:
     assert Noise(given) == Noise(Fraction(1, 10))
-    assert type(Noise(given).epsilon) is Fraction
+    assert isinstance(Noise(given).epsilon, Fraction)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class Membership(Mechanism, Value, frozen=True):
     The noise is the same whatever the sensitivity of the ask that brings the value: 2^bits - 1 relates any two values.
 
     >>> Membership(1, bits=8).claim.loss, Membership(1, bits=8).claim.relation
-    (PureDP(1), Asked(inner=Steps(), allowed=AtMost(queries=1)))
+    (PureDP(1), Asked(inner=Steps(), allowed=AtMost(1)))
     """
 
     epsilon: Positive
@@ -124,7 +124,7 @@ class Members(Crowd):
     """As many users as there are values, all `Membership(epsilon, bits)`, as one array.
 
     >>> Members(1, bits=4).user
-    Membership(epsilon=Fraction(1, 1), bits=4)
+    Membership(epsilon=1, bits=4)
     """
 
     def __init__(self, epsilon: Number, bits: int) -> None:

@@ -241,7 +241,7 @@ class QueryHistory:
     >>> history.note(np.array([1]), "q")
     Traceback (most recent call last):
     ...
-    counterpoint.errors.NotAllowed: the queries to each user must keep AtMost(queries=1), and this one would not
+    counterpoint.errors.NotAllowed: the queries to each user must keep AtMost(1), and this one would not
     """
 
     def __init__(self, allowed: Property) -> None:

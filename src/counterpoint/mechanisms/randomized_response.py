@@ -100,7 +100,7 @@ class InteractiveRandomizedResponse(Response, Value, frozen=True):
     The first ask carries the bit, the second nothing: only the first message may differ between neighbours.
 
     >>> InteractiveRandomizedResponse(1, 0.1).claim.relation
-    FirstMessage(bound=None)
+    FirstMessage()
     """
 
     epsilon: NonNegative

@@ -1,14 +1,16 @@
 """Exact numbers and certified enclosures: the arithmetic under every privacy claim.
 
-`exact` reads what a person typed as the rational they meant; `Interval` carries a real number between two
-decimals, rounded outward at every step; `float_up` and `float_down` leave the exact world in a stated direction.
+`exact` reads what a person typed as the rational they meant, an `Exact`, which is shown as people write it; `Interval`
+carries a real number between two decimals, rounded outward at every step; `float_up` and `float_down` leave the exact
+world in a stated direction.
 """
 
-from counterpoint.numbers.exact import Number, exact, float_down, float_up, spell
+from counterpoint.numbers.exact import Exact, Number, exact, float_down, float_up, spell
 from counterpoint.numbers.interval import Interval, Precision, certify, precision, sqrt_up
 from counterpoint.numbers.normal import mills_ratio, normal_density, normal_tail
 
 __all__ = [
+    "Exact",
     "Interval",
     "Number",
     "Precision",

@@ -26,13 +26,34 @@ PLACES = 400
 LARGEST = 10**PLACES
 """The largest number that a parameter may be, and one over the smallest above 0."""
 _DIGITS = frozenset("0123456789")
+_LONG = 1000
+"""A ratio is written as one while both of its numbers are below this."""
 
 
-def exact(value: object, what: str = "the value") -> Fraction:
+class Exact(Fraction):
+    """A rational that people are given: a `Fraction`, shown as they would write it.
+
+    >>> Exact(25, 2), Exact(1, 3), Exact(1, 1999999), Exact(1, 10) + Exact(2, 10) == Exact("0.3")
+    (12.5, 1/3, ~5e-7, True)
+    >>> print(Exact(25, 2), Exact(1, 1999999))
+    12.5 1/1999999
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return spell(self)
+
+    def __str__(self) -> str:
+        """The number itself, however long it is: `exact` reads it back."""
+        return repr(self) if not repr(self).startswith("~") else super().__str__()
+
+
+def exact(value: object, what: str = "the value") -> Exact:
     """Read `value` as the rational number it stands for, or raise `InvalidParameter` naming `what`.
 
     >>> exact(0.1), exact("2.50"), exact("1/3"), exact(Decimal("1e-3"))
-    (Fraction(1, 10), Fraction(5, 2), Fraction(1, 3), Fraction(1, 1000))
+    (0.1, 2.5, 1/3, 0.001)
     >>> exact(float("nan"), "epsilon")
     Traceback (most recent call last):
     ...
@@ -40,10 +61,10 @@ def exact(value: object, what: str = "the value") -> Fraction:
     """
     if isinstance(value, Fraction):
         if value.denominator <= LARGEST >= abs(value.numerator):  # most are small, and every launch comes this way
-            return value
+            return value if type(value) is Exact else _as_exact(value)
         return _in_range(value, what)
     if type(value) is int and abs(value) <= LARGEST:  # a truth value has another type
-        return Fraction(value)
+        return Exact(value)
     if isinstance(value, str | float):
         return _ratio(value, what) if isinstance(value, str) and "/" in value else _decimal(value, what)
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
@@ -56,7 +77,7 @@ def exact(value: object, what: str = "the value") -> Fraction:
     raise InvalidParameter(f"{what} must be a number, but a {type(value).__name__} was given")
 
 
-def _ratio(text: str, what: str) -> Fraction:
+def _ratio(text: str, what: str) -> Exact:
     above, _, below = text.partition("/")
     if len(text) <= 2 * PLACES and _DIGITS.issuperset(above + below) and above and below.strip("0"):
         return _in_range(Fraction(int(above), int(below)), what)  # as we write them ourselves
@@ -68,7 +89,7 @@ def _ratio(text: str, what: str) -> Fraction:
     return _in_range(exact(above.strip(), what) / bottom, what)
 
 
-def _decimal(value: object, what: str) -> Fraction:
+def _decimal(value: object, what: str) -> Exact:
     text = str(value)
     if len(text) > 3 * PLACES:
         raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
@@ -84,17 +105,24 @@ def _decimal(value: object, what: str) -> Fraction:
     return _in_range(Fraction(number), what)
 
 
-def _in_range(value: Fraction, what: str) -> Fraction:
+def _in_range(value: Fraction, what: str) -> Exact:
     if value.denominator > LARGEST or abs(value.numerator) > LARGEST * value.denominator:
         raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
-    return value
+    return value if isinstance(value, Exact) else _as_exact(value)
 
 
-def at_least(value: object, low: int, what: str) -> Fraction:
+def _as_exact(value: Fraction) -> Exact:
+    """Exact(value), in a third of the time: a rule makes several losses for every launch."""
+    number = object.__new__(Exact)
+    number._numerator, number._denominator = value.numerator, value.denominator  # type: ignore[attr-defined]
+    return number
+
+
+def at_least(value: object, low: int, what: str) -> Exact:
     """Read a number that must not be below `low`.
 
     >>> at_least("0.5", 0, "epsilon")
-    Fraction(1, 2)
+    0.5
     """
     number = exact(value, what)
     if number.numerator < low * number.denominator:
@@ -102,13 +130,13 @@ def at_least(value: object, low: int, what: str) -> Fraction:
     return number
 
 
-def positive(value: object, what: str) -> Fraction:
+def positive(value: object, what: str) -> Exact:
     """Read a number that must be above 0.
 
     >>> positive(2, "scale")
-    Fraction(2, 1)
+    2
     """
-    if type(value) is Fraction and 0 < value.numerator <= LARGEST >= value.denominator:
+    if type(value) is Exact and 0 < value.numerator <= LARGEST >= value.denominator:
         return value
     number = exact(value, what)
     if number.numerator <= 0:
@@ -116,11 +144,11 @@ def positive(value: object, what: str) -> Fraction:
     return number
 
 
-def probability(value: object, what: str) -> Fraction:
+def probability(value: object, what: str) -> Exact:
     """Read a number from 0 to 1.
 
     >>> probability(1e-6, "delta")
-    Fraction(1, 1000000)
+    1e-6
     """
     number = exact(value, what)
     if not 0 <= number.numerator <= number.denominator:
@@ -173,16 +201,20 @@ def spell(value: Fraction) -> str:
 
     >>> spell(Fraction(1, 10)), spell(Fraction(1, 3)), spell(Fraction(15, 10**7)), spell(Fraction(10**20 + 1, 3**40))
     ('0.1', '1/3', '1.5e-6', '~8.22526')
+    >>> spell(Fraction(1, 1999999)), spell(Fraction(2, 10**9 + 7))
+    ('~5e-7', '~2e-9')
     """
     places = _decimal_places(value.denominator)
     if places is not None:
         digits = str(abs(value.numerator) * (10**places // value.denominator))
         if len(digits) <= 18:
             return ("-" if value < 0 else "") + _pointed(digits, places)
-    if max(abs(value.numerator), value.denominator) < 10**9:
+    if max(abs(value.numerator), value.denominator) < _LONG:
         return f"{value.numerator}/{value.denominator}"
     about = Decimal(value.numerator) / Decimal(value.denominator)
-    return f"~{about:.6g}".replace("E", "e").replace("e+", "e")
+    digits, _, exponent = f"{about:.6g}".lower().partition("e")
+    short = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return f"~{short}e{int(exponent)}" if exponent else f"~{short}"
 
 
 def _pointed(digits: str, places: int) -> str:

@@ -10,7 +10,7 @@ relates one parameter to another. Messages call a parameter by its field's name,
 ...     asks: PositiveInt = 1
 ...     scale: Annotated[PositiveOrNone, "the scale"] = default(None)
 >>> Noise(0.1)
-Noise(epsilon=Fraction(1, 10), asks=1, scale=None)
+Noise(0.1)
 >>> Noise("0.1", scale=-2)
 Traceback (most recent call last):
 ...

@@ -5,7 +5,7 @@ possible change is bounded by a public integer, the sensitivity, on the same int
 and gets no answer. `To` addresses one child of a composition.
 
 >>> Ask("how many?", private=Secret(41), sensitivity=1)
-Ask(public='how many?', private=Secret(...), sensitivity=1, squared=1, each=1, one_way=False)
+Ask(public='how many?', private=Secret(...), squared=1, each=1)
 """
 
 from math import isqrt
@@ -64,7 +64,7 @@ class Update(Tagged, Value, frozen=True):
     """Data that arrives. It has no answer and cannot halt a mechanism.
 
     >>> Update(1)
-    Update(private=Secret(...))
+    Update(Secret(...))
     """
 
     private: Private

@@ -6,7 +6,7 @@ noise added to the listed keys would reveal which keys there are. Keys are texts
 what counts nothing is not listed, so that equal tallies are equal values.
 
 >>> Tally((("NY", 1), ("CA", 3), ("WY", 0)))
-Tally(pairs=(('CA', 3), ('NY', 1)))
+Tally((('CA', 3), ('NY', 1)))
 >>> distances(Tally((("CA", 3), ("NY", 1))), Tally((("CA", 2), ("WY", 1))))
 (1, 1, 1)
 """
@@ -37,7 +37,7 @@ class Tally(Tagged, Value, frozen=True):
     """Keys, all texts or all whole numbers, and the whole number that each has.
 
     >>> Tally(((7, 2),)).scaled(0)
-    Tally(pairs=())
+    Tally(())
     """
 
     pairs: Annotated[Pairs, Read(_in_order)]

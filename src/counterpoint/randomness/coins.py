@@ -75,7 +75,7 @@ def read_lags(lags: Sequence[Number]) -> tuple[Fraction, ...]:
     """The lags of `choose`, read exactly: one or more numbers.
 
     >>> read_lags([0, "0.5"])
-    (Fraction(0, 1), Fraction(1, 2))
+    (0, 0.5)
     """
     if not lags:
         raise InvalidParameter("there must be something to choose from: give one or more lags")

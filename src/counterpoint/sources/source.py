@@ -8,7 +8,7 @@ worth `grid` in the user's units). It then resolves the prepared request on pinn
 comes before any data is touched.
 
 >>> Prepared(request=None, sensitivity=100, squared=10_000, width=None, grid=Fraction(1, 100)).in_units(250)
-Fraction(5, 2)
+2.5
 """
 
 from abc import abstractmethod
@@ -18,6 +18,7 @@ from fractions import Fraction
 from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidRequest, shown
 from counterpoint.mechanisms.mechanism import Chosen
+from counterpoint.numbers import Exact
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
@@ -61,13 +62,13 @@ def in_units(answer: Plain, grid: Fraction) -> object:
     """The integers of an answer as multiples of the grid; anything else stays as it is.
 
     >>> in_units((3, True), Fraction(1, 2)), in_units(3, Fraction(1))
-    ((Fraction(3, 2), True), 3)
+    ((1.5, True), 3)
     """
     if isinstance(answer, tuple):
         return tuple(in_units(item, grid) for item in answer)
     if isinstance(answer, bool) or not isinstance(answer, int):
         return answer
-    return answer if grid == 1 else answer * grid
+    return answer if grid == 1 else Exact(answer * grid)
 
 
 def describe_request(request: object) -> str:

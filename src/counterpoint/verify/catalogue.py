@@ -22,7 +22,7 @@ def find_instance(name: str) -> Instance:
     """The instance of this name.
 
     >>> find_instance("open door").mechanism
-    OpenDoor(delta=Fraction(1, 7))
+    OpenDoor(1/7)
     """
     for instance in CATALOGUE:
         if instance.name == name:

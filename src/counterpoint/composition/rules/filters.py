@@ -11,7 +11,7 @@ other measures add up. Refusals are free.
 >>> rule = Filter(ApproxDP(1, 1e-6))
 >>> account = rule.admit(rule.start(), Laplace(0.6).claim)
 >>> rule.remaining(account).epsilon
-Fraction(2, 5)
+0.4
 >>> rule.admit(account, Laplace(0.5).claim)
 Traceback (most recent call last):
 ...
@@ -29,7 +29,7 @@ from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter
-from counterpoint.numbers import spell
+from counterpoint.numbers import Exact, spell
 from counterpoint.numbers.parameters import PositiveOrNone, default
 from counterpoint.privacy.accumulator import Accumulator
 from counterpoint.privacy.certificates import Certificate
@@ -54,9 +54,6 @@ class Remaining(Value, frozen=True):
     epsilon: Fraction
     delta: Fraction
 
-    def __repr__(self) -> str:
-        return f"Remaining(epsilon={spell(self.epsilon)}, delta={spell(self.delta)})"
-
 
 class Filter(Rule, Value, frozen=True):
     """Admits launches while their total stays within `budget`.
@@ -70,7 +67,7 @@ class Filter(Rule, Value, frozen=True):
 
     >>> from counterpoint import PureDP
     >>> Filter(PureDP(1)).budget, Filter(ApproxDP(1, 1e-6), by="advanced", slack=5e-7).slack
-    (PureDP(1), Fraction(1, 2000000))
+    (PureDP(1), 5e-7)
     """
 
     budget: Loss
@@ -191,7 +188,7 @@ class Filter(Rule, Value, frozen=True):
         0 for a budget in GaussianDP, which takes no pure launches: `BudgetExceeded.would_fit` says what it takes.
         """
         spent = _accumulator(account)
-        return Remaining(spent.room(self.budget), spent.delta_left(self.budget))
+        return Remaining(Exact(spent.room(self.budget)), Exact(spent.delta_left(self.budget)))
 
     def loss(self, account: Account) -> Loss:
         """What has been lost so far."""

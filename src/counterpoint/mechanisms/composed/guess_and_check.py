@@ -40,7 +40,7 @@ class Guess(Tagged, Value, frozen=True):
     """The public part of an ask: the guess, and the margin if it is not that of the launch, on the grid of the value.
 
     >>> Ask(Guess(100, margin=5), private=103).public
-    Guess(value=100, margin=Fraction(5, 1))
+    Guess(value=100, margin=5)
     """
 
     value: int
@@ -125,7 +125,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
         A guess between two points of the grid is taken for the nearer one.
 
         >>> GuessAndCheck(1, margin=10).public_part(Fraction(1, 100), guess=2.5)
-        Guess(value=250, margin=Fraction(1000, 1))
+        Guess(value=250, margin=1000)
         """
         if "guess" not in options or options.keys() - {"guess", "margin"}:
             raise InvalidRequest("GuessAndCheck takes guess=, and margin= if it is not that of the launch")

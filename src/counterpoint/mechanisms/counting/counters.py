@@ -55,7 +55,7 @@ class PastHorizon(Tagged, Value, frozen=True):
     """The answer to an ask after more items than the horizon: the noisy count at the horizon; the rest was not counted.
 
     >>> PastHorizon(41)
-    PastHorizon(count=41)
+    PastHorizon(41)
     """
 
     count: int | tuple[int, ...]
@@ -110,7 +110,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         """The counter with what was left out as the source declares it: how far an item moves, how many of a unit do.
 
         >>> Counter(rho=0.5).fitted(Steps(updates=3, bound=2), None)
-        Counter(bound=2, rho=Fraction(1, 2), per_unit=3, clamp=False)
+        Counter(bound=2, rho=0.5, per_unit=3, clamp=False)
         """
         if dimensions is not None:
             raise InvalidRequest(

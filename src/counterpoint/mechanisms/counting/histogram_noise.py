@@ -45,7 +45,7 @@ def best_totals(epsilon: Fraction, delta: Fraction, dimensions: int, reach: int)
     """Totals within (epsilon, delta) for items that move by `reach` in L1 and squared L2: which err less at 64 hits.
 
     >>> best_totals(Fraction(1, 3), Fraction(1, 10**6), 1000, 1000)
-    VectorCounter(dimensions=1000, horizon=1024, bound=1000, squared=1000, rho=Fraction(...))
+    VectorCounter(dimensions=1000, horizon=1024, bound=1000, squared=1000, rho=0.00309695265424)
     """
     pure = VectorCounter(dimensions, epsilon, bound=reach, squared=reach)
     if not delta:

@@ -85,7 +85,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         """The counter with what was left out as the source declares it.
 
         >>> VectorCounter(9, rho=0.5).fitted(Steps(updates=3, bound=2, squared=2), 9)
-        VectorCounter(dimensions=9, bound=2, squared=2, rho=Fraction(1, 2), per_unit=3)
+        VectorCounter(dimensions=9, bound=2, squared=2, rho=0.5, per_unit=3)
         """
         if dimensions != self.dimensions:
             items = "single numbers: launch a Counter" if dimensions is None else f"vectors of {dimensions} numbers"

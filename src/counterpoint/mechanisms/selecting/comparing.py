@@ -30,7 +30,7 @@ class Threshold(Tagged, Value, frozen=True):
     """The public part of an ask that is compared with another threshold, on the grid of its value.
 
     >>> Ask(Threshold("2.5"), private=3).public
-    Threshold(at=Fraction(5, 2))
+    Threshold(2.5)
     """
 
     at: Annotated[Rational, "the threshold"]
@@ -83,7 +83,7 @@ class Comparing(Mechanism):
 
         >>> from counterpoint import SparseVector
         >>> SparseVector(1, threshold=10).public_part(Fraction(1, 100), threshold=2.5)
-        Threshold(at=Fraction(250, 1))
+        Threshold(250)
         """
         if strange := sorted(options.keys() - {"threshold"}):
             raise InvalidRequest(f"{type(self).__name__} takes threshold=, not {', '.join(strange)}=")

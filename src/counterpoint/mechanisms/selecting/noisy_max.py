@@ -8,7 +8,7 @@ names.
 >>> from counterpoint import Ask, SeededCoins
 >>> mechanism, coins = NoisyMax(epsilon=1), SeededCoins(7)
 >>> mechanism.step(mechanism.start(coins), Ask(private=(3, 90, 5), each=1), coins)
-(None, Chosen(index=1))
+(None, Chosen(1))
 
 Let every score move by at most D (the ask's `each`) between neighbours, and let e be the epsilon of one ask.
 

@@ -72,7 +72,7 @@ class SparseVector(Comparing, Value, frozen=True):
     >>> SparseVector(rho=0.02, threshold=1000, hits=50, release="value", charge=0.01).claim.loss
     zCDP(0.03)
     >>> SparseVector(1, 0, monotone=True).scales, SparseVector(1, 0, monotone=True).claim.relation
-    ((Fraction(2, 1), Fraction(2, 1)), OneWay(inner=Steps()))
+    ((Fraction(2, 1), Fraction(2, 1)), OneWay())
     """
 
     epsilon: PositiveOrNone = default(None)

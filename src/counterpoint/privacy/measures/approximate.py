@@ -30,7 +30,7 @@ class ApproxDP(Loss, Value, frozen=True):
     """(epsilon, delta)-differential privacy.
 
     >>> ApproxDP(1, 1e-6).delta
-    Fraction(1, 1000000)
+    1e-6
     """
 
     epsilon: NonNegative

@@ -31,7 +31,7 @@ class PureDP(Loss, Value, frozen=True):
     """epsilon-differential privacy.
 
     >>> PureDP(0.1).epsilon
-    Fraction(1, 10)
+    0.1
     """
 
     epsilon: NonNegative

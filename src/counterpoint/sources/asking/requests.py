@@ -8,7 +8,7 @@ the answer. Group keys, edges and candidates are given or declared, never read f
 >>> count(where="state = 'CA'")
 Count(where="state = 'CA'")
 >>> histogram("age", edges=[0, 18, 65, 120]).edges[1]
-Fraction(18, 1)
+18
 """
 
 from abc import abstractmethod
@@ -287,7 +287,7 @@ def count(where: str | None = None) -> Count:
     """How many rows (satisfy `where`).
 
     >>> count()
-    Count(where=None)
+    Count()
     """
     return Count(where)
 
@@ -305,7 +305,7 @@ def mean(column: str, where: str | None = None) -> Mean:
     """The mean of a column with declared bounds, as a balanced pair of a sum and a count.
 
     >>> mean("age")
-    Mean(column='age', where=None)
+    Mean('age')
     """
     return Mean(column, where)
 

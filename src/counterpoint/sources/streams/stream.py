@@ -11,7 +11,7 @@ definition.
 >>> visits, visits.pin(), visits.relation
 (Stream(bound=1; 4 items), 4, Steps(updates=1, bound=1))
 >>> visits.items(2, 4)
-(Update(private=Secret(...)), Update(private=Secret(...)))
+(Update(Secret(...)), Update(Secret(...)))
 >>> visits.resolve(4, visits.prepare(total()))
 Secret(...)
 """
