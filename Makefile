@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
 SITE := .venv-site
+WHEEL := .venv-wheel
 PY := $(VENV)/bin/python
+WHEEL_TESTS := tests/test_names.py tests/test_encoding.py tests/numbers tests/privacy/test_losses.py \
+	tests/mechanisms/test_additive.py tests/session/test_session.py tests/ledger/test_upgrades.py
 
-.PHONY: demo test test-statistical test-long mutate verify check bench docs site format clean
+.PHONY: demo test test-statistical test-long mutate verify check wheel-test bench docs site format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -52,6 +55,20 @@ check: $(VENV)/.ready ## format, lint, strict types, import layers, the examples
 	$(VENV)/bin/lint-imports
 	$(PY) -m pytest -n 2 --doctest-modules --doctest-glob="*.md" --ignore-glob="docs/*.py" src README.md CONTRIBUTING.md docs
 
+# The tests are copied beside the wheel's environment, so that what they import is what was installed.
+wheel-test: ## build the wheel, check it, install it alone and test it; PYTHON=python3.13 chooses another Python
+	rm -rf $(WHEEL) dist
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/pip install --quiet --disable-pip-version-check build twine
+	$(WHEEL)/bin/python -m build --outdir dist .
+	$(WHEEL)/bin/twine check --strict dist/*
+	$(WHEEL)/bin/pip install --quiet --disable-pip-version-check dist/*.whl pytest hypothesis mpmath scipy pandas pyarrow
+	mkdir $(WHEEL)/outside
+	cp -r tests pyproject.toml $(WHEEL)/outside
+	cd $(WHEEL)/outside && ../bin/python -c "import counterpoint; assert 'site-packages' in counterpoint.__file__"
+	cd $(WHEEL)/outside && ../bin/counterpoint demo --seed 1 > demo.txt
+	cd $(WHEEL)/outside && ../bin/python -m pytest -m "not long and not statistical" -k "not postgres" $(WHEEL_TESTS)
+
 bench: $(BENCH)/.ready ## side by side with the peers, as ratios
 	$(BENCH)/bin/python -m bench
 
@@ -73,4 +90,4 @@ format: $(VENV)/.ready
 	$(VENV)/bin/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(SITE) $(WHEEL) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
