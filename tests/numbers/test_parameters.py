@@ -82,7 +82,7 @@ def test_parameters_are_read_before_a_class_checks_them_and_in_classes_that_inhe
 def test_a_check_that_forgets_its_base_still_sees_parameters_that_were_read() -> None:
     class Forgetful(Noise, frozen=True):
         def __post_init__(self) -> None:
-            assert type(self.epsilon) is Fraction
+            assert isinstance(self.epsilon, Fraction)
 
     assert Forgetful("0.5").epsilon == Fraction(1, 2)
     with pytest.raises(InvalidParameter, match="epsilon must be above 0"):
