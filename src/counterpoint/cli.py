@@ -1,4 +1,4 @@
-"""The `counterpoint` command. Each subcommand is a function here; the stories it tells are in `demo.py`.
+"""The `counterpoint` command. Each subcommand is a function here; what `counterpoint demo` shows is in `demo.py`.
 
 >>> from typer.testing import CliRunner
 >>> CliRunner().invoke(app, ["--version"]).output.startswith("counterpoint 0.")
@@ -39,9 +39,9 @@ def counterpoint(
 
 @app.command()
 def demo(
-    seed: int | None = typer.Option(None, help="Make the story repeatable (for tests; never for real data)."),
+    seed: int | None = typer.Option(None, help="Make the demo repeatable (for tests; never for real data)."),
 ) -> None:
-    """Tell a short story of a budget, three mechanisms and a proof, on made-up data."""
+    """Show a budget, three mechanisms and a proof on made-up data."""
     from counterpoint.demo import tell  # noqa: PLC0415 - rich is imported only where something is shown
 
     tell(seed)
@@ -95,12 +95,12 @@ def verify_ledger(
 
 @ledger.command()
 def rotate(
-    place: str = typer.Argument(help="A path or a postgresql:// URL; nobody else may have it open."),
+    place: str = typer.Argument(help="A path or a postgresql:// URL; no other process may have it open."),
     new_key_file: str = typer.Argument(help="The file with the new master key."),
     key_file: str | None = typer.Option(None, help="The file with the present one, if it is not found by default."),
     witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
 ) -> None:
-    """Change the master key of every session; what is sealed from now on gets a new data key, too."""
+    """Change the master key of every session. What is sealed from then on gets a new data key, too."""
     from counterpoint.ledger.opening import rotate as rotated  # noqa: PLC0415
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
 
@@ -111,7 +111,7 @@ def rotate(
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """What goes wrong is one line for people, and an exit status for scripts."""
+    """Show an error as one line for people, and as an exit status for scripts."""
     try:
         yield
     except CounterpointError as error:

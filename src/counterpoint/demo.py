@@ -96,7 +96,7 @@ def _ask(console: Console, say: Callable[[str], None], seeds: Seeds) -> Session:
     say(f"   [green]launched[/] a sparse vector at {svt.mechanism.claim.loss!r}; lost so far: {session.loss!r}")
     noisy = session.launch(Laplace(epsilon="0.1", asks=4))
     say(f"   [green]launched[/] Laplace noise at {noisy.mechanism.claim.loss!r}; lost so far: {session.loss!r}")
-    say("\n[bold]2. She asks, going back and forth between them.[/] Asking costs nothing more.")
+    say("\n[bold]2. The analyst asks, going back and forth between them.[/] Asking costs nothing more.")
     grid = Grid("state", "more than 1,000 people? (sparse vector)", "how many? (Laplace)")
     for state in ("CA", "NY", "WY"):
         request = count(where=f"state = '{state}'")
@@ -120,7 +120,7 @@ def _explain(console: Console, say: Callable[[str], None], session: Session) -> 
     say("\n[bold]4. What was lost, and why is that so?[/] The certificate says:")
     console.print(Panel(str(session.certificate()), expand=False))
     epsilon = compose.optimal([PureDP("0.1")] * 100).epsilon_at(1e-6)
-    say("   (That is for losses chosen as she goes. Were they fixed in advance, composition would be")
+    say("   (That holds for losses chosen on the way. Were they fixed in advance, composition would be")
     say(f"   optimal: 100 x PureDP(0.1) is epsilon = {epsilon:.4f} at delta = 1e-6.)")
 
 
@@ -135,16 +135,14 @@ def _count(say: Callable[[str], None], seeds: Seeds) -> None:
 
 
 def _crash(say: Callable[[str], None], seed: int | None) -> None:
-    say(
-        "\n[bold]6. And if the power fails?[/] With ledger='ledger.db', what was charged, kept and said is still there."
-    )
-    with TemporaryDirectory() as home:
-        MasterKey.create(_kept_in(home).key_file or "")
-        child = f"from counterpoint.demo import die_asking; die_asking({home!r}, {seed!r})"
+    say("\n[bold]6. And if the power fails?[/] With ledger='ledger.db', charges, states and answers are still there.")
+    with TemporaryDirectory() as folder:
+        MasterKey.create(_ledger_in(folder).key_file or "")
+        child = f"from counterpoint.demo import die_asking; die_asking({folder!r}, {seed!r})"
         status = subprocess.run([sys.executable, "-c", child], check=False).returncode
         say(f"   Another process launches, asks 'q1' and is killed (status {status}): charged, and not answered yet.")
         visits = Stream(bound=1)
-        with open_session(_kept_in(home), source=visits) as session:
+        with open_session(_ledger_in(folder), source=visits) as session:
             say(f"   Opened again: {visits.pin()} items, {session.loss!r} lost. 'q1' is answered, by coins on record:")
             first, *again = [session.handles[0].ask(id="q1") for _ in range(3)]
             say(f"   {first}, and however often it is asked again, {' and '.join(map(str, again))}.")
@@ -152,13 +150,13 @@ def _crash(say: Callable[[str], None], seed: int | None) -> None:
             say(f"   Its launch, sent once more under its id, is not charged again: {session.loss!r} lost.")
 
 
-def _kept_in(home: str) -> Durable:
-    """A ledger whose key and witness go away with it, whatever the environment says."""
-    place, key, witness = (os.path.join(home, name) for name in ("ledger.db", "key", "witness"))
+def _ledger_in(folder: str) -> Durable:
+    """A ledger with its key and witness beside it, whatever the environment says, so that all go away together."""
+    place, key, witness = (os.path.join(folder, name) for name in ("ledger.db", "key", "witness"))
     return Durable(place, key, witness)
 
 
-def die_asking(home: str, seed: int | None) -> None:
+def die_asking(folder: str, seed: int | None) -> None:
     """Launch a counter, ask it, and end this process as a power cut would: between the charge and the answer."""
     asked = False
 
@@ -167,7 +165,7 @@ def die_asking(home: str, seed: int | None) -> None:
             os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
     visits = Stream(bound=1)
-    ledger = durable(_kept_in(home), "session", seeds=Seeds(seed), reached=reached)
+    ledger = durable(_ledger_in(folder), "session", seeds=Seeds(seed), reached=reached)
     session = Session(visits, within=PureDP(1), ledger=ledger)
     counter = session.launch(Counter(epsilon="0.5"), id="L")
     visits.extend([1] * 1000)
@@ -176,7 +174,7 @@ def die_asking(home: str, seed: int | None) -> None:
 
 
 def _peel(say: Callable[[str], None], seeds: Seeds) -> None:
-    say("\n[bold]7. Data that nobody holds:[/] a hundred people each know their friends, and answer a server")
+    say("\n[bold]7. Data that no custodian holds:[/] a hundred people each know their friends, and answer a server")
     say("   that is not trusted. Sixty of them all know each other; the others know one of these.")
     friends = [(a, b) for a in range(60) for b in range(a)] + [(60 + c, c) for c in range(40)]
     cores = core_decomposition(friends, "8", vertices=100, coins=SecureCoins(seeds()))

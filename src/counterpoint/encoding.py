@@ -115,7 +115,7 @@ else:
             return True  # what `_read` made of the data is plain by construction
 
     class Plain(metaclass=_AnyPlain):
-        """Stands for plain data in a struct's annotations, so that decoding comes back to us."""
+        """Stands for plain data in a struct's annotations, so that decoding calls `_read`."""
 
         __plain__ = True
 
@@ -132,7 +132,7 @@ def encode(value: object, *, sealed: bool = False) -> bytes:
     """
     try:
         if type(value) not in _HARMLESS:
-            _refuse_strangers(value)
+            _refuse_what_is_not_plain(value)
         return (_SEALED if sealed else _OPEN).encode(value)
     except RecursionError:
         raise InvalidParameter("plain data is not nested as deeply as this") from None
@@ -148,7 +148,7 @@ def decode(data: bytes, kind: type[T]) -> T:
         return msgspec.json.decode(data, type=kind, dec_hook=_read, strict=True)
     except msgspec.MsgspecError as error:
         raise InvalidParameter(f"these bytes are not a {kind.__name__}: {error}") from None
-    except UnicodeError:  # whose words quote a byte
+    except UnicodeError:  # its message quotes a byte
         raise InvalidParameter(f"these bytes are not a {kind.__name__}: they are not UTF-8") from None
     except RecursionError:
         raise InvalidParameter(f"these bytes are not a {kind.__name__}: they are nested too deeply") from None
@@ -185,8 +185,8 @@ def show(value: object) -> str:
     return repr(value)
 
 
-def _refuse_strangers(value: object) -> None:
-    """Refuse what the encoder would write by itself but `decode` would not give back: floats, dicts, sets, bytes."""
+def _refuse_what_is_not_plain(value: object) -> None:
+    """Refuse what the encoder writes by itself but `decode` would not give back: floats, dicts, sets, bytes."""
     if isinstance(value, tuple | list):
         parts: Any = value
     elif isinstance(value, msgspec.Struct):
@@ -199,7 +199,7 @@ def _refuse_strangers(value: object) -> None:
         return
     for part in parts:
         if type(part) not in _HARMLESS:  # most are not worth a call, and every ask comes this way
-            _refuse_strangers(part)
+            _refuse_what_is_not_plain(part)
 
 
 _HARMLESS = frozenset((int, str, bool, type(None), Fraction, Exact))

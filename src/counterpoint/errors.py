@@ -1,8 +1,8 @@
 """Every error that Counterpoint raises, in one tree.
 
 CounterpointError
-├── InvalidParameter     a parameter is not a number, out of range, or too long to be meant (also a ValueError)
-│   └── NotTotal             a function of secret data failed on it, or a mechanism's code in a step
+├── InvalidParameter     a parameter is not a number, out of range, or too long (also a ValueError)
+│   └── NotTotal             a function of secret data failed, or a mechanism's code failed in a step
 ├── InvalidRequest       a message that this mechanism does not accept; nothing changed
 ├── BudgetExceeded       the rule refuses the launch; nothing was charged
 ├── NotCovered           no theorem covers this case; says which case one would cover
@@ -15,12 +15,12 @@ CounterpointError
     ├── RequestConflict      this request id was used before, for another request
     ├── LedgerBusy           another process has this ledger open
     ├── ForkedProcess        a ledger, table or stream was used in a fork of the process that opened it
-    ├── LedgerFailed         a write or a commit failed: what was not answered may be asked again after reopening
+    ├── LedgerFailed         a write or a commit failed: reopen the ledger and repeat what was not answered
     ├── LedgerTampered       the chain of entries does not hold, or does not match what is stored
     ├── LedgerRolledBack     the witness has seen a later state of this ledger, or another one
     ├── Unsealable           a state, seed or answer cannot be opened with the key at hand
     ├── DataChanged          the data is not what this ledger was made for
-    │   └── DataInUse            it is the data of another session, which has a budget for it
+    │   └── DataInUse            the data belongs to another session, which has a budget for it
     └── UnknownSchema        the ledger was written by a newer version, or is no ledger
 
 Each says what was asked, what the limit is and what would work; none carries a value derived from data.
@@ -35,14 +35,14 @@ epsilon must be at least 0, but -1 was given
 
 
 class CounterpointError(Exception):
-    """The root of the tree above: catch this to catch everything that is ours."""
+    """The root of the tree above: catch it to catch every error of this package."""
 
 
 class Interruption(BaseException):
-    """Ends a computation from outside, as an interrupt from the keyboard does: the code it comes through did not fail.
+    """Ends a computation from outside, as an interrupt from the keyboard does: the interrupted code did not fail.
 
-    Any other error that leaves code which sees data is that code's failure, also one that is no `Exception`, such as a
-    panic in an extension, whose words may quote the data.
+    Every other error from code that sees data counts as a failure of that code, even one that is no `Exception`, such
+    as a panic in an extension. Its message may quote the data.
     """
 
 
@@ -66,11 +66,11 @@ def bare(error: BaseException) -> BaseException:
 
 
 class InvalidParameter(CounterpointError, ValueError):
-    """A parameter is not a number, out of range, or too long to be meant."""
+    """A parameter is not a number, out of range, or too long."""
 
 
 class NotTotal(InvalidParameter):
-    """A function of secret data failed on it, or a mechanism's code in a step. The error is the same for all data."""
+    """A function of secret data failed, or a mechanism's code failed in a step. The error is the same for all data."""
 
 
 class InvalidRequest(CounterpointError):
@@ -78,7 +78,7 @@ class InvalidRequest(CounterpointError):
 
 
 class BudgetExceeded(CounterpointError):
-    """The rule refuses a launch. `requested`, `remaining` and `would_fit` say what and what would fit."""
+    """The rule refuses a launch. It carries what was `requested`, what is `remaining` and what `would_fit`."""
 
     def __init__(
         self, message: str, *, requested: object = None, remaining: object = None, would_fit: object = None
@@ -133,7 +133,7 @@ class ForkedProcess(LedgerError):
 
 
 class LedgerFailed(LedgerError):
-    """A write or a commit failed. What was released is safe; open the ledger again, then repeat requests by id."""
+    """A write or a commit failed. Released answers are safe: open the ledger again, then repeat requests by id."""
 
 
 class LedgerTampered(LedgerError):
@@ -153,20 +153,20 @@ class DataChanged(LedgerError):
 
 
 class DataInUse(DataChanged):
-    """The data is that of another session, which has a budget for it: delegate a part of that."""
+    """The data belongs to another session, which has a budget for it: delegate a part of that budget."""
 
 
 class UnknownSchema(LedgerError):
-    """The ledger was written by a newer version of this package, or is no ledger."""
+    """The ledger was written by a newer version of this package, or the file is not a ledger."""
 
 
 def shown(given: object, most: int = 40) -> str:
     """What was given, as an error shows it: its first characters, or its type if it cannot be written out.
 
-    >>> shown("nobody"), shown("x" * 100, most=6), shown(10**5000)
-    ("'nobody'", "'xxxxx", 'a int that cannot be written out')
+    >>> shown("age"), shown("x" * 100, most=6), shown(10**5000)
+    ("'age'", "'xxxxx", 'a int that cannot be written out')
     """
     try:
         return repr(given[:most] if isinstance(given, str) else given)[:most]
-    except Exception:  # an integer of thousands of digits, or whatever a stranger's object does
+    except Exception:  # an integer of thousands of digits, or an object of a class of the caller's
         return f"a {type(given).__name__} that cannot be written out"

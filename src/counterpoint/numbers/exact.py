@@ -22,7 +22,7 @@ Number = int | float | str | Decimal | Fraction
 """What may be given where a number is meant; a float stands for the decimal that it prints as."""
 
 PLACES = 400
-"""The longest decimal that is believed to be meant: more places, or a larger power of ten, are refused."""
+"""The most decimal places that a parameter may have, and the largest power of ten."""
 LARGEST = 10**PLACES
 """The largest number that a parameter may be, and one over the smallest above 0."""
 _DIGITS = frozenset("0123456789")
@@ -81,7 +81,7 @@ def _ratio(text: str, what: str) -> Exact:
     above, _, below = text.partition("/")
     if len(text) <= 2 * PLACES and _DIGITS.issuperset(above + below) and above and below.strip("0"):
         return _in_range(Fraction(int(above), int(below)), what)  # as we write them ourselves
-    if "/" in below:  # which would be read again, and so on, as deep as there are
+    if "/" in below:  # reading it again would recurse once for every slash
         raise InvalidParameter(f"{what} must be a number, but {text[:40]!r} was given")
     bottom = exact(below.strip(), what)
     if bottom == 0:

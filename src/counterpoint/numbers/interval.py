@@ -164,20 +164,20 @@ class Interval:
         return Interval(max(lower, _ZERO), upper, self.precision)
 
     def expm1(self) -> "Interval":
-        """E to this power, less one, without cancellation near 0."""
+        """E to this power, minus one, without cancellation near 0."""
         lower, upper = self._rising(functions.expm1, precision(self.precision.digits + 2))
         return self.precision.between(max(lower, self.lower, _MINUS_ONE), upper)  # e^x - 1 is at least x and -1
 
     def log(self) -> "Interval":
         """The natural logarithm; the number must be positive."""
         if self.lower <= 0:
-            raise InvalidParameter("the logarithm of a number that may be zero was asked for")
+            raise InvalidParameter("a logarithm needs a number above 0, and this one may be 0")
         return Interval(*self._rising(functions.log, self.precision), self.precision)
 
     def log1p(self) -> "Interval":
         """The natural logarithm of one more than this number, without cancellation near 0."""
         if self.lower <= -1:
-            raise InvalidParameter("the logarithm of a number that may be zero was asked for")
+            raise InvalidParameter("a logarithm needs a number above 0, and this one may be 0")
         lower, upper = self._rising(functions.log1p, precision(self.precision.digits + 2))
         return self.precision.between(lower, min(upper, self.upper))  # log(1 + x) <= x
 
@@ -188,7 +188,7 @@ class Interval:
         return first.lower, last.upper
 
     def sqrt(self) -> "Interval":
-        """The square root; what is below 0 in the lower bound is read as 0."""
+        """The square root; a lower bound below 0 counts as 0."""
         p = self.precision
         lower = p.floor.next_minus(p.floor.sqrt(self.lower)) if self.lower > 0 else Decimal(0)
         upper = p.ceiling.next_plus(p.ceiling.sqrt(self.upper)) if self.upper > 0 else Decimal(0)
