@@ -257,7 +257,7 @@ def test_what_tables_and_streams_launch_is_as_private_behind_a_postprocessor(mec
         (OpenDoor("0.5"), r"claim Steps\(asks=0\), which is closed"),
         (Again(one_step()), r"asks_are_public; .* claim Steps\(asks=0, updates=1, bound=1\)"),
         (Again(OneWay(Steps(asks=2, updates=3))), r"claim Steps\(asks=0, updates=3\)"),
-        (Membership(1, bits=1), r"Postprocess Guarded\(mechanism, AtMost\(queries=1\)\)"),
+        (Membership(1, bits=1), r"Postprocess Guarded\(mechanism, AtMost\(1\)\)"),
         (PARTS, "as a child of the composition"),
         (LoudNumber("0.5"), "compute on the answers it gives"),
     ],
