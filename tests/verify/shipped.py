@@ -6,7 +6,7 @@ from inspect import isabstract
 
 import counterpoint
 
-ABSTRACT = {"Additive", "Comparing", "Composite"}
+ABSTRACT = {"Additive", "Comparing", "Composite", "Response"}
 EXCUSED = {
     "FiniteMechanism": "what theorems are tried out on: it claims only what it is told to",
     "Simulator": "claims nothing of its own: what it answers has the law of what it simulates, which has tests",
