@@ -46,7 +46,7 @@ def test_a_smaller_launch_takes_its_own_slot_or_the_smallest_that_dominates_it()
     assert take(rule, PureDP(0.3)).groups == ((ApproxDP(0.2, 1e-6), 1), (PureDP(0.5), 1))
     assert take(rule, PureDP(0.1)).groups == ((PureDP(0.3), 1), (PureDP(0.5), 1))
     assert take(rule, PureDP(0.25)).groups == ((ApproxDP(0.2, 1e-6), 1), (PureDP(0.5), 1))
-    with pytest.raises(BudgetExceeded, match="free are"):
+    with pytest.raises(BudgetExceeded, match="free slots"):
         take(rule, PureDP(0.6))
 
 
@@ -94,7 +94,7 @@ def test_it_round_trips_and_refuses_nonsense():
 )
 def test_a_group_of_slots_that_is_no_group_is_refused(slots):
     """A group of none had a slot to take, and counted nothing."""
-    with pytest.raises(InvalidParameter, match="one for each launch"):
+    with pytest.raises(InvalidParameter, match="one for each possible launch"):
         Slots(slots)
 
 

@@ -188,7 +188,7 @@ def test_a_mechanism_for_other_neighbours_is_refused_and_nothing_is_charged():
     assert "RelationMismatch" in s.would_cost(OpenDoor(0.1)).refusal
     with pytest.raises(RelationMismatch):
         s.launch(OpenDoor(0.1))
-    assert s.loss == ApproxDP(0, 0.9) and len(s.history) == 1
+    assert s.loss == ApproxDP(0, 0) and len(s.history) == 1
 
 
 def test_delegation_reserves_the_whole_budget_to_any_depth():
@@ -365,3 +365,15 @@ def test_what_a_newcomer_gets_wrong_first_is_explained(make):
     with pytest.raises(InvalidParameter) as caught:
         make()
     assert len(str(caught.value)) > 30
+
+
+def test_a_certificate_lists_launches_in_order_each_with_its_path_in_words():
+    s = Session(Numbers(DATA), PureDP(1))
+    s.launch(Laplace("0.1"))
+    s.delegate(PureDP("0.2"))
+    s.launch(Laplace("0.3"))
+    s.partition("first letter", within=PureDP("0.1"))
+    lines = [premise.statement for premise in s.certificate().premises if premise.statement.startswith("(")]
+    assert [line.partition(" ")[0] for line in lines] == ["(0,):", "(1,):", "(2,):", "(3,):"]
+    assert lines[0] == "(0,): PureDP(0.1) for neighbours that differ in any asks and any updates"
+    assert "Steps(" not in str(s.certificate()) and ".py" not in str(s.certificate())

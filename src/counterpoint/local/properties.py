@@ -211,7 +211,7 @@ class Guarded(Mechanism, Value, frozen=True):
         inner = self.mechanism.claim
         relation = _of_data(inner.relation)
         certificate = Certificate(
-            f"{inner.loss!r} for neighbours in {relation!r}, whatever is asked",
+            f"{inner.loss!r} for neighbours {relation.in_words}, whatever is asked",
             f"Henzinger et al. 2024, Def 3.5, 8.5: a query that does not keep {self.allowed!r} is refused "
             "before it reaches the user",
             (inner.certificate,),

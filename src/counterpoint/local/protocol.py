@@ -170,7 +170,7 @@ class Protocol:
             if self.neighbours.first_pair
             else "Henzinger et al. 2024, Thm 8.7 with Remark 8.10"
         )
-        statement = f"{loss!r} for the server's view, for neighbours in {self.neighbours!r}"
+        statement = f"{loss!r} for the server's view, for neighbours {self.neighbours.in_words}"
         return Claim(loss, self.neighbours, Certificate(statement, theorem, (together,)))
 
     def collusion(self, targets: int) -> Claim:

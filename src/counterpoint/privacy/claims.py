@@ -62,7 +62,7 @@ def claim(
     >>> from counterpoint import PureDP
     >>> from counterpoint.privacy.relations import every_step
     >>> print(claim(PureDP(1), every_step(), "an example").certificate.statement)
-    PureDP(1) for neighbours in Steps()
+    PureDP(1) for neighbours that differ in any asks and any updates
     """
-    statement = f"{loss!r} for neighbours in {relation!r}"
+    statement = f"{loss!r} for neighbours {relation.in_words}"
     return Claim(loss, relation, Certificate(statement, theorem, premises), interaction)

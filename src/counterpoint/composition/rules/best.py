@@ -132,7 +132,7 @@ class BestSum(Accumulator, Value, frozen=True):
     @property
     def theorem(self) -> str:
         """What the total rests on."""
-        reserve = "a Gaussian reserve spent by randomized responses (composition/rules/reserve.py)"
+        reserve = "a Gaussian reserve spent by randomized responses (theory, The Gaussian reserve)"
         renyi = (
             ""
             if self.terms.alpha is None

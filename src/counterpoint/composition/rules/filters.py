@@ -191,8 +191,15 @@ class Filter(Rule, Value, frozen=True):
         return Remaining(Exact(spent.room(self.budget)), Exact(spent.delta_left(self.budget)))
 
     def loss(self, account: Account) -> Loss:
-        """What has been lost so far."""
-        return _accumulator(account).total
+        """What has been lost so far: nothing, before the first launch.
+
+        >>> from counterpoint import ApproxDP
+        >>> rule = Filter(ApproxDP(1, 1e-6))
+        >>> rule.loss(rule.start())
+        ApproxDP(0, 0)
+        """
+        spent = _accumulator(account)
+        return self.budget.group(0) if spent == self.start() else spent.total
 
     def used(self, account: Account, parts: int) -> int:
         """How many of so many equal parts of the budget are spent, rounded up; more than all if it does not hold.

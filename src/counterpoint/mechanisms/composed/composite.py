@@ -114,7 +114,7 @@ class Composite(Mechanism):
             tuple(part.certificate for part in parts),
         )
         certificate = Certificate(
-            f"{loss!r} for neighbours in {self.relation!r}",
+            f"{loss!r} for neighbours {self.relation.in_words}",
             "Henzinger et al. 2024, Thm 6.1, Cor 6.6: destination and response by tainted values, f -> "
             "f' as the parts declare",
             (together,),

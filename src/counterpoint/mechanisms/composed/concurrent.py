@@ -100,7 +100,7 @@ class Concurrent(Mechanism, Value, frozen=True):
         """The rule's promise, whatever is launched."""
         loss = self.rule.bound(self.relation)
         certificate = Certificate(
-            f"{loss!r} for neighbours in {self.relation!r}, in any interleaving",
+            f"{loss!r} for neighbours {self.relation.in_words}, in any interleaving",
             "concurrent composition (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)",
             (self.rule.promise(self.relation),),
         )

@@ -77,13 +77,13 @@ class GuessAndCheck(Composite, Value, frozen=True):
     units (`Ask` by `Ask`) that is the grid of the values.
 
     >>> print(GuessAndCheck(epsilon=0.5, margin=10, wrong=3).claim.certificate)
-    PureDP(2) for neighbours in Steps()
+    PureDP(2) for neighbours that differ in any asks and any updates
     │ by Henzinger et al. 2024, Thm 6.1, Cor 6.6: destination and response by tainted values, ...
     └─ the parts together are PureDP(2), in any interleaving
        │ by concurrent composition, losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4)
-       ├─ part 'check', launched once, is PureDP(1.5) for neighbours in Steps()
+       ├─ part 'check', launched once, is PureDP(1.5) for neighbours that differ in any asks and any updates
        │    by its claim implies the part's loss on a family that contains the part's (...), checked at launch
-       └─ part 'answer', launched once, is PureDP(0.5) for neighbours in Steps()
+       └─ part 'answer', launched once, is PureDP(0.5) for neighbours that differ in any asks and any updates
             by its claim implies the part's loss on a family that contains the part's (...), checked at launch
     """
 

@@ -66,7 +66,7 @@ class Part(Tagged, Value, frozen=True):
     @property
     def certificate(self) -> Certificate:
         """Why it costs that, given what is checked at each launch."""
-        where = f"{self.loss!r} for neighbours in {self.relation!r}"
+        where = f"{self.loss!r} for neighbours {self.relation.in_words}"
         each = (
             "its claim implies the part's loss on a family that contains the part's (Henzinger et al. 2024, "
             "Obs 8.9), checked at launch"

@@ -22,6 +22,11 @@ class FirstMessage(Relation, Value, frozen=True):
     bound: int | None = None
 
     @property
+    def in_words(self) -> str:
+        """Only the first message differs."""
+        return "that differ in the first message"
+
+    @property
     def hereditary(self) -> bool:
         """A later message, which may not differ, may become the first."""
         return True

@@ -43,6 +43,15 @@ class OneWay(Relation, Value, frozen=True):
         """What the inner relation would need."""
         return self.inner.instead
 
+    @property
+    def in_words(self) -> str:
+        """As the inner relation, and all changes move the same way.
+
+        >>> OneWay(Steps(updates=0)).in_words
+        'that differ in any asks, all in the same direction'
+        """
+        return f"{self.inner.in_words}, all in the same direction"
+
     def begin(self) -> Progress:
         """The inner progress, and 0 as nothing has moved; then 1 if everything moves up, -1 if down."""
         return (self.inner.begin(), 0)

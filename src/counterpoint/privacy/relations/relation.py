@@ -67,6 +67,11 @@ class Relation(Tagged):
         return False
 
     @property
+    def in_words(self) -> str:
+        """How neighbours may differ, as a certificate says it: the end of "for neighbours ..."."""
+        return f"in {self!r}"
+
+    @property
     def instead(self) -> str:
         """What to do where a closed relation is needed and this is none: the end of an error message."""
         return "launch the mechanism as it is and compute on the answers it gives"

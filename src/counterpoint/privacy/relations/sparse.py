@@ -29,6 +29,15 @@ class Sparse(Relation, Value, frozen=True):
     first_pair: bool = False
 
     @property
+    def in_words(self) -> str:
+        """How many children are affected, and how.
+
+        >>> Sparse(2, Steps(updates=0)).in_words
+        'that differ for at most 2 children, each of which sees neighbours that differ in any asks'
+        """
+        return f"that differ for at most {self.k} children, each of which sees neighbours {self.inner.in_words}"
+
+    @property
     def symmetric(self) -> bool:
         """As symmetric as what each child sees."""
         return self.inner.symmetric

@@ -44,6 +44,26 @@ class Steps(Relation, Value, frozen=True):
         return f"Steps({shown})"
 
     @property
+    def in_words(self) -> str:
+        """Which messages may differ.
+
+        >>> Steps(updates=0).in_words
+        'that differ in any asks'
+        >>> Steps(asks=0, updates=3, bound=5).in_words
+        'that differ in at most 3 updates (each by at most 5)'
+        >>> Steps(total=1).in_words
+        'that differ in at most 1 message'
+        """
+        if self.total and (self.asks, self.updates, self.bound) == (None, None, None):
+            return f"that differ in at most {_counted(self.total, 'message')}"
+        asks, updates = _some(self.asks, "ask"), _some(self.updates, "update")
+        if updates and self.bound is not None:
+            updates += f" (each by at most {self.bound})"
+        differ = " and ".join(filter(None, (asks, updates)))
+        most = "" if self.total is None else f", at most {_counted(self.total, 'message')} in all"
+        return f"that differ in {differ}{most}" if differ else "that do not differ"
+
+    @property
     def closed(self) -> bool:
         """Where differing asks are not counted, or there are none: repeating an ask then adds nothing to a count."""
         return _least(self.asks, self.total) in (None, 0)
@@ -148,3 +168,14 @@ def at_most(value: int | None, limit: int | None, *, endless: bool = False) -> b
     if limit is None:
         return True
     return not endless if value is None else value <= limit
+
+
+def _some(most: int | None, what: str) -> str:
+    """Any of them, at most so many, or, as an empty text, none."""
+    if most is None:
+        return f"any {what}s"
+    return f"at most {_counted(most, what)}" if most else ""
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
