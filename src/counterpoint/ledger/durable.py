@@ -33,7 +33,7 @@ from counterpoint.ledger.crypto.keeping import KeptLog
 from counterpoint.ledger.crypto.rows import seen_row
 from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
-from counterpoint.ledger.ledger import Done, Intent, Ledger, Lookups, Outcome, Settle
+from counterpoint.ledger.ledger import Answered, Intent, Ledger, Lookups, Settle, StepOutcome
 from counterpoint.ledger.places import release
 from counterpoint.ledger.state import Fact, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
@@ -89,14 +89,14 @@ class DurableLedger(Ledger):
         """Refuse to go on in a forked process, after a failure, or when closed."""
         self._group.check()
 
-    def prepare(self, intent: Intent, outcome: Outcome) -> Outcome:
+    def prepare(self, intent: Intent, outcome: StepOutcome) -> StepOutcome:
         """Seal row and answer."""
         return self._sealer.outcome(intent, outcome)
 
     def transact(self, job: Job) -> Any:
         """Run a job in a transaction that waiting requests share; its result, once it is durable and witnessed."""
         result = self._group.run(job)
-        if isinstance(job, Settle) or isinstance(result, Done):
+        if isinstance(job, Settle) or isinstance(result, Answered):
             self._reached("release")
         return result
 

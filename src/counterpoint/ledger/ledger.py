@@ -67,20 +67,20 @@ class Intent(msgspec.Struct, frozen=True):
         raise SecretLeak("an intent was to be copied or pickled, and its seed with it")
 
 
-class Done(msgspec.Struct, frozen=True):
+class Answered(msgspec.Struct, frozen=True):
     """A request that was answered: what stands for its body, and the answer."""
 
     digest: bytes
     answer: Plain
 
     def __repr__(self) -> str:
-        return "Done(...)"
+        return "Answered(...)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return []
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class StepOutcome(msgspec.Struct, frozen=True):
     """What a step came to: the row after it, and the answer. A durable ledger adds both as they will be stored."""
 
     row: Row
@@ -99,7 +99,7 @@ class Lookups(NamedTuple):
 class Transaction(Protocol):
     """The records, as the protocol reads and changes them: all changes become durable together, or none."""
 
-    def find(self, request: str) -> Intent | Done | None:
+    def find(self, request: str) -> Intent | Answered | None:
         """What is on record under an id."""
 
     def must_be_new(self, kind: str, request: str) -> None:
@@ -120,10 +120,10 @@ class Transaction(Protocol):
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
         """Record that a launch was refused."""
 
-    def settled(self, intent: Intent, outcome: Outcome) -> Done | None:
+    def settled(self, intent: Intent, outcome: StepOutcome) -> Answered | None:
         """The answer on record, if the request has one; `LedgerError` if no such request was begun."""
 
-    def settle(self, intent: Intent, outcome: Outcome) -> None:
+    def settle(self, intent: Intent, outcome: StepOutcome) -> None:
         """Store row and answer together, and erase the seed."""
 
 
@@ -140,7 +140,7 @@ class Begin(msgspec.Struct, frozen=True):
         at = (self.wanted.at,)
         return Lookups(() if self.new else (self.request,), at, at)
 
-    def run(self, records: Transaction) -> Intent | Done:
+    def run(self, records: Transaction) -> Intent | Answered:
         """The request as it is on record; or it is checked, charged and recorded. A refusal changes nothing."""
         fact = self.wanted.fact()
         if not self.new:
@@ -165,7 +165,7 @@ class Settle(msgspec.Struct, frozen=True):
     """The second transaction of a request."""
 
     intent: Intent
-    outcome: Outcome
+    outcome: StepOutcome
 
     def looks_up(self) -> Lookups:
         """The request, and whether its row has moved on."""
@@ -188,20 +188,20 @@ class Ledger:
     name = "session"
     """Of the session that it is the record of."""
 
-    def begin(self, request: str, wanted: Wanted, *, new: bool = False) -> Intent | Done:
+    def begin(self, request: str, wanted: Wanted, *, new: bool = False) -> Intent | Answered:
         """Look the request up; if it is new, check it, charge for it and record it. All of that is one transaction.
 
         If another request is open at that row, its intent comes back: finish it, then begin again.
         """
-        done: Intent | Done = self.transact(Begin(request, wanted, wanted.body(), new))
+        done: Intent | Answered = self.transact(Begin(request, wanted, wanted.body(), new))
         return done
 
     def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
         """Store the row and the answer together, if the row still has the version that the intent was made for."""
-        settled: Plain = self.transact(Settle(intent, self.prepare(intent, Outcome(row, answer))))
+        settled: Plain = self.transact(Settle(intent, self.prepare(intent, StepOutcome(row, answer))))
         return settled
 
-    def prepare(self, intent: Intent, outcome: Outcome) -> Outcome:
+    def prepare(self, intent: Intent, outcome: StepOutcome) -> StepOutcome:
         """Bring an outcome into the form in which it is stored, before the transaction in which others wait."""
         return outcome
 

@@ -21,7 +21,7 @@ from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak, U
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.rows import OpenRows, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
-from counterpoint.ledger.ledger import Done, Intent, Outcome, never_made
+from counterpoint.ledger.ledger import Answered, Intent, StepOutcome, never_made
 from counterpoint.ledger.state import Fact, Faulty, Path, Row
 from counterpoint.ledger.store.records import StoredRequest, StoredRow, path_text, read_entry, read_path
 from counterpoint.ledger.store.store import Unit
@@ -30,7 +30,7 @@ from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
 
 
-class SealedOutcome(Outcome, frozen=True):
+class SealedOutcome(StepOutcome, frozen=True):
     """A row and an answer, and both as they will be stored."""
 
     stored: StoredRow
@@ -50,7 +50,7 @@ class Sealer:
         """Keep no state in memory."""
         self.rows = OpenRows()
 
-    def outcome(self, intent: Intent, outcome: Outcome) -> SealedOutcome:
+    def outcome(self, intent: Intent, outcome: StepOutcome) -> SealedOutcome:
         """Seal what is going to be settled.
 
         A state that is not plain data is a fault in the mechanism's code, and halts it; a launch has seen no data, and
@@ -78,7 +78,7 @@ class SealedTransaction:
         self.unit = unit
         self._sealer = sealer
 
-    def find(self, request: str) -> Intent | Done | None:
+    def find(self, request: str) -> Intent | Answered | None:
         """What is on record under an id; its seal shows that it is as it was stored."""
         found = self.unit.request(request)
         if found is None:
@@ -128,7 +128,7 @@ class SealedTransaction:
         _must_be_readable(fact.kind, body)
         self.unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
 
-    def settled(self, intent: Intent, outcome: Outcome) -> Done | None:
+    def settled(self, intent: Intent, outcome: StepOutcome) -> Answered | None:
         """The answer on record; None if the request is open, as it was begun."""
         found = self.unit.request(intent.request)
         if found is None:
@@ -140,7 +140,7 @@ class SealedTransaction:
             raise _changed(intent.request)
         return None
 
-    def settle(self, intent: Intent, outcome: Outcome) -> None:
+    def settle(self, intent: Intent, outcome: StepOutcome) -> None:
         """Store state and answer together; the request has no seed any more."""
         assert isinstance(outcome, SealedOutcome)
         stored, request, answer = outcome.stored, outcome.request, outcome.request.answer or b""
@@ -170,7 +170,7 @@ class SealedTransaction:
         except CounterpointError:
             return None
 
-    def _done(self, found: StoredRequest) -> Done:
+    def _done(self, found: StoredRequest) -> Answered:
         """An answer on record, about to be released: the process that settled it may have died right after.
 
         Its seal covers all other columns. Before form 2 it did not cover the question: that is compared with its entry.
@@ -183,7 +183,7 @@ class SealedTransaction:
             answer = keys.unseal(found.answer, "answer", *found.first_place)
             self._body(found)
         self.unit.settled = True
-        return Done(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
+        return Answered(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
 
     def _body(self, found: StoredRequest) -> bytes:
         """What was asked, from the entry of a request, which must be the one that its digest is of."""
