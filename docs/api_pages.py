@@ -37,4 +37,5 @@ def call(kind: Class) -> str:
         for name, field in kind.attributes.items()
         if field.annotation is not None and not name.startswith("_") and "property" not in field.labels
     ]
-    return re.sub(r"=default\((.*?)\)(?=, |$)", r"=\1", f"{kind.name}({', '.join(fields)})")
+    shown = re.sub(r"=default\((.*?)\)(?=, |$)", r"=\1", ", ".join(fields))
+    return f"{kind.name}({re.sub(r'Fraction[(]([0-9]+)[)]', r'\1', shown)})"
