@@ -38,4 +38,5 @@ def call(kind: Class) -> str:
         if field.annotation is not None and not name.startswith("_") and "property" not in field.labels
     ]
     shown = re.sub(r"=default\((.*?)\)(?=, |$)", r"=\1", ", ".join(fields))
-    return f"{kind.name}({re.sub(r'Fraction[(]([0-9]+)[)]', r'\1', shown)})"
+    shown = re.sub(r"Fraction\((\d+)\)", r"\1", shown)
+    return f"{kind.name}({shown})"
