@@ -209,7 +209,7 @@ CLAIMS = st.builds(
         st.just(TradeOff([(0, 1), (1, 0)])),
         st.just(Unbounded()),
     ),
-    st.sampled_from(["one-shot", "finite", "endless"]),
+    st.sampled_from(["one-shot", "finite", "memoryless", "endless"]),
 )
 
 
@@ -257,7 +257,7 @@ def test_a_loss_that_only_an_answer_once_may_have_does_not_fit_without_saying_so
 @pytest.mark.parametrize("interaction", ["Endless", "endles", "", None, 1], ids=repr)
 def test_a_claim_whose_interaction_is_misspelt_is_refused(interaction):
     """Everything but "endless" was taken for finite, which some theorems need."""
-    with pytest.raises(InvalidParameter, match="one-shot, finite, endless"):
+    with pytest.raises(InvalidParameter, match="one-shot, finite, memoryless, endless"):
         of(GaussianDP("0.5"), interaction)
 
 

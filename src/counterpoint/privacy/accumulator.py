@@ -23,11 +23,18 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 
-Interaction: TypeAlias = Literal["one-shot", "finite", "endless"]
-"""How long a mechanism interacts: one answer and no state; finitely many messages and answers; or without such a bound.
+Interaction: TypeAlias = Literal["one-shot", "finite", "memoryless", "endless"]
+"""How a mechanism interacts, as far as theorems ask.
+
+- one-shot: one answer and no state.
+- finite: a bounded number of messages, each with finitely many answers.
+- memoryless: every answer is a postprocessing of a draw of its own, whatever came before, so that for any two
+  neighbours the whole conversation is a postprocessing of one draw that could be made at launch.
+- endless: none of these is known.
 
 The theorems about sequences of non-interactive mechanisms (Whitehouse et al. 2023) need one-shot mechanisms; those
-about f-DP (Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, sec. 14) need finite communication.
+about f-DP (Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, sec. 14) need finite communication, which only serves
+to find the draw that a memoryless mechanism has anyway (theory, Gaussian budgets).
 """
 
 ZERO = Fraction(0)
@@ -67,6 +74,11 @@ class Accumulator(Account):
 
     def __add__(self, loss: Loss) -> Self:
         return self.plus(loss)
+
+    @property
+    def interaction(self) -> Interaction:
+        """How a composition of launches that are added up here interacts, whatever is launched."""
+        return "endless"
 
     def keeps(self, budget: Loss) -> bool:
         """Whether the total is within a budget."""

@@ -28,7 +28,7 @@ class Claim(Tagged, Value, frozen=True):
     interaction: Interaction = "endless"
 
     def __post_init__(self) -> None:
-        """Refuse an interaction that is not one of the three: theorems ask whether it is endless, by its name."""
+        """Refuse an interaction that is not one of the four: theorems ask whether it is endless, by its name."""
         if self.interaction not in get_args(Interaction):
             raise InvalidParameter(
                 f"interaction is one of {', '.join(get_args(Interaction))}, not {self.interaction!r}"
@@ -36,9 +36,9 @@ class Claim(Tagged, Value, frozen=True):
 
 
 def require_finite(claimed: Claim, slot: Loss) -> None:
-    """Refuse a mechanism without finite communication where an f-DP theorem is to be used.
+    """Refuse a mechanism that is neither finite nor memoryless where an f-DP theorem is to be used.
 
-    See Henzinger et al. 2024, Cor 14.7 to 14.9.
+    See Henzinger et al. 2024, Cor 14.7 to 14.9; theory, Gaussian budgets.
 
     >>> from counterpoint import Laplace, PureDP
     >>> require_finite(Laplace(1, asks=2).claim, PureDP(1))

@@ -31,7 +31,7 @@ from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter
 from counterpoint.numbers import Exact, spell
 from counterpoint.numbers.parameters import PositiveOrNone, default
-from counterpoint.privacy.accumulator import Accumulator
+from counterpoint.privacy.accumulator import Accumulator, Interaction
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.formulas.divergences import renyi_offset
@@ -183,10 +183,7 @@ class Filter(Rule, Value, frozen=True):
             return False
 
     def remaining(self, account: Account) -> Remaining:
-        """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left.
-
-        0 for a budget in GaussianDP, which takes no pure launches: `BudgetExceeded.would_fit` says what it takes.
-        """
+        """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left."""
         spent = _accumulator(account)
         return Remaining(Exact(spent.room(self.budget)), Exact(spent.delta_left(self.budget)))
 
@@ -210,6 +207,11 @@ class Filter(Rule, Value, frozen=True):
         334
         """
         return _accumulator(account).total.used_of(self.budget, parts)
+
+    @property
+    def interaction(self) -> Interaction:
+        """As its sum says."""
+        return self.start().interaction
 
     def bound(self, relation: Relation) -> Loss:
         """The budget."""

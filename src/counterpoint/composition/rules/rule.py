@@ -15,7 +15,7 @@ after the launch or raises, and nothing else happens. `loss` reads an account an
 from abc import abstractmethod
 
 from counterpoint.encoding import Tagged
-from counterpoint.privacy.accumulator import Account
+from counterpoint.privacy.accumulator import Account, Interaction
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
@@ -43,6 +43,11 @@ class Rule(Tagged):
     @abstractmethod
     def bound(self, relation: Relation) -> Loss:
         """What all launches together never exceed on data with this relation; `NotCovered` where there is no bound."""
+
+    @property
+    def interaction(self) -> Interaction:
+        """How a composition under this rule interacts, for a rule around it that asks (theorems on f-DP do)."""
+        return "endless"
 
     @abstractmethod
     def start(self) -> Account:

@@ -104,7 +104,7 @@ class Concurrent(Mechanism, Value, frozen=True):
             "concurrent composition (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)",
             (self.rule.promise(self.relation),),
         )
-        return Claim(loss, self.relation, certificate)
+        return Claim(loss, self.relation, certificate, self.rule.interaction)
 
     def loss(self, state: State) -> Loss:
         """What has been lost so far; a pure read (Haney et al. 2023, sec. 1.3)."""

@@ -21,6 +21,7 @@ from counterpoint.numbers import (
     normal_tail,
     precision,
 )
+from counterpoint.privacy.formulas.roots import short
 from counterpoint.privacy.loss import DIGITS
 
 Curve = Callable[[Fraction, Precision], tuple[Interval, Interval]]
@@ -29,6 +30,8 @@ Curve = Callable[[Fraction, Precision], tuple[Interval, Interval]]
 _INVERSE_DIGITS = 25
 _PHASES = (10, 20, _INVERSE_DIGITS + 5)
 _MOST_DIGITS = 4000
+_HUGE = 10**5
+"""A pure epsilon from which on its mu is not worth an inversion."""
 _FAINT = Fraction(1, 10**6)
 """A delta as near to 1 as this is inverted through 1 - delta: there tangents of the logarithm of delta are short."""
 
@@ -150,10 +153,27 @@ def gaussian_of_pure(epsilon: Fraction) -> Decimal:
     if epsilon == 0:
         return Decimal(0)
     p = precision(DIGITS + 15 + max(0, -_magnitude(epsilon)))
-    if epsilon > 10**5:
+    if epsilon > _HUGE:
         return (8 * p(epsilon)).sqrt().upper
     tail = 1 / (1 + p(epsilon).exp())
     return (2 * normal_quantile(Fraction(tail.lower))).upper
+
+
+def pure_of_gaussian(square: Fraction) -> Fraction:
+    """The largest epsilon, cut to 12 digits, for which epsilon-DP is GaussianDP(sqrt square); 0 if there is none.
+
+    The inverse of `gaussian_of_pure`: log((1 - Q(mu/2))/Q(mu/2)).
+
+    >>> float(pure_of_gaussian(Fraction(1)))
+    0.806965346304
+    """
+    if square <= 0:
+        return Fraction(0)
+    if square > 8 * _HUGE:
+        return short(square / 8 * Fraction(10**12 - 1, 10**12))
+    p = precision(DIGITS + max(0, -_magnitude(square)))
+    tail = normal_tail(p(square / 4).sqrt())
+    return short(Fraction(((1 - tail) / tail).log().at_least(0).lower))
 
 
 def normal_quantile(tail: Fraction) -> Interval:

@@ -12,6 +12,7 @@ and enclosed by certified evaluations.
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Self
 
 from counterpoint.encoding import Value
@@ -20,9 +21,15 @@ from counterpoint.numbers import Interval, Number, precision, spell, sqrt_up
 from counterpoint.numbers.exact import added_up, at_least, probability, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
-from counterpoint.privacy.formulas.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
+from counterpoint.privacy.formulas.gaussian_curve import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_of_pure,
+    pure_of_gaussian,
+)
 from counterpoint.privacy.formulas.roots import root_below
-from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_down, rounded_up
+from counterpoint.privacy.loss import DIGITS, EpsilonDelta, Loss, certified_delta, rounded_down, rounded_up
 from counterpoint.privacy.measures import renyi, tcdp, tradeoff, zcdp
 
 
@@ -100,7 +107,7 @@ class GaussianDP(Loss, Value, frozen=True):
         return True
 
     def added_mu(self, interaction: Interaction) -> Fraction | None:
-        """Mu, with finite communication."""
+        """Mu, with finite communication or without memory."""
         return None if interaction == "endless" else self.mu
 
     def added_rho(self) -> Fraction:
@@ -153,16 +160,21 @@ class GaussianDP(Loss, Value, frozen=True):
 
 
 class GaussianSum(Accumulator, Value, frozen=True):
-    """mu^2 adds.
+    """mu^2 adds, also for launches that are chosen adaptively (theory, Gaussian budgets).
 
-    See theory, Gaussian budgets: Smith and Thakurta 2022, Koskela et al. 2023; lifted by Haney et al. 2023, Thm 1.20;
-    Henzinger et al. 2024, Cor 14.10.
+    See Smith and Thakurta 2022, Koskela et al. 2023; lifted by Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, Cor
+    14.10.
 
-    The lifting needs finite communication: bounded numbers of asks and clamped answers. Covers GaussianDP only; a
-    discrete Gaussian does not have that loss (it is zCDP).
+    Covers GaussianDP of one-shot, finite and memoryless mechanisms, and every pure launch, however it interacts: that
+    is a postprocessing of one randomized response (Henzinger et al. 2024, Lemma 4.7), which is GaussianDP with mu = 2
+    Phi^-1(e^eps/(1+e^eps)). Not covered: deltas above 0 (no mu bounds an exposure), zCDP and Renyi losses (bounds on
+    divergences give no mu: a discrete Gaussian with sigma = 1 is zCDP(0.5) and not GaussianDP(1)).
 
     >>> GaussianSum().plus(GaussianDP(3), "one-shot").plus(GaussianDP(4), "finite").total
     GaussianDP(5)
+    >>> from counterpoint import PureDP
+    >>> (GaussianSum() + PureDP(1)).total == PureDP(1).as_gaussian()
+    True
     """
 
     squares: Fraction = Fraction(0)
@@ -172,20 +184,57 @@ class GaussianSum(Accumulator, Value, frozen=True):
     )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianSum":
-        """Add a Gaussian loss."""
+        """Add a Gaussian or a pure loss."""
+        return GaussianSum(added_up(self.squares, self._square(loss, interaction)))
+
+    def _square(self, loss: Loss, interaction: Interaction) -> Fraction:
         mu = loss.added_mu(interaction)
-        if mu is None:
-            self._not_covered(
-                loss, "GaussianDP of mechanisms with finite communication; budget in zCDP for other measures"
-            )
-        return GaussianSum(added_up(self.squares, mu * mu))
+        if mu is not None:
+            return mu * mu
+        response = loss.added_response()
+        if response is None or response[1] > 0:
+            self._not_covered(f"{loss!r}{_why_not(loss, response)}", _COVERED)
+        return _square_of_pure(response[0])
 
     @property
     def total(self) -> GaussianDP:
         """The root of the sum of squares, rounded up where it is irrational."""
         return GaussianDP(sqrt_up(self.squares))
 
+    @property
+    def interaction(self) -> Interaction:
+        """Memoryless: each launch is a postprocessing of a stretch of its own of one Brownian motion with drift."""
+        return "memoryless"
+
+    def room(self, budget: Loss) -> Fraction:
+        """The largest epsilon whose mu^2 is left."""
+        return pure_of_gaussian(self._left(budget))
+
     def fitting(self, budget: Loss) -> GaussianDP:
         """The root of what is left of the budget's square."""
+        return GaussianDP(root_below(self._left(budget)))
+
+    def _left(self, budget: Loss) -> Fraction:
         (mu,) = self._limits(budget, GaussianDP)
-        return GaussianDP(root_below(mu * mu - self.squares))
+        return mu * mu - self.squares
+
+
+_COVERED = (
+    "PureDP, and GaussianDP of mechanisms that answer once, have finite communication or are memoryless; budget in "
+    "zCDP or ApproxDP for other measures"
+)
+
+
+def _why_not(loss: Loss, response: EpsilonDelta | None) -> str:
+    """What is missing, for a refusal."""
+    if response is not None:
+        return ": with probability delta the data may be exposed, which no mu bounds"
+    if isinstance(loss, GaussianDP):
+        return " of a mechanism without finite communication (Haney et al. 2023, Thm 1.20)"
+    return ": its measure does not imply GaussianDP (theory, Gaussian budgets)"
+
+
+@lru_cache(maxsize=65536)
+def _square_of_pure(epsilon: Fraction) -> Fraction:
+    """mu^2 of the randomized response, rounded up; remembered, since losses recur."""
+    return rounded_up(gaussian_of_pure(epsilon)) ** 2
