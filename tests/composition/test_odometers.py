@@ -23,6 +23,7 @@ from counterpoint.numbers import precision
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import (
     ApproxDP,
+    ApproxzCDP,
     GaussianDP,
     OneSidedDP,
     ProbabilisticDP,
@@ -402,3 +403,116 @@ def test_an_odometer_round_trips_and_explains_itself(rule):
         rule.bound(every_step())
     with pytest.raises(NotCovered):
         rule.promise(every_step())
+
+
+ODOMETERS = [
+    (Odometer(PureDP), PureDP(1)),
+    (Odometer(zCDP), zCDP(0.1)),
+    (Odometer(ApproxzCDP), ApproxzCDP(0.1, Fraction(1, 100))),
+    (Odometer.renyi(8), RenyiDP(8, 0.5)),
+    (Odometer.renyi(8), RenyiDP(4, 0.5)),
+    (Odometer.tcdp(20), tCDP(0.1, 20)),
+    (Odometer.advanced(DELTA), ApproxDP(1, DELTA)),
+    (Odometer.approximate(DELTA), ApproxDP(1, DELTA)),
+    (Odometer.approximate(DELTA), ApproxDP(1, 2 * DELTA)),
+    (Odometer.approximate(DELTA, by="basic"), ApproxDP(1, DELTA)),
+    (Odometer.filter(DELTA, 1), OneSidedDP(1, DELTA)),
+    (Odometer.mixture(DELTA, 1), OneSidedDP(1, DELTA)),
+    (Odometer.stitched(DELTA, 1), OneSidedDP(1, DELTA)),
+]
+
+
+@pytest.mark.parametrize(("odometer", "budget"), ODOMETERS, ids=repr)
+def test_the_filter_of_an_odometer_admits_exactly_while_the_reading_is_within_the_budget(odometer, budget):
+    rule = odometer.within(budget)
+    account, admitted = rule.start(), 0
+    for launched in (0.05, 0.2, 0.1, 0.4, 0.05, 0.3, 0.2, 0.3, 0.01, 0.5):
+        after = odometer.admit(account, of(PureDP(launched)))
+        if odometer.loss(after).within(budget):
+            account, admitted = rule.admit(account, of(PureDP(launched))), admitted + 1
+            assert account == after
+        else:
+            with pytest.raises(BudgetExceeded):
+                rule.admit(account, of(PureDP(launched)))
+    assert 0 < admitted < 10
+    assert rule.bound(every_step()) == budget and odometer.loss(account).within(budget)
+    assert decode(encode(rule), Filter) == rule
+
+
+@pytest.mark.parametrize(("odometer", "budget"), ODOMETERS, ids=repr)
+def test_what_the_filter_of_an_odometer_says_remains_fits_and_a_little_more_does_not(odometer, budget):
+    rule = odometer.within(budget)
+    account = rule.admit(rule.start(), of(PureDP(0.1)))
+    room = rule.remaining(account).epsilon
+    assert room > 0 and rule.fits(account, of(PureDP(room)))
+    assert not rule.fits(account, of(PureDP(room * Fraction(10**9 + 1, 10**9))))
+
+
+def test_the_filter_of_an_odometer_is_the_usual_one_where_there_is_one():
+    assert Odometer(PureDP).within(PureDP(1)) == Filter(PureDP(1))
+    assert encode(Odometer(zCDP).within(zCDP(1))) == encode(Filter(zCDP(1)))
+
+
+@pytest.mark.parametrize(
+    ("odometer", "budget"),
+    [
+        (Odometer(PureDP), zCDP(1)),
+        (Odometer.renyi(8), RenyiDP(16, 1)),
+        (Odometer.approximate(DELTA), ApproxDP(1, DELTA / 2)),
+        (Odometer.mixture(DELTA, 1), ApproxDP(1, DELTA)),
+    ],
+    ids=repr,
+)
+def test_a_budget_that_no_reading_can_be_within_is_refused(odometer, budget):
+    with pytest.raises(InvalidParameter, match="is no budget for"):
+        odometer.within(budget)
+
+
+def test_a_filter_has_a_sum_or_chooses_one():
+    with pytest.raises(InvalidParameter, match="one or the other"):
+        Filter(ApproxDP(1, DELTA), by="renyi", empty=Odometer.approximate(DELTA).empty)
+    with pytest.raises(InvalidParameter, match="accumulator"):
+        Filter(ApproxDP(1, DELTA), empty=3)
+
+
+def test_approximate_zcdp_is_read_for_mechanisms_that_answer_once():
+    rule = Odometer(ApproxzCDP)
+    assert read(rule, ApproxzCDP(0.1, 1e-9), zCDP(0.2), ApproxDP(1, 1e-9)) == ApproxzCDP(0.8, 2e-9)
+    with pytest.raises(NotCovered, match="interactive"):
+        rule.admit(rule.start(), of(ApproxzCDP(0.1, 1e-9), "finite"))
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), ApproxDP(1, DELTA), zCDP(1)], ids=repr)
+def test_the_launch_after_the_last_is_refused_whatever_it_costs(budget):
+    rule = Filter(budget, launches=3)
+    account = rule.start()
+    for _ in range(3):
+        with pytest.raises(BudgetExceeded):
+            rule.admit(account, of(PureDP(5)))  # a refused launch does not count
+        account = rule.admit(account, of(PureDP(0.01)))
+    with pytest.raises(BudgetExceeded, match="allows 3 launches, and 3 have been made"):
+        rule.admit(account, of(PureDP(0)))
+    assert not rule.fits(account, of(PureDP(0)))
+    assert rule.remaining(account).epsilon == rule.remaining(account).delta == 0
+    assert rule.loss(account) == Filter(budget).loss(sum_of(Filter(budget), 3))
+
+
+def sum_of(rule, launches):
+    account = rule.start()
+    for _ in range(launches):
+        account = rule.admit(account, of(PureDP(0.01)))
+    return account
+
+
+def test_a_limit_is_a_whole_number_from_one_on_and_shows():
+    for launches in (0, -1, 1.5, None):
+        with pytest.raises(InvalidParameter):
+            Filter(PureDP(1), launches=launches)
+    assert repr(Filter(PureDP(1), launches=3)) == "Filter(PureDP(1), launches=3)"
+
+
+def test_filters_without_a_limit_are_stored_as_they_were():
+    assert encode(Filter(PureDP(1))) == (
+        b'{"type":"Filter/1","budget":{"type":"PureDP/1","epsilon":"1/1"},"by":null,"slack":null,"alpha":null,'
+        b'"halt":false}'
+    )

@@ -98,6 +98,13 @@ class Accumulator(Account):
 
         return PureDP(self.room(budget))
 
+    def at_distance(self, distance: int) -> "Accumulator":
+        """The empty sum by which losses between data at this distance are read; `self` is empty (theory, Groups).
+
+        Itself, where every total is an odometer's reading. Its constants depend on `self` and the distance alone.
+        """
+        return self
+
     @property
     def certificate(self) -> Certificate:
         """Why the total is what it is."""

@@ -43,6 +43,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Steps
+from counterpoint.session.counting import launched_claims
 from counterpoint.session.display import as_html, as_table
 from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable
@@ -138,6 +139,23 @@ class Session:
         """What has been lost so far; reading it changes nothing."""
         composition, node = self._engine.node(self._path)
         return composition.rule.loss(node.account)
+
+    def loss_at(self, *, distance: int) -> Loss:
+        """What has been lost between data that differ in so many units: a reading, at a distance fixed in advance.
+
+        Each launch counts with its own group loss, by the session's rule (theory, Groups), which is tighter than
+        `loss.group(distance)` where losses have a delta. What was delegated counts with its launches, a partition with
+        the group loss of what it was charged.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.ApproxDP(5, 1e-6))
+        >>> for _ in range(50):
+        ...     _ = session.launch(cp.Laplace(epsilon=0.1))
+        >>> session.loss_at(distance=3).delta, session.loss.group(3).delta > 1e-3
+        (1e-6, True)
+        """
+        apart = whole(distance, 0, "distance")
+        return self.loss if apart == 1 else self.rule.loss_at(apart, launched_claims(self._engine, self._path))
 
     @property
     def remaining(self) -> Remaining:

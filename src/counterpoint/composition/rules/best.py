@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 from msgspec.structs import force_setattr
 
+from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.reserve import (
     UNIT,
     left_after,
@@ -46,6 +47,7 @@ from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, Unbounded
+from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
 from counterpoint.privacy.measures.pure import pure_below, renyi_of
 
 RESERVE_SHARE = Fraction(4, 5)
@@ -194,6 +196,14 @@ class BestSum(Accumulator, Value, frozen=True):
         if self.left is not None or (self.basic is not None and self.basic <= self.terms.budget.epsilon):
             return True
         return self.most is not None and self.renyi <= self.most
+
+    def at_distance(self, distance: int) -> ApproximateSum:
+        """Basic composition or a Renyi sum, of an order that suits so many times the budget's epsilon.
+
+        Not the reserve: it says that the budget holds, which at a distance it does not.
+        """
+        budget, slack = self.terms.budget, self.terms.slack
+        return ApproximateSum(Tail(budget.delta, slack, order_for(distance * budget.epsilon, slack)))
 
     def delta_left(self, budget: Loss) -> Fraction:
         """How much the deltas of further launches may add up to."""

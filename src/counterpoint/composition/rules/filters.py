@@ -18,18 +18,22 @@ Traceback (most recent call last):
 counterpoint.errors.BudgetExceeded: PureDP(0.5) does not fit: ... and at most PureDP(0.4) more would fit
 """
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Literal, get_args
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.composition.rules.best import BestSum, Terms
+from counterpoint.composition.rules.limited import Limited
 from counterpoint.composition.rules.orders import order_for
-from counterpoint.composition.rules.rule import Account, Rule
+from counterpoint.composition.rules.rule import Account, Rule, summed_at
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter
 from counterpoint.numbers import Exact, spell
+from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import PositiveOrNone, default
 from counterpoint.privacy.accumulator import Accumulator, Interaction
 from counterpoint.privacy.certificates import Certificate
@@ -62,8 +66,10 @@ class Filter(Rule, Value, frozen=True):
     reserve), "basic", "renyi" (3(b)), "advanced" (Whitehouse et al. 2023, Thm 1), or "gaussian" (the reserve has all
     slack, zCDP is refused); other budgets have one each: the sum of their own measure. `slack` is the part of delta
     given to the tail bound (half of it by default), `alpha` the Renyi order (chosen for the budget by default): both
-    fixed in advance. `halt` ends everything at the first refusal, literally as Haney et al. 2023, Alg 3. Not covered:
-    optimal composition (fixed parameters only: `Slots`), f-DP other than Gaussian, and what each accumulator says.
+    fixed in advance. `halt` ends everything at the first refusal, literally as Haney et al. 2023, Alg 3. With
+    `launches=K` the launch after the K-th is refused, whatever it costs. `empty` is the sum to compare with the budget,
+    where it is not the measure's own: `Odometer.within` gives it. Not covered: optimal composition (fixed parameters
+    only: `Slots`), f-DP other than Gaussian, and what each accumulator says.
 
     >>> from counterpoint import PureDP
     >>> Filter(PureDP(1)).budget, Filter(ApproxDP(1, 1e-6), by="advanced", slack=5e-7).slack
@@ -75,6 +81,9 @@ class Filter(Rule, Value, frozen=True):
     slack: PositiveOrNone = default(None)
     alpha: OrderOrNone = default(None)
     halt: bool = False
+    # Unset fields are left out of the encoding, so that filters in older ledgers keep their bytes.
+    launches: int | UnsetType = UNSET
+    empty: Accumulator | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         """Fix everything that the theorem wants fixed in advance; an invalid configuration fails here."""
@@ -84,13 +93,30 @@ class Filter(Rule, Value, frozen=True):
             raise InvalidParameter(f"a budget is a loss, such as ApproxDP(1, 1e-6), not {given}")
         if self.by is not None and self.by not in get_args(By):
             raise InvalidParameter(f"by is one of {', '.join(get_args(By))}, not {self.by!r}")
-        if isinstance(self.budget, ApproxDP):
+        if self.launches is not UNSET:
+            force_setattr(self, "launches", whole(self.launches, 1, "launches"))
+        if self.empty is not UNSET:
+            self._check_given_sum(self.empty)
+        elif isinstance(self.budget, ApproxDP):
             self._configure(self.budget)
         elif self.by is not None or self.slack is not None or self.alpha is not None:
             raise InvalidParameter(
                 f"by, slack and alpha are for budgets in ApproxDP; {self.budget!r} adds up in its own measure"
             )
         self.start()
+
+    def _check_given_sum(self, empty: Accumulator) -> None:
+        if not isinstance(empty, Accumulator):
+            raise InvalidParameter(
+                f"empty is an accumulator, as Odometer.within gives it, not a {type(empty).__name__}"
+            )
+        if self.by is not None or self.slack is not None or self.alpha is not None:
+            raise InvalidParameter("by, slack and alpha choose a sum, and empty is one: give one or the other")
+        if not empty.keeps(self.budget):
+            raise InvalidParameter(
+                f"{self.budget!r} is no budget for a sum that reads {empty.total!r} before the first launch; give one "
+                "of the same measure and order, at the same delta or a larger one"
+            )
 
     def _configure(self, budget: ApproxDP) -> None:
         by = self.by or ("best" if budget.delta else "basic")
@@ -118,11 +144,17 @@ class Filter(Rule, Value, frozen=True):
     def __repr__(self) -> str:
         """The budget, and what was chosen otherwise than by default."""
         budget, by, slack, alpha = self.budget, self.by, self.slack, self.alpha
+        if self.empty is not UNSET:
+            shown = [repr(budget), f"empty={self.empty!r}"]
+            return f"Filter({', '.join(shown + self._shown_limits())})"
         chosen = [f"by={by!r}"] if by != Filter(budget).by else []
         chosen += [f"slack={spell(slack)}"] if slack is not None and slack != Filter(budget, by).slack else []
         chosen += [f"alpha={spell(alpha)}"] if alpha is not None and alpha != Filter(budget, by, slack).alpha else []
-        chosen += ["halt=True"] if self.halt else []
-        return f"Filter({', '.join([repr(self.budget), *chosen])})"
+        return f"Filter({', '.join([repr(self.budget), *chosen, *self._shown_limits()])})"
+
+    def _shown_limits(self) -> list[str]:
+        shown = ["halt=True"] if self.halt else []
+        return shown if self.launches is UNSET else [*shown, f"launches={self.launches}"]
 
     @property
     def halts(self) -> bool:
@@ -131,7 +163,13 @@ class Filter(Rule, Value, frozen=True):
 
     def start(self) -> Accumulator:
         """Nothing launched: the sum of the budget's own measure, or of the theorem that `by` names."""
+        empty = self._sum()
+        return empty if self.launches is UNSET else Limited(empty, self.launches)
+
+    def _sum(self) -> Accumulator:
         budget = self.budget
+        if self.empty is not UNSET:
+            return self.empty
         if self.slack is None:
             return budget.accumulator()
         assert isinstance(budget, ApproxDP)
@@ -197,6 +235,18 @@ class Filter(Rule, Value, frozen=True):
         """
         spent = _accumulator(account)
         return self.budget.group(0) if spent == self.start() else spent.total
+
+    def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
+        """The group losses of the launches, added up: an odometer's reading, at the budget's delta if it has one.
+
+        The filter's refusals only restrict the analyst, so the reading is valid under a filter, too (theory, Groups).
+        `budget.group(distance)` is a second bound, for the whole session and at a delta of its own.
+
+        >>> from counterpoint import Laplace, PureDP
+        >>> Filter(PureDP(1)).loss_at(3, [Laplace(0.1).claim, Laplace(0.2).claim])
+        PureDP(0.9)
+        """
+        return summed_at(distance, launched, self._sum().at_distance(distance))
 
     def used(self, account: Account, parts: int) -> int:
         """How many of so many equal parts of the budget are spent, rounded up; more than all if it does not hold.

@@ -5,7 +5,7 @@ a valid filter for every d (Haney et al. 2023, Lemma 2.19). Its reading means: f
 view, cut off before the answer that would carry the reading beyond it, is within the threshold. Reading changes
 nothing.
 
->>> from counterpoint import Gaussian, Odometer, zCDP
+>>> from counterpoint import Gaussian, Odometer, PureDP, zCDP
 >>> rule = Odometer(zCDP)
 >>> rule.loss(rule.admit(rule.start(), Gaussian(rho=0.25).claim))
 zCDP(0.25)
@@ -17,8 +17,9 @@ from fractions import Fraction
 from typing import Annotated, Literal, Self, TypeVar
 
 from counterpoint.composition.rules.advanced import AdvancedSum
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.orders import order_for
-from counterpoint.composition.rules.rule import Account, Rule
+from counterpoint.composition.rules.rule import Account, Rule, summed_at
 from counterpoint.composition.rules.time_uniform import Kind, TimeUniform, constant_for
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -45,15 +46,16 @@ def _accumulator(given: object, _what: str) -> Accumulator:
         with suppress(NotCovered):
             return given.odometer()
     raise InvalidParameter(
-        "Odometer takes PureDP, zCDP or GaussianDP; for others there are Odometer.approximate(delta=...), "
+        "Odometer takes PureDP, zCDP, ApproxzCDP or GaussianDP; for others there are Odometer.approximate(delta=...), "
         ".renyi(alpha=...), .tcdp(omega=...), .advanced(...), .filter(...), .mixture(...) and .stitched(...)"
     )
 
 
 class Odometer(Rule, Value, frozen=True):
-    """Keeps count in one measure: `Odometer(PureDP)`, `Odometer(zCDP)`, `Odometer(GaussianDP)`, or one built below.
+    """Keeps count in one measure: `Odometer(PureDP)`, `Odometer(zCDP)`, `Odometer(ApproxzCDP)` (for mechanisms that
+    answer once), `Odometer(GaussianDP)`, or one built below.
 
-    It promises no bound, so it has no claim and can't be launched inside a filter.
+    It promises no bound, so it has no claim and can't be launched inside a filter; `within(budget)` makes one of it.
     """
 
     empty: Annotated[Parameter[Accumulator, type[Loss] | Accumulator], Read(_accumulator)]
@@ -150,6 +152,22 @@ class Odometer(Rule, Value, frozen=True):
                 return f"Odometer({measure.__name__})"
         return f"Odometer({self.empty!r})"
 
+    def within(self, budget: Loss) -> Filter:
+        """The filter that admits launches while this odometer reads at most `budget`: Haney et al. 2023, Lemma 2.19.
+
+        It promises the budget, so it can be delegated, which an odometer cannot. The budget is a loss of the measure
+        that is read, at the odometer's order and delta (`OneSidedDP` for the time-uniform odometers).
+
+        >>> from counterpoint import PureDP
+        >>> Odometer(PureDP).within(PureDP(1)), Odometer.renyi(8).within(RenyiDP(8, 1))
+        (Filter(PureDP(1)), Filter(RenyiDP(alpha=8, epsilon=1)))
+        """
+        with suppress(NotCovered):
+            plain = Filter(budget)
+            if plain.start() == self.empty:
+                return plain
+        return Filter(budget, empty=self.empty)
+
     def start(self) -> Accumulator:
         """Nothing launched."""
         return self.empty
@@ -163,6 +181,15 @@ class Odometer(Rule, Value, frozen=True):
         """The reading."""
         assert isinstance(account, Accumulator)
         return account.total
+
+    def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
+        """The group losses of the launches, added up by the same theorem (theory, Groups).
+
+        >>> from counterpoint import Laplace, PureDP
+        >>> Odometer(PureDP).loss_at(3, [Laplace(0.1).claim])
+        PureDP(0.3)
+        """
+        return summed_at(distance, launched, self.empty.at_distance(distance))
 
     def bound(self, relation: Relation) -> Loss:
         """None is promised."""

@@ -13,15 +13,17 @@ after the launch or raises, and nothing else happens. `loss` reads an account an
 """
 
 from abc import abstractmethod
+from collections.abc import Iterable
 
 from counterpoint.encoding import Tagged
-from counterpoint.privacy.accumulator import Account, Interaction
+from counterpoint.errors import NotCovered
+from counterpoint.privacy.accumulator import Account, Accumulator, Interaction
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
 
-__all__ = ["Account", "Rule"]
+__all__ = ["Account", "Rule", "summed_at"]
 
 
 class Rule(Tagged):
@@ -61,6 +63,14 @@ class Rule(Tagged):
     def loss(self, account: Account) -> Loss:
         """What has been lost so far; reading it changes nothing (Haney et al. 2023, sec. 1.3)."""
 
+    def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
+        """What these launches have lost between data at a distance: a chain of so many pairs of neighbours.
+
+        It composes the launches' own group losses (theory, Groups), for every such chain that can be made as the data
+        arrive: data of which so many units differ have one. `NotCovered` where a launch has no group loss.
+        """
+        raise NotCovered(f"no theorem reads the loss of a {type(self).__name__} at a distance; a Filter has one")
+
     def used(self, account: Account, parts: int) -> int | None:
         """How many of so many equal parts of the budget are spent, rounded up (more than all: it does not hold).
 
@@ -71,3 +81,16 @@ class Rule(Tagged):
     @abstractmethod
     def certificate(self, account: Account) -> Certificate:
         """Why the loss so far is what `loss` says."""
+
+
+def summed_at(distance: int, launched: Iterable[Claim], empty: Accumulator) -> Loss:
+    """The sum of the group losses of these launches, from an empty accumulator.
+
+    >>> from counterpoint import Gaussian, zCDP
+    >>> summed_at(3, [Gaussian(rho=0.1).claim, Gaussian(rho=0.2).claim], zCDP.odometer())
+    zCDP(2.7)
+    """
+    spent = empty
+    for claimed in launched:
+        spent = spent.plus(claimed.loss.group(distance), claimed.interaction)
+    return spent.total

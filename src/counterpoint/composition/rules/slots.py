@@ -116,6 +116,15 @@ class Slots(Rule, Value, frozen=True):
         """The whole multiset's, from the start: which slots are taken when was not fixed in advance."""
         return self.total
 
+    def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
+        """The group losses of all slots, composed optimally: a launch has its slot's loss, and so its group loss.
+
+        >>> from counterpoint import PureDP
+        >>> Slots([PureDP(0.1), PureDP(0.2)]).loss_at(3, []).epsilon_at(0)
+        0.9
+        """
+        return optimal([loss.group(distance) for loss, count in self.slots for _ in range(count)]).loss
+
     @property
     def total(self) -> Loss:
         """The optimal composition of all slots."""

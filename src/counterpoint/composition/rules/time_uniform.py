@@ -34,8 +34,9 @@ from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Precision, float_up, precision, spell
 from counterpoint.numbers.exact import LARGEST, added_up
-from counterpoint.privacy.accumulator import Accumulator, Interaction
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.formulas.roots import crossing, root_below
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_down, rounded_up
 from counterpoint.privacy.losses import OneSidedDP, Unbounded
 
@@ -92,6 +93,22 @@ class TimeUniform(Accumulator, Value, frozen=True):
             return None
         bound = self._bound(self.variance).upper
         return OneSidedDP(rounded_up(bound), self.delta, self._least) if bound <= LARGEST else None
+
+    def room(self, budget: Loss) -> Fraction:
+        """The root of what V lacks of the largest one at which the bound is within the budget."""
+        epsilon, _ = self._limits(budget, OneSidedDP)
+        first = max(self.variance, self.constant) if self.kind == "stitched" else self.variance
+        if self.slack + self.exposed > self.delta or self._excess(first, epsilon) > 0:
+            return ZERO
+        high = first + epsilon * 2  # the bound is above V/2
+        return root_below(crossing(lambda v: self._excess(v, epsilon), first, high) - self.variance)
+
+    def delta_left(self, budget: Loss) -> Fraction:
+        """What delta' and the deltas so far leave of delta."""
+        return max(ZERO, self.delta - self.slack - self.exposed)
+
+    def _excess(self, variance: Fraction, epsilon: Fraction) -> Fraction:
+        return Fraction(self._bound(variance).upper) - epsilon
 
     @property
     def certificate(self) -> Certificate:

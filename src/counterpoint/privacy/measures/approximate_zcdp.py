@@ -61,8 +61,13 @@ class ApproxzCDP(Loss, Value, frozen=True):
         """Rho and delta."""
         return self.rho, self.delta
 
-    def accumulator(self) -> "ApproximateZCDPSum":
-        """The sums of rhos and deltas, for mechanisms that answer once."""
+    @classmethod
+    def odometer(cls) -> "ApproximateZCDPSum":
+        """The sums of rhos and deltas, for mechanisms that answer once.
+
+        Whitehouse et al. 2023, Thm 7 is a filter at every (rho, delta), and so the sums are an odometer (Haney et al.
+        2023, Lemma 2.19).
+        """
         return ApproximateZCDPSum()
 
     def added_rho_and_delta(self) -> tuple[Fraction, Fraction]:
