@@ -24,6 +24,9 @@ def rows() -> Iterator[Row]:
     def gaussian() -> object:
         return coins.discrete_gaussian(SCALE**2, size=SAMPLES)
 
+    def rounded_normal() -> object:
+        return coins.rounded_normal(SCALE**2, size=SAMPLES)
+
     opendp_laplace, opendp_gaussian = opendp()
     numpy_laplace, numpy_gaussian = numpy()
     name = f"10^6 exact discrete {{}}, {{}} {SCALE}"
@@ -31,6 +34,8 @@ def rows() -> Iterator[Row]:
     yield Row(name.format("Laplace", "scale"), *times, "opendp's integer Laplace", at_least=50)
     times = side_by_side(gaussian, opendp_gaussian, rounds=3)
     yield Row(name.format("Gaussian", "sigma"), *times, "opendp's integer Gaussian", at_least=25)
+    times = side_by_side(rounded_normal, opendp_gaussian, rounds=3)
+    yield Row(f"10^6 exact rounded normals, sigma {SCALE}", *times, "opendp's integer Gaussian", at_least=80)
     times = side_by_side(laplace, numpy_laplace)
     yield Row(name.format("Laplace", "scale"), *times, "numpy's float Laplace, rounded (neither exact nor secure)")
     times = side_by_side(gaussian, numpy_gaussian)

@@ -92,6 +92,17 @@ def test_gaussian_law_is_exact_up_to_its_error(sigma2):
             assert abs(mpmath.mpf(p.numerator) / p.denominator - true) < mpmath.mpf(10) ** -40
 
 
+@pytest.mark.parametrize("sigma2", [Fraction(1, 4), Fraction(1), Fraction(25)])
+def test_rounded_normal_law_is_exact_up_to_its_error(sigma2):
+    law = EnumeratedCoins("1e-8").law(lambda c: c.rounded_normal(sigma2))
+    assert 0 <= law.cut <= Fraction(1, 10**8) + law.error
+    with mpmath.workdps(80):
+        deviation = mpmath.sqrt(mpmath.mpf(sigma2.numerator) / sigma2.denominator)
+        for z, p in law:
+            true = mpmath.ncdf((z + mpmath.mpf(1) / 2) / deviation) - mpmath.ncdf((z - mpmath.mpf(1) / 2) / deviation)
+            assert abs(mpmath.mpf(p.numerator) / p.denominator - true) < mpmath.mpf(10) ** -40
+
+
 def test_a_vector_of_noise_is_the_product_of_its_coordinates():
     coins = EnumeratedCoins("0.01")
     single = dict(coins.law(lambda c: c.discrete_laplace(1)))

@@ -41,7 +41,7 @@ def test_secure_and_seeded_coins_are_coins():
 @given(scales, st.integers(0, 5))
 def test_draws_are_python_integers_and_vectors_of_the_size_asked_for(scale, size):
     coins = SecureCoins()
-    for draw in (coins.discrete_laplace, coins.discrete_gaussian):
+    for draw in (coins.discrete_laplace, coins.discrete_gaussian, coins.rounded_normal):
         assert type(draw(scale)) is int
         vector = draw(scale, size=size)
         assert vector.shape == (size,)
@@ -62,18 +62,21 @@ def test_vectors_are_64_bit_where_values_fit_and_python_integers_where_they_migh
     for size in (0, 3):
         assert SecureCoins().discrete_laplace(scale, size=size).dtype == kind
         assert SecureCoins().discrete_gaussian(scale**2, size=size).dtype == kind
+        assert SecureCoins().rounded_normal(scale**2, size=size).dtype == kind
 
 
 def test_size_zero_draws_nothing():
     coins = SecureCoins(SEED)
     coins.discrete_laplace(10, size=0)
     coins.discrete_gaussian(10, size=0)
+    coins.rounded_normal(10, size=0)
+    coins.rounded_normal(10**6, size=0)
     assert coins.integer(BIG) == SecureCoins(SEED).integer(BIG)
 
 
 @pytest.mark.parametrize("tiny", ["1e-6", Fraction(1, 2**40), Fraction(1, 10**300)])
 def test_tiny_noise_is_zero(tiny):
-    for draw in (SecureCoins().discrete_laplace, SecureCoins().discrete_gaussian):
+    for draw in (SecureCoins().discrete_laplace, SecureCoins().discrete_gaussian, SecureCoins().rounded_normal):
         assert draw(tiny) == 0
         assert not draw(tiny, size=100).any()
 
@@ -81,6 +84,7 @@ def test_tiny_noise_is_zero(tiny):
 def test_a_huge_scale_gives_huge_integers():
     assert any(abs(SecureCoins().discrete_laplace(2**200)) > 2**190 for _ in range(50))
     assert any(abs(SecureCoins().discrete_gaussian(2**400)) > 2**190 for _ in range(50))
+    assert any(abs(SecureCoins().rounded_normal(2**400)) > 2**190 for _ in range(50))
     assert SecureCoins().discrete_laplace(Fraction(10) ** 400) != 0
 
 
@@ -124,6 +128,8 @@ BAD = [
     *[("discrete_gaussian", (sigma2, 3)) for sigma2 in NOT_POSITIVE],
     *[("discrete_laplace", (10, size)) for size in NOT_A_SIZE],
     *[("discrete_gaussian", (10, size)) for size in NOT_A_SIZE],
+    *[("rounded_normal", (sigma2,)) for sigma2 in NOT_POSITIVE],
+    *[("rounded_normal", (10, size)) for size in NOT_A_SIZE],
 ]
 
 
@@ -219,6 +225,22 @@ def test_long_vectors_still_replay_too(draw, parameter, digest):
     assert hashlib.sha256(vector.astype("<i8").tobytes()).hexdigest()[:16] == digest
 
 
+def test_rounded_normal_draws_still_replay_too():
+    """Drawn by coins of their own, as they came later than the story above."""
+    coins = SecureCoins(SEED)
+    drawn = [
+        [coins.rounded_normal(100) for _ in range(4)],
+        coins.rounded_normal("1/4", size=6).tolist(),
+        coins.rounded_normal(10**6, size=4).tolist(),
+        coins.rounded_normal(2**140),
+    ]
+    assert drawn == GOLDEN_ROUNDED
+    vector = np.concatenate([coins.rounded_normal(sigma2, size=50_000) for sigma2 in (900, 10**6)])
+    assert hashlib.sha256(vector.astype("<i8").tobytes()).hexdigest()[:16] == "6c30af0d8a3cf694"
+
+
+GOLDEN_ROUNDED: list[object] = [[0, -2, -1, -6], [0, 0, 0, 0, 1, 0], [-224, -286, 1380, -921], 36064826843996137051]
+
 GOLDEN: list[object] = [
     500,
     1414106782102030842881815,
@@ -267,7 +289,7 @@ def test_integers_are_equally_likely(n, part):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("draw", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize("draw", ["discrete_laplace", "discrete_gaussian", "rounded_normal"])
 def test_the_time_of_a_draw_does_not_depend_on_its_size(draw):
     """Spearman's rank correlation over 10^4 draws is within 6.5 standard errors of 0: a false alarm below 1e-10."""
     sample = getattr(SecureCoins(), draw)

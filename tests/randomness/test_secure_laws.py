@@ -19,13 +19,16 @@ from scipy.stats import chi2
 
 from counterpoint.randomness import gaussian as gaussian_module
 from counterpoint.randomness import keystream, laplace, secure, thresholds
+from counterpoint.randomness import rounded_normal as rounded_module
 from counterpoint.randomness.gaussian import FAR, discrete_gaussian, gaussian
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.laplace import discrete_laplace, geometric
+from counterpoint.randomness.rounded_normal import rounded, rounded_normal
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.thresholds import Chance, failure
 
 ALARM = 1e-12
+_POINT = 50
 MANY = 10**6
 
 
@@ -41,6 +44,10 @@ def gaussian_cdf(sigma2: float) -> Callable[[int], float]:
     weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma2))
     sums = np.cumsum(weights) / weights.sum()
     return lambda x: float(sums[min(max(x + reach, 0), 2 * reach)])
+
+
+def rounded_cdf(sigma2: float) -> Callable[[int], float]:
+    return lambda x: 0.5 * math.erfc(-(x + 0.5) / math.sqrt(2 * sigma2))
 
 
 def cuts(cdf: Callable[[int], float], reach: int, bins: int) -> list[int]:
@@ -96,6 +103,15 @@ def test_discrete_gaussian_samples_follow_their_law(sigma2):
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize("sigma2", [*VARIANCES, 4000, 5000, 2**13])
+def test_rounded_normal_samples_follow_their_law(sigma2):
+    """Up to sigma = 64 a cell is one integer, and beyond it is not."""
+    variance = Fraction(sigma2)
+    samples = SeededCoins(2).rounded_normal(sigma2, size=MANY if variance < 2**90 else 20_000)
+    assert p_value(samples, rounded_cdf(float(variance)), math.ceil(15 * math.sqrt(variance))) > ALARM
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize("scale", [10, 1000])
 def test_far_values_of_discrete_laplace_are_as_rare_as_they_should_be(scale):
     """A count that expects about 400 is within 10 of its standard deviations: a false alarm below 1e-15."""
@@ -106,7 +122,7 @@ def test_far_values_of_discrete_laplace_are_as_rare_as_they_should_be(scale):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("draw", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize("draw", ["discrete_laplace", "discrete_gaussian", "rounded_normal"])
 def test_the_lowest_digits_of_wide_noise_are_uniform(draw):
     samples = getattr(SeededCoins(4), draw)(2**40, size=MANY)
     observed = np.bincount(samples & 63, minlength=64)
@@ -136,7 +152,7 @@ def test_wide_discrete_gaussian_has_mean_0_and_variance_sigma2(sigma2):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("draw", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize("draw", ["discrete_laplace", "discrete_gaussian", "rounded_normal"])
 def test_successive_draws_are_not_correlated(draw):
     """The correlation of neighbours is within 8 standard errors of 0: a false alarm below 1e-14."""
     samples = getattr(SeededCoins(7), draw)(100, size=MANY).astype(float)
@@ -167,6 +183,42 @@ def test_discrete_gaussian_is_exact_however_tiny_the_words(sigma2, width):
     assert p_value(samples, gaussian_cdf(float(sigma2)), reach, bins=20, least=20) > ALARM
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("width", TINY)
+@pytest.mark.parametrize("sigma2", [Fraction(1, 4), Fraction(1), Fraction(14, 3), Fraction(10**4)])
+def test_rounded_normal_is_exact_however_tiny_the_words(sigma2, width):
+    samples = rounded_normal(sigma2, 1000, Keystream(bytes([width] * 32)), width)
+    reach = math.ceil(15 * math.sqrt(sigma2))
+    assert p_value(samples, rounded_cdf(float(sigma2)), reach, bins=20, least=20) > ALARM
+
+
+@pytest.mark.parametrize("sigma2", [Fraction(1, 4), Fraction(10), Fraction(4095)])
+def test_every_word_names_the_integer_of_its_quantile(sigma2):
+    """Cells of one integer, all words of 12 bits: the cell of a word that is no threshold holds both its ends."""
+    width, law = 12, rounded(sigma2, 12)
+    words = np.arange(2**width, dtype=np.uint16)
+    untied = words[~np.isin(words, law.thresholds)]
+    cdf = rounded_cdf(float(sigma2))
+    for word, n in zip(untied, law._cells(untied, Keystream(bytes(32))), strict=True):
+        assert cdf(int(n) - 1) <= word / 2**width * (1 + 1e-9) and (word + 1) / 2**width * (1 - 1e-9) <= cdf(int(n))
+
+
+@pytest.mark.parametrize("sigma2", [Fraction(2**13), Fraction(10**9, 7), Fraction(2**90)])
+@pytest.mark.parametrize("negative", [False, True])
+def test_the_bounds_that_decide_a_rounded_normal_enclose_the_chance_itself(sigma2, negative):
+    law = rounded(sigma2)
+    places = [0, 1, (1 << law.bits) // 3, (1 << law.bits) - 1]
+    for row in (0, 1, 17, 200):
+        for place in places:
+            fails = rounded_module._Failure(sigma2, law.bits, row, negative, place)
+            floor = fails._floor(_POINT)
+            outward = place >> max(0, law.bits - 20)
+            most = rounded_module._exponent(law.above, row, negative, outward + (law.bits > 20))
+            least = rounded_module._exponent(law.below, row, negative, outward)
+            square = (most >> 25) + 1
+            assert least - (square * square >> 1) - (most >> 14) - 2 <= floor <= most
+
+
 @given(st.integers(1, 130), st.integers(0, 3), st.randoms(use_true_random=False))
 def test_few_columns_of_digits_spell_the_same_numbers_as_many(rows, few, random):
     columns = [random.getrandbits(rows) for _ in range(few)]
@@ -181,6 +233,9 @@ def test_other_words_give_other_draws_of_the_same_law(width):
     assert p_value(samples, laplace_cdf(10), 600) > ALARM
     samples = discrete_gaussian(Fraction(100), 10**5, Keystream(bytes(32)), width)
     assert p_value(samples, gaussian_cdf(100), 150) > ALARM
+    for sigma2 in (100, 10**4):
+        samples = rounded_normal(Fraction(sigma2), 10**4, Keystream(bytes(32)), width)
+        assert p_value(samples, rounded_cdf(sigma2), 1500) > ALARM
 
 
 class Everything:
@@ -332,7 +387,7 @@ def test_the_same_bytes_are_read_whatever_laplace_value_is_drawn(monkeypatch):
     assert len(set(reads)) == 1
 
 
-@pytest.mark.parametrize("module", [keystream, thresholds, laplace, gaussian_module, secure])
+@pytest.mark.parametrize("module", [keystream, thresholds, laplace, gaussian_module, rounded_module, secure])
 def test_no_floating_point_appears_between_the_random_bits_and_the_integers(module):
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         assert not (isinstance(node, ast.Constant) and isinstance(node.value, float))
@@ -340,7 +395,7 @@ def test_no_floating_point_appears_between_the_random_bits_and_the_integers(modu
             assert node.id != "float"
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             assert not (node.value.id == "np" and node.attr.startswith(("float", "random", "exp", "log", "sqrt")))
-            assert not (node.value.id == "math" and node.attr not in ("isqrt", "floor"))
+            assert not (node.value.id == "math" and node.attr not in ("isqrt", "floor", "ceil"))
 
 
 @settings(max_examples=300, deadline=None)

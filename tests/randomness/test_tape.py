@@ -13,6 +13,7 @@ def sub_experiment(shift, coins):
 
 def run(shift, coins):
     tosses = [coins.bernoulli("0.5"), coins.logistic(1), coins.integer(10), coins.discrete_gaussian(100)]
+    tosses += coins.rounded_normal(900, 2).tolist()
     return [*tosses, coins.discrete_laplace(5, 3).tolist(), shift + coins.call(sub_experiment, shift)]
 
 
@@ -69,7 +70,7 @@ def test_tossing_more_or_less_than_the_recorded_run_is_noticed():
         replay.integer(10),
         replay.discrete_gaussian(100),
     ]
-    assert run_prefix and replay.discrete_laplace(5, 3) is not None
+    assert run_prefix and replay.rounded_normal(900, 2) is not None and replay.discrete_laplace(5, 3) is not None
     with pytest.raises(TapeMismatch):
         replay.call(idle, 0)
 

@@ -29,6 +29,9 @@ class LessNoise:
     def discrete_gaussian(self, sigma2, size=None):
         return self._coins.discrete_gaussian(Fraction(sigma2) / self._times**2, size)
 
+    def rounded_normal(self, sigma2, size=None):
+        return self._coins.rounded_normal(Fraction(sigma2) / self._times**2, size)
+
     def geometric(self, scale, size=None):
         return self._coins.geometric(Fraction(scale) / self._times, size)
 

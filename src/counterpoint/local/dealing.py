@@ -19,7 +19,7 @@ from counterpoint.numbers.exact import positive, whole
 from counterpoint.randomness.coins import Coins, Integers
 
 R = TypeVar("R")
-Kind: TypeAlias = Literal["laplace", "gaussian"]
+Kind: TypeAlias = Literal["laplace", "gaussian", "rounded normal"]
 
 
 class Dealer:
@@ -28,6 +28,11 @@ class Dealer:
     def __init__(self, coins: Coins, players: int) -> None:
         self.coins = coins
         self.players = whole(players, 1, "the number of users")
+        self._laws: dict[Kind, Callable[[Fraction, int], Integers]] = {
+            "laplace": coins.discrete_laplace,
+            "gaussian": coins.discrete_gaussian,
+            "rounded normal": coins.rounded_normal,
+        }
         self._drawn: dict[tuple[int, Kind, Fraction, int], Integers] = {}
 
     def to(self, place: int) -> "DealtCoins":
@@ -38,8 +43,7 @@ class Dealer:
         """The vector behind draw number `turn` of every user, of this law and width; drawn once."""
         key = (turn, kind, parameter, width)
         if key not in self._drawn:
-            law = self.coins.discrete_laplace if kind == "laplace" else self.coins.discrete_gaussian
-            self._drawn[key] = law(parameter, size=self.players * width)
+            self._drawn[key] = self._laws[kind](parameter, self.players * width)
         return self._drawn[key]
 
 
@@ -78,6 +82,14 @@ class DealtCoins:
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
         """Its part of the vector."""
         return self._deal("gaussian", positive(sigma2, "sigma2"), size)
+
+    @overload
+    def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Its part of the vector."""
+        return self._deal("rounded normal", positive(sigma2, "sigma2"), size)
 
     @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...

@@ -1,8 +1,8 @@
-"""Noise added to a value: discrete Laplace and discrete Gaussian, ask by ask, with the total price paid at launch.
+"""Noise added to a value: Laplace and Gaussian, ask by ask, with the total price paid at launch.
 
-`Laplace(epsilon, asks=n)` spends epsilon/n on each of n asks, `Gaussian(rho, asks=n)` rho/n. Both keep no secret
-state. Their noise is exact and integer, on the grid of the values, and scales with each ask's public sensitivity (L1
-for Laplace, L2 for Gaussian), so that a vector is answered in one ask.
+`Laplace(epsilon, asks=n)` spends epsilon/n on each of n asks, `Gaussian(mu=..., asks=n)` mu/sqrt(n). Both keep no
+secret state. Their noise is exact and integer, on the grid of the values, and scales with each ask's public sensitivity
+(L1 for Laplace, L2 for Gaussian), so that a vector is answered in one ask.
 
 >>> from counterpoint import Ask, Laplace, SeededCoins
 >>> laplace, coins = Laplace(epsilon=1, asks=2), SeededCoins(7)
@@ -15,14 +15,19 @@ from abc import abstractmethod
 from fractions import Fraction
 from functools import lru_cache
 
+from msgspec import field
+from msgspec.structs import force_setattr
+
 from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
-from counterpoint.mechanisms.tails import gaussian_within, laplace_beyond, may_fail
-from counterpoint.numbers import Number
+from counterpoint.mechanisms.tails import gaussian_within, laplace_beyond, may_fail, rounded_normal_within
+from counterpoint.numbers import Number, spell, sqrt_up
 from counterpoint.numbers.exact import whole
-from counterpoint.numbers.parameters import Positive, PositiveInt
+from counterpoint.numbers.parameters import Positive, PositiveInt, PositiveOrNone, ProbabilityOrNone, default
 from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.privacy.loss import rounded_up
+from counterpoint.privacy.losses import GaussianDP, PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
@@ -99,43 +104,91 @@ class Laplace(Additive, Value, frozen=True):
         return _ratio(self.asks * sensitivity, self.epsilon)
 
 
-class Gaussian(Additive, Value, frozen=True):
-    """Discrete Gaussian noise of variance parameter asks * squared / (2 rho) on each of `asks` answers; zCDP(rho).
+class Gaussian(Additive, Value, frozen=True, omit_defaults=True):
+    """Gaussian noise on each of `asks` answers, scaled by the L2 sensitivity of the ask.
 
-    Proof: Canonne et al. 2020, Thm 14: moving the centre by v costs |v|^2/(2 sigma2) in zCDP; adaptive answers add up.
-    It is not GaussianDP (theory, Gaussian budgets): at sigma = 1 its total variation exceeds that of G_1.
+    With `mu`, `sigma`, or `epsilon` and `delta`, the noise is a rounded normal, x + round(N(0, s^2)), which is Gaussian
+    DP and composes without loss. As x is whole, that is the rounding of N(x, s^2), coordinate by coordinate, so that
+    moving x by the ask's sensitivity D in L2 is GaussianDP(D/s), whatever came before (theory, Gaussian budgets).
+    `mu` is the price of all asks together: s = D sqrt(asks)/mu for each. `sigma` is the deviation of each answer per
+    unit of sensitivity: s = D sigma. `epsilon` and `delta` are a promise for all asks, kept by the largest such mu.
 
-    >>> Gaussian(rho=0.5, asks=4).claim.loss
-    zCDP(0.5)
+    With `rho`, it is a discrete Gaussian of variance parameter asks * D^2/(2 rho) (Canonne et al. 2020, Thm 14), and
+    zCDP(rho); that is not GaussianDP: at sigma = 1 its total variation exceeds that of G_1.
+
+    >>> Gaussian(mu=0.5, asks=4).claim.loss, Gaussian(sigma=30).claim.loss, Gaussian(rho=0.5, asks=4).claim.loss
+    (GaussianDP(0.5), GaussianDP(1/30), zCDP(0.5))
+    >>> Gaussian(epsilon=1, delta=1e-6).claim.loss.delta_at(1) <= 1e-6
+    True
     """
 
-    rho: Positive
-    asks: PositiveInt = 1
+    rho: PositiveOrNone = default(None)
+    asks: PositiveInt = field(default_factory=lambda: 1)  # no plain default: it was always written, and is still
+    mu: PositiveOrNone = default(None)
+    sigma: PositiveOrNone = default(None)
+    epsilon: PositiveOrNone = default(None)
+    delta: ProbabilityOrNone = default(None)
+
+    def __post_init__(self) -> None:
+        """Read an (epsilon, delta) as the mu that keeps it; only the mu is held and stored."""
+        if (self.epsilon is None) != (self.delta is None):
+            raise InvalidParameter("epsilon and delta go together: both, or neither")
+        if [self.rho, self.mu, self.sigma, self.epsilon].count(None) != 3:
+            raise InvalidParameter("give Gaussian one of rho, mu, sigma, or epsilon with delta")
+        if self.epsilon is None or self.delta is None:
+            return
+        if not 0 < self.delta < 1:
+            raise InvalidParameter(f"delta must be above 0 and below 1, but {spell(self.delta)} was given")
+        mu = GaussianDP.for_budget(self.epsilon, self.delta).mu
+        if mu == 0:
+            raise InvalidParameter("this epsilon and delta are so small that no mu keeps them; choose larger ones")
+        force_setattr(self, "mu", mu)
+        force_setattr(self, "epsilon", None)
+        force_setattr(self, "delta", None)
+
+    def __repr__(self) -> str:
+        price = {"rho": self.rho, "mu": self.mu, "sigma": self.sigma}
+        shown = [f"{name}={spell(value)}" for name, value in price.items() if value is not None]
+        shown += [f"asks={self.asks}"] if self.asks > 1 else []
+        return f"Gaussian({', '.join(shown)})"
 
     @property
     def claim(self) -> Claim:
-        """zCDP(rho) for neighbours that may move every ask by its sensitivity."""
-        by = f"discrete Gaussian noise (Canonne-Kamath-Steinke Thm 14), rho/{self.asks} an ask, losses add"
-        return claim(zCDP(self.rho), every_step(), by, interaction="one-shot" if self.asks == 1 else "endless")
+        """zCDP(rho) or GaussianDP, of all asks together, for neighbours that may move every ask by its sensitivity."""
+        if self.rho is not None:
+            by = f"discrete Gaussian noise (Canonne-Kamath-Steinke Thm 14), rho/{self.asks} an ask, losses add"
+            return claim(zCDP(self.rho), every_step(), by, interaction="one-shot" if self.asks == 1 else "endless")
+        by = f"a normal number rounded is a postprocessing of it, in each of {self.asks} asks anew; squares of mu add"
+        loss = GaussianDP(rounded_up(sqrt_up(self.asks / self._sigma2(1))) if self.mu is None else self.mu)
+        return claim(loss, every_step(), by, interaction="one-shot" if self.asks == 1 else "memoryless")
 
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
-        """Discrete Gaussian draws, scaled by the L2 sensitivity."""
+        """Discrete Gaussian or rounded normal draws, scaled by the L2 sensitivity."""
         assert ask.squared is not None  # every Ask has it
-        return _listed(coins.discrete_gaussian(self._sigma2(ask.squared), size))
+        draw = coins.rounded_normal if self.rho is None else coins.discrete_gaussian
+        return _listed(draw(self._sigma2(ask.squared), size))
 
     def error(self, probability: Number, squared: int = 1, width: int = 1) -> int:
         """How far all of `width` numbers of an answer are off at most, with this probability; on their grid.
 
-        For an ask of this squared L2 sensitivity. By the sub-Gaussian tail, for each number a part of what may fail.
+        For an ask of this squared L2 sensitivity, each number having a part of what may fail. For a rounded normal it
+        is the least such distance, P[|z| > m] = 2 Q((m + 1/2)/s); for a discrete Gaussian, by the sub-Gaussian tail.
 
-        >>> Gaussian(rho=0.5).error(0.95), Gaussian(rho=0.5).error(0.95, width=1000)
-        (2, 4)
+        >>> Gaussian(mu=1).error(0.95), Gaussian(rho=0.5).error(0.95), Gaussian(rho=0.5).error(0.95, width=1000)
+        (2, 2, 4)
         """
         each = may_fail(probability) / whole(width, 1, "width")
-        return gaussian_within(self._sigma2(whole(squared, 1, "the squared sensitivity")), each)
+        within = rounded_normal_within if self.rho is None else gaussian_within
+        return within(self._sigma2(whole(squared, 1, "the squared sensitivity")), each)
 
     def _sigma2(self, squared: int) -> Fraction:
-        return self.asks * squared / (2 * self.rho)
+        """The variance of the noise on an ask of this squared sensitivity."""
+        if self.rho is not None:
+            return self.asks * squared / (2 * self.rho)
+        if self.sigma is not None:
+            return squared * self.sigma**2
+        assert self.mu is not None
+        return self.asks * squared / self.mu**2
 
 
 @lru_cache

@@ -1,8 +1,8 @@
 """How large noise gets: what a draw stays within, but for a chance that is given, and rounded against it.
 
-Every `error(probability)` of a mechanism with noise rests on these two tails: that of discrete Laplace noise, which is
-exact, and that of discrete Gaussian noise, which is sub-Gaussian with its variance parameter (Canonne et al.
-2020, "The Discrete Gaussian for Differential Privacy", section 2.3).
+Every `error(probability)` of a mechanism with noise rests on these tails: those of discrete Laplace and of rounded
+normal noise, which are exact, and that of discrete Gaussian noise, which is sub-Gaussian with its variance parameter
+(Canonne et al. 2020, "The Discrete Gaussian for Differential Privacy", section 2.3).
 
 >>> laplace_beyond(Fraction(1), Fraction(1, 100)), gaussian_within(Fraction(1), Fraction(1, 100))
 (4, 3)
@@ -14,6 +14,7 @@ from math import ceil
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact
+from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
 
 _DIGITS = 40
 
@@ -41,3 +42,15 @@ def gaussian_within(sigma2: Fraction, chance: Fraction) -> int:
     """An m that discrete Gaussian noise |z| exceeds with at most this chance: P[|z| >= x] <= 2 e^(-x^2/(2 sigma2))."""
     most = (2 * sigma2 * precision(_DIGITS)(2 / chance).log()).sqrt()
     return max(0, ceil(most.upper) - 1)
+
+
+def rounded_normal_within(sigma2: Fraction, chance: Fraction) -> int:
+    """The least m that rounded normal noise |z| exceeds with at most this chance: 2 Q((m + 1/2)/sigma).
+
+    >>> rounded_normal_within(Fraction(900), Fraction(1, 20))
+    59
+    """
+    if chance == 1:
+        return 0
+    most = precision(_DIGITS)(sigma2).sqrt() * normal_quantile(chance / 2) - Fraction(1, 2)
+    return max(0, ceil(most.upper))

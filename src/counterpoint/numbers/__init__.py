@@ -7,7 +7,7 @@ world in a stated direction.
 
 from counterpoint.numbers.exact import Exact, Number, exact, float_down, float_up, spell
 from counterpoint.numbers.interval import Interval, Precision, certify, precision, sqrt_up
-from counterpoint.numbers.normal import mills_ratio, normal_density, normal_tail
+from counterpoint.numbers.normal import mills_ratio, normal_cell, normal_density, normal_tail
 
 __all__ = [
     "Exact",
@@ -19,6 +19,7 @@ __all__ = [
     "float_down",
     "float_up",
     "mills_ratio",
+    "normal_cell",
     "normal_density",
     "normal_tail",
     "precision",

@@ -8,11 +8,13 @@ Interval(0.022750131948179207200, 0.022750131948179207201)
 """
 
 from decimal import Decimal
+from fractions import Fraction
 
 from counterpoint.numbers import functions
-from counterpoint.numbers.interval import Interval, precision
+from counterpoint.numbers.interval import Interval, Precision, precision
 
 _MORE_DIGITS = 12
+_FAR_SQUARE, _FADED = 10**6, Decimal("1e-200000")
 
 
 def normal_tail(x: Interval) -> Interval:
@@ -26,6 +28,26 @@ def normal_tail(x: Interval) -> Interval:
     width = p.between(x.upper, x.upper) - p.between(x.lower, x.lower)
     least = largest - width * p.value(functions.density, max(x.lower, Decimal(0)))
     return x.precision.between(max(least.lower, Decimal(0)), largest.upper)
+
+
+def normal_cell(n: int, sigma2: Fraction, p: Precision) -> Interval:
+    """The chance that a normal number with this variance lies between n - 1/2 and n + 1/2.
+
+    >>> normal_cell(0, Fraction(1), precision(8))
+    Interval(0.38292490, 0.38292494)
+    """
+    far, half = abs(n), Fraction(1, 2)
+    if far == 0:
+        return 1 - 2 * _tail_beyond(half, sigma2, p)
+    return (_tail_beyond(far - half, sigma2, p) - _tail_beyond(far + half, sigma2, p)).at_least(0)
+
+
+def _tail_beyond(x: Fraction, sigma2: Fraction, p: Precision) -> Interval:
+    """The chance that a normal number with this variance exceeds x; one that no decimal should hold is only bounded."""
+    square = x * x / sigma2
+    if square > _FAR_SQUARE:
+        return p.between(Decimal(0), _FADED)  # Q(z) < e^(-z^2/2)
+    return normal_tail(p(square).sqrt())
 
 
 def normal_density(x: Interval) -> Interval:

@@ -55,6 +55,13 @@ class Coins(Protocol):
         """An integer z with probability proportional to e^(-z^2/(2 sigma2)), or `size` independent ones."""
 
     @overload
+    def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """A normal number with variance sigma2, rounded to an integer, or `size` independent ones."""
+
+    @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...
     @overload
     def geometric(self, scale: Number, size: int) -> Integers: ...

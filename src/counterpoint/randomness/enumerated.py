@@ -33,6 +33,7 @@ from counterpoint.randomness.laws import (
     geometric_options,
     laplace_options,
     logistic_options,
+    rounded_normal_options,
 )
 
 R = TypeVar("R")
@@ -160,6 +161,14 @@ class Run:
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
         """Every outcome above the cut."""
         return self._draw(gaussian_options(positive(sigma2, "sigma2"), self._world.cut), size)
+
+    @overload
+    def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Every outcome above the cut."""
+        return self._draw(rounded_normal_options(positive(sigma2, "sigma2"), self._world.cut), size)
 
     @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...

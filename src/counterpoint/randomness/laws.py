@@ -1,8 +1,9 @@
 """The exact laws behind the coins, as finite lists of outcomes with certified probabilities.
 
 Discrete Laplace: P[z] = (1-q)/(1+q) q^|z| with q = e^(-1/scale). Discrete Gaussian: P[z] proportional to
-e^(-z^2/(2 sigma2)) (Canonne et al. 2020). Both are cut symmetrically where the tail that is left out holds
-at most a given mass. Probabilities are rationals rounded to about 60 digits, with the sum of what they are off.
+e^(-z^2/(2 sigma2)) (Canonne et al. 2020). Rounded normal: P[z] is the chance that N(0, sigma2) lies between z - 1/2 and
+z + 1/2. All are cut symmetrically where the tail that is left out holds at most a given mass. Probabilities are
+rationals rounded to about 60 digits, with the sum of what they are off.
 
 >>> options = laplace_options(Fraction(1), Fraction(1, 100))
 >>> [z for z, _ in options.outcomes], options.error < Fraction(1, 10**50)
@@ -17,7 +18,7 @@ from math import ceil, isqrt
 from typing import Generic, TypeVar
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers import Interval, precision
+from counterpoint.numbers import Interval, normal_cell, normal_tail, precision
 
 R = TypeVar("R")
 _DIGITS = 60
@@ -116,6 +117,23 @@ def gaussian_options(sigma2: Fraction, cut: Fraction) -> Options[int]:
         tail, reach = longer, reach - 1
     kept = [(z, weights[z] / total) for z in range(reach)]
     return _rounded([(z, chance) for size, chance in kept for z in ((size, -size) if size else (0,))])
+
+
+@lru_cache(maxsize=256)
+def rounded_normal_options(sigma2: Fraction, cut: Fraction) -> Options[int]:
+    """Rounded normal on -reach..reach, from the middle outward, so that the tails hold at most `cut`.
+
+    >>> [z for z, _ in rounded_normal_options(Fraction(1), Fraction(1, 100)).outcomes]
+    [0, 1, -1, 2, -2, 3, -3]
+    """
+    _refuse_endless(16 * isqrt(ceil(sigma2)))
+    p = precision(_DIGITS)
+    outcomes = [(0, normal_cell(0, sigma2, p))]
+    reach = 0
+    while 2 * Fraction(normal_tail(p((reach + Fraction(1, 2)) ** 2 / sigma2).sqrt()).upper) > cut:
+        reach += 1
+        outcomes.extend((z, normal_cell(z, sigma2, p)) for z in (reach, -reach))
+    return _rounded(outcomes)
 
 
 def _refuse_endless(reach: Fraction | int) -> None:

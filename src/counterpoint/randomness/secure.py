@@ -21,6 +21,7 @@ from counterpoint.randomness.coins import Integers, read_lags
 from counterpoint.randomness.gaussian import discrete_gaussian
 from counterpoint.randomness.keystream import KEY_BYTES, Keystream
 from counterpoint.randomness.laplace import discrete_laplace, geometric, one_sided
+from counterpoint.randomness.rounded_normal import rounded_normal
 from counterpoint.randomness.thresholds import Chance, odds, place
 
 R = TypeVar("R")
@@ -112,6 +113,21 @@ class SecureCoins:
         if size is None:
             return int(discrete_gaussian(variance, 1, self._stream)[0])
         return discrete_gaussian(variance, whole(size, 0, "size"), self._stream)
+
+    @overload
+    def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """A normal number with variance sigma2, rounded to an integer, or `size` independent ones.
+
+        >>> SecureCoins(seed=bytes(32)).rounded_normal(100, size=5)
+        array([  5,   2,  13, -10,   6])
+        """
+        variance = positive(sigma2, "sigma2")
+        if size is None:
+            return int(rounded_normal(variance, 1, self._stream)[0])
+        return rounded_normal(variance, whole(size, 0, "size"), self._stream)
 
     @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...

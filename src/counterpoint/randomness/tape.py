@@ -86,6 +86,14 @@ class RecordingCoins:
         return self._note("gaussian", (exact(sigma2), size), self.coins.discrete_gaussian(sigma2, size))
 
     @overload
+    def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Toss and write down."""
+        return self._note("rounded normal", (exact(sigma2), size), self.coins.rounded_normal(sigma2, size))
+
+    @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...
     @overload
     def geometric(self, scale: Number, size: int) -> Integers: ...
@@ -148,6 +156,10 @@ class ReplayedCoins:
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> Any:
         """The recorded result."""
         return self._take("gaussian", exact(sigma2), size).result
+
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> Any:
+        """The recorded result."""
+        return self._take("rounded normal", exact(sigma2), size).result
 
     def geometric(self, scale: Number, size: int | None = None) -> Any:
         """The recorded result."""

@@ -58,6 +58,14 @@ class DrawnAhead:
         return self._take("gaussian", self._coins.discrete_gaussian, sigma2, size)
 
     @overload
+    def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Drawn ahead."""
+        return self._take("rounded normal", self._coins.rounded_normal, sigma2, size)
+
+    @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...
     @overload
     def geometric(self, scale: Number, size: int) -> Integers: ...

@@ -90,6 +90,11 @@ class SymbolicRun(Run):
         _enumerable(Fraction(isqrt(ceil(positive(sigma2, "sigma2")))))
         return super().discrete_gaussian(sigma2, size)
 
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> Any:
+        """Enumerate the draw, if it has few enough outcomes."""
+        _enumerable(Fraction(isqrt(ceil(positive(sigma2, "sigma2")))))
+        return super().rounded_normal(sigma2, size)
+
 
 def _enumerable(scale: Fraction) -> None:
     if scale > _WIDEST:
