@@ -48,9 +48,13 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (Laplace("1/3"), [Ask(private=-(2**100))]),
     (
         Gaussian("0.5", asks=2),
+        [Ask(private=5, sensitivity=4), Ask(private=(1, 2, 3), sensitivity=2, squared=2)],
+    ),
+    (
         Gaussian(mu="0.5", asks=2),
         [Ask(private=5, sensitivity=4), Ask(private=(1, 2, 3), sensitivity=2, squared=2)],
     ),
+    (Gaussian(sigma=2**40), [Ask(private=-(2**100))]),
     (RandomizedResponse(1, "0.1"), [Ask(private=1)]),
     (InteractiveRandomizedResponse(1, "0.1"), [Ask(private=1), Ask()]),
     (OpenDoor("0.5"), [Ask(private=1), Ask(private=0)]),
