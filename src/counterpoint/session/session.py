@@ -22,9 +22,9 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from counterpoint.composition.rules.filters import Filter, Remaining
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.parallel import Parallel
-from counterpoint.composition.rules.rule import Rule
+from counterpoint.composition.rules.rule import Remaining, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import (
     CounterpointError,
@@ -44,6 +44,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Steps
 from counterpoint.session.counting import launched_claims
+from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_table
 from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable
@@ -161,8 +162,6 @@ class Session:
     def remaining(self) -> Remaining:
         """The largest further PureDP that fits, and the delta that is left; for anything else, `would_cost`."""
         composition, node = self._engine.node(self._path)
-        if not isinstance(composition.rule, Filter):
-            raise NotAllowed(f"{type(composition.rule).__name__} has no budget that something could remain of")
         return composition.rule.remaining(node.account)
 
     def would_cost(self, mechanism: Mechanism, *, of: str | Sequence[str] | None = None) -> Quote:
@@ -189,11 +188,22 @@ class Session:
         path = self._engine.launch(self._path, fitted, source.relation, cursor=source.pin(), of=named(of), request=id)
         return Handle(self, source, path, fitted)
 
-    def delegate(self, loss: Loss, *, id: str | None = None) -> "Session":
-        """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
+    def delegate(self, within: Loss | Rule, *, delta: Number | None = None, id: str | None = None) -> "Session":
+        """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved.
+
+        Give a budget, or a rule that promises one: a `Filter`, `Slots`, `odometer.within(loss)`. What is charged is the
+        rule's bound (Haney et al. 2023, Lemma 4.5), if this session's rule covers it. With `delta` it is the (epsilon,
+        delta) that the bound implies: for approximate zCDP, and for slots whose optimal composition is a curve.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.ApproxDP(1, 1e-6))
+        >>> inner = session.delegate(cp.Slots([cp.PureDP(0.01)] * 100), delta=1e-7)
+        >>> session.loss.epsilon < 0.45
+        True
+        """
         self._must_be_open()
         self._must_be_concurrent()
-        composition = Concurrent(Filter(loss), self._source.relation)
+        composition = Concurrent(delegated_rule(within, delta), self._source.relation)
         path = self._engine.launch(
             self._path, composition, self._source.relation, cursor=self._source.pin(), request=id
         )

@@ -19,7 +19,6 @@ counterpoint.errors.BudgetExceeded: PureDP(0.5) does not fit: ... and at most Pu
 """
 
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Literal, get_args
 
 from msgspec import UNSET, UnsetType
@@ -29,7 +28,7 @@ from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.composition.rules.best import BestSum, Terms
 from counterpoint.composition.rules.limited import Limited
 from counterpoint.composition.rules.orders import order_for
-from counterpoint.composition.rules.rule import Account, Rule, summed_at
+from counterpoint.composition.rules.rule import Account, Remaining, Rule, summed_at
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter
 from counterpoint.numbers import Exact, spell
@@ -45,18 +44,9 @@ from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
 from counterpoint.privacy.measures.divergence_bound import OrderOrNone
 from counterpoint.privacy.relations import Relation
 
+__all__ = ["By", "Filter", "Remaining"]
+
 By = Literal["best", "basic", "renyi", "advanced", "gaussian"]
-
-
-class Remaining(Value, frozen=True):
-    """What a further launch may still cost: the largest PureDP that fits, and the delta that is left.
-
-    >>> Remaining(Fraction(2, 5), Fraction(0))
-    Remaining(epsilon=0.4, delta=0)
-    """
-
-    epsilon: Fraction
-    delta: Fraction
 
 
 class Filter(Rule, Value, frozen=True):

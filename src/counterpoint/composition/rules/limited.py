@@ -2,7 +2,7 @@
 
 A filter with `launches=K` refuses the launch after the K-th, and otherwise decides as it would without. It refuses more
 than the filter without a limit, and a refusal only takes choices from the analyst, so the budget holds as before
-(Haney et al. 2023, Def 2.5). A refused launch does not count.
+(Haney et al. 2023, Def 2.5, Lemma 4.5). A refused launch does not count.
 
 >>> from counterpoint import Filter, Laplace, PureDP
 >>> rule = Filter(PureDP(1), launches=1)
@@ -32,6 +32,11 @@ class Limited(Accumulator, Value, frozen=True):
     def theorem(self) -> str:
         """That of the sum."""
         return self.sum.theorem
+
+    @property
+    def interaction(self) -> Interaction:
+        """That of the sum."""
+        return self.sum.interaction
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "Limited":
         """Add a loss; `BudgetExceeded` if all launches have been made."""

@@ -14,16 +14,28 @@ after the launch or raises, and nothing else happens. `loss` reads an account an
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from fractions import Fraction
 
-from counterpoint.encoding import Tagged
-from counterpoint.errors import NotCovered
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import NotAllowed, NotCovered
 from counterpoint.privacy.accumulator import Account, Accumulator, Interaction
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
 
-__all__ = ["Account", "Rule", "summed_at"]
+__all__ = ["Account", "Remaining", "Rule", "summed_at"]
+
+
+class Remaining(Value, frozen=True):
+    """What a further launch may still cost: the largest PureDP that fits, and the delta that is left.
+
+    >>> Remaining(Fraction(2, 5), Fraction(0))
+    Remaining(epsilon=0.4, delta=0)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
 
 
 class Rule(Tagged):
@@ -62,6 +74,10 @@ class Rule(Tagged):
     @abstractmethod
     def loss(self, account: Account) -> Loss:
         """What has been lost so far; reading it changes nothing (Haney et al. 2023, sec. 1.3)."""
+
+    def remaining(self, account: Account) -> Remaining:
+        """The largest pure loss that would still be admitted, and the delta left; `NotAllowed` without a budget."""
+        raise NotAllowed(f"{type(self).__name__} has no budget that something could remain of")
 
     def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
         """What these launches have lost between data at a distance: a chain of so many pairs of neighbours.
