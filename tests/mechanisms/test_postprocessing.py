@@ -207,7 +207,7 @@ def test_no_face_of_what_it_asks_with_shows_a_state_or_lets_it_deny_that_it_aske
     REACTIONS.update(looking=looking, denying=denying)
     sparse, coins = postprocess(Post("looking"), SparseVector(1, 0)), SeededCoins(1)
     sparse.step(sparse.start(coins), Ask(private=0), coins)
-    assert shown == ["halted"]
+    assert shown == ["coins", "halted"]
     denier = postprocess(Post("denying"), Laplace(1))
     assert denier.step(denier.start(coins), Ask(private=0), coins) == (None, Failed("AttributeError"))
 

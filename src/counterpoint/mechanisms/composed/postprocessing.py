@@ -5,8 +5,9 @@ See Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16.
 A `Postprocessor` sees every request before the mechanism does (errata, Haney E2: as printed; Haney et al. 2023, Alg 7
 lets the first query pass by it), may ask the mechanism as often as it likes or never, and answers. It never sees a
 state or a private value: `ask(public)` sends the public part it chooses along with the private part that came with the
-request. Its own state is plain data without floats, so that a replay is exact. Postprocessors chain (Henzinger et al.
-2024, Def 2.17, Alg 2 with the directions of errata, Henzinger E7): P1 . P2 . M.
+request. Its own state is plain data without floats. It may toss coins (Haney et al. 2023, Def 2.15; Henzinger et al.
+2024, Def 2.14): `ask.coins` are those of the step, so that a replay is exact and an enumeration sees every outcome.
+Postprocessors chain (Henzinger et al. 2024, Def 2.17, Alg 2 with the directions of errata, Henzinger E7): P1 . P2 . M.
 
 Free of charge it is where the theorems apply: what the mechanism receives must be neighbours of the kind that its claim
 names, and between the analyst and the mechanism asks are repeated, left out and redirected. So the relation must be
@@ -54,6 +55,11 @@ class Asker:
     def halted(self) -> bool:
         """Whether the mechanism has given its last answer; asking it then raises `Halted`."""
 
+    @property
+    @abstractmethod
+    def coins(self) -> Coins:
+        """The postprocessor's own coins, for this reaction: toss none but these, so that a replay is exact."""
+
     @abstractmethod
     def __call__(self, public: Plain = None) -> Answer:
         """Ask the mechanism; `InvalidRequest` if it does not accept that, `Halted` if it has halted."""
@@ -86,7 +92,7 @@ class Postprocessor(Tagged):
 
 
 class Failed(Tagged, Value, frozen=True):
-    """The last answer of a postprocessor that broke after it had asked: the answers it saw cannot be unsaid.
+    """The last answer of a postprocessor that broke after it had asked or tossed a coin: that cannot be undone.
 
     The mechanism halts: running the same step again would draw fresh noise for a question already answered.
     """
@@ -108,14 +114,14 @@ class _Relay(Asker):
     old message again out of its place.
     """
 
-    __slots__ = ("_asked", "_coins", "_ended", "_mechanism", "_message", "_state", "_unfinished")
+    __slots__ = ("_coins", "_drew", "_ended", "_mechanism", "_message", "_state", "_unfinished")
 
     def __init__(self, mechanism: Mechanism, state: State | None, message: Ask, coins: Coins) -> None:
         self._mechanism = mechanism
         self._message = message
         self._coins = coins
         self._state = state
-        self._asked = False
+        self._drew = False
         self._ended = False
         self._unfinished = 0
 
@@ -123,13 +129,22 @@ class _Relay(Asker):
     def halted(self) -> bool:
         return self._state is None
 
-    def __call__(self, public: Plain = None) -> Answer:
+    @property
+    def coins(self) -> Coins:
+        self._must_be_current()
+        self._drew = True
+        return self._coins
+
+    def _must_be_current(self) -> None:
         if self._ended:
             raise NotAllowed("this request has been answered: ask with the `ask` that comes with the next one")
+
+    def __call__(self, public: Plain = None) -> Answer:
+        self._must_be_current()
         if self._state is None:
             raise Halted(f"{type(self._mechanism).__name__} has given its last answer: check ask.halted first")
         message = accepted(self._mechanism, replace(self._message, public=public))
-        self._asked = True
+        self._drew = True
         self._unfinished += 1
         self._state, answer = stepped(self._mechanism, self._state, message, self._coins)
         self._unfinished -= 1
@@ -198,7 +213,7 @@ class Postprocessed(Mechanism, Value, frozen=True):
             own, answer = self.postprocessor.react(state.own, message.public, relay)
             after = Both(_plain(own), relay._state), _plain(answer)
         except Exception as error:
-            if not relay._asked:
+            if not relay._drew:
                 raise
             after = None, Failed(type(error).__name__)
         finally:
@@ -227,6 +242,11 @@ class Link(Asker):
     def halted(self) -> bool:
         """Whether the mechanism at the end of the chain has halted."""
         return self._ask.halted
+
+    @property
+    def coins(self) -> Coins:
+        """Those of the step: both postprocessors toss the same source of coins, in turn."""
+        return self._ask.coins
 
     def __call__(self, public: Plain = None) -> Answer:
         """Let the second postprocessor react."""
