@@ -42,12 +42,15 @@ def _accumulator(given: object, _what: str) -> Accumulator:
     """Read a measure as its accumulator."""
     if isinstance(given, Accumulator):
         return given
+    reason = ""
     if isinstance(given, type) and issubclass(given, Loss):
-        with suppress(NotCovered):
+        try:
             return given.odometer()
+        except NotCovered as error:
+            reason = f". Why not this one: {error}"
     raise InvalidParameter(
         "Odometer takes PureDP, zCDP, ApproxzCDP or GaussianDP; for others there are Odometer.approximate(delta=...), "
-        ".renyi(alpha=...), .tcdp(omega=...), .advanced(...), .filter(...), .mixture(...) and .stitched(...)"
+        f".renyi(alpha=...), .tcdp(omega=...), .advanced(...), .filter(...), .mixture(...) and .stitched(...){reason}"
     )
 
 

@@ -23,10 +23,13 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
 from counterpoint.numbers.exact import at_least, exact, probability, whole
 from counterpoint.numbers.parameters import Parameter, Read
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas import curves
 from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
+from counterpoint.privacy.formulas.rests import rest_after
+from counterpoint.privacy.formulas.roots import short
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_down, rounded_up
-from counterpoint.privacy.measures import gaussian, probabilistic, pure, renyi, tcdp, zcdp
+from counterpoint.privacy.measures import gaussian, probabilistic, pure, renyi, tcdp, unbounded, zcdp
 from counterpoint.privacy.measures.divergence_bound import above_one
 
 _SLOPE_DIGITS = 20  # fewer than inverses and conversions keep, so that a loss is seen to imply its own curve
@@ -152,6 +155,30 @@ class TradeOff(Loss, Value, frozen=True):
         """
         return TradeOff(_doubled(_through, self.vertices, whole(size, 0, "size")))
 
+    def within(self, budget: Loss) -> bool:
+        """Whether the curve lies above the budget's."""
+        return isinstance(budget, TradeOff) and self.lies_above(budget)
+
+    def used_of(self, budget: Loss, parts: int) -> int:
+        """None of it before the first launch and then all: a curve is not spent in equal parts."""
+        if not self.within(budget):
+            return parts + 1
+        return 0 if self.vertices == curves.NO_LOSS else parts
+
+    def accumulator(self) -> "TradeOffRest":
+        """What is left of this curve, launch by launch."""
+        _must_be_few(self)
+        return TradeOffRest(self, self)
+
+    @classmethod
+    def odometer(cls) -> "TradeOffRest":
+        """None: a tensor product of curves that were chosen adaptively bounds nothing."""
+        raise NotCovered(
+            "no odometer reads TradeOff losses: a tensor product is the cost of curves that were fixed in advance, and "
+            "an adaptive analyst exceeds it (theory, f-DP in general: 41/75 where every tensor says 27/50); use "
+            "Filter(TradeOff(...)), or Odometer(GaussianDP)"
+        )
+
     slow_to_compose: ClassVar[bool] = True
 
     @classmethod
@@ -254,6 +281,98 @@ class TradeOff(Loss, Value, frozen=True):
         """
         sides = [(s, c) if s >= 1 else (1 / s, c / s) for s, c in curves.lines(self.vertices) if s > 0]
         return {(_log_down(slope), 1 - height) for slope, height in sides}
+
+
+class TradeOffRest(Accumulator, Value, frozen=True):
+    """A filter for f-DP: what is left, R, of which a launch with curve f leaves an R' with f (x) R' above R.
+
+    See theory, f-DP in general; Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, Cor 14.10.
+
+    The rest is searched for and certified (formulas/rests.py); a launch for which none is found does not fit. Covers
+    curves of at most 64 segments: of TradeOff and GaussianDP with finite communication or without memory, and of every
+    PureDP and ApproxDP, which are postprocessings of one randomized response. It is no odometer: what was lost is read
+    as the whole budget from the first launch on.
+
+    >>> left = TradeOff.of_approx(1, 0).accumulator().plus(TradeOff.of_approx(0.3, 0), "one-shot").left
+    >>> round(left.epsilon_at(0), 9)
+    0.7
+    """
+
+    budget: TradeOff
+    left: TradeOff | None
+    launched: bool = False
+    theorem = (
+        "what is left is composed with what is launched (theory, f-DP in general; Haney et al. 2023, Thm 1.20; "
+        "Henzinger et al. 2024, Cor 14.10)"
+    )
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TradeOffRest":
+        """Take a launch out of what is left."""
+        curve = self._curve(loss, interaction)
+        rest = None if self.left is None else rest_after(curve.vertices, self.left.vertices)
+        return TradeOffRest(self.budget, None if rest is None else TradeOff(rest), True)
+
+    def _curve(self, loss: Loss, interaction: Interaction) -> TradeOff:
+        response = loss.added_response()
+        if response is not None:
+            return TradeOff.of_approx(*response)
+        if not loss.needs_finite_communication or interaction == "endless":
+            self._not_covered(
+                loss,
+                "PureDP and ApproxDP, and TradeOff and GaussianDP of mechanisms that answer once, have finite "
+                "communication or are memoryless",
+            )
+        curve = loss.as_tradeoff()
+        _must_be_few(curve)
+        return curve
+
+    @property
+    def total(self) -> "TradeOff | unbounded.Unbounded":
+        """Nothing, and from the first launch on the budget: no smaller curve is proven."""
+        if self.left is None:
+            return unbounded.Unbounded()
+        return self.budget if self.launched else TradeOff(curves.NO_LOSS)
+
+    @property
+    def interaction(self) -> Interaction:
+        """Memoryless: all launches together are a postprocessing of one draw, by the pair with the budget's curve."""
+        return "memoryless"
+
+    def keeps(self, budget: Loss) -> bool:
+        """Whether a rest was found at every launch."""
+        return self.left is not None and self.budget.within(budget)
+
+    def room(self, budget: Loss) -> Fraction:
+        """The largest epsilon, cut to 9 digits, whose curve lies above what is left."""
+        if self.left is None:
+            return ZERO
+        low, high = ZERO, Fraction(1)
+        while high < _HUGE and self._holds(high):
+            low, high = high, 2 * high
+        for _ in range(40):
+            middle = short((low + high) / 2)
+            low, high = (middle, high) if self._holds(middle) else (low, middle)
+        return low
+
+    def _holds(self, epsilon: Fraction) -> bool:
+        assert self.left is not None
+        return TradeOff.of_approx(epsilon, 0).lies_above(self.left)
+
+    def fitting(self, budget: Loss) -> Loss:
+        """What is left, itself."""
+        return TradeOff(curves.NO_LOSS) if self.left is None else self.left
+
+
+_MOST_SEGMENTS = 64
+
+
+def _must_be_few(curve: TradeOff) -> None:
+    segments = len(curve.vertices) - 1
+    if segments > _MOST_SEGMENTS:
+        raise NotCovered(
+            f"a filter for f-DP takes curves of at most {_MOST_SEGMENTS} segments, and this one has {segments}; give "
+            "fewer vertices below the curve, or use GaussianDP"
+        )
 
 
 def _doubled(
