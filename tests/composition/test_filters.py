@@ -160,7 +160,7 @@ def test_t11_more_of_the_kind():
     with pytest.raises(InvalidParameter):
         Filter(ApproxDP(1, 0), by="renyi")
     with pytest.raises(NotCovered):
-        Filter(TradeOff([(0, 1), (1, 0)]))
+        Filter(ProbabilisticDP(1, "0.1"))
 
 
 def test_all_delta_may_be_slack_and_then_only_pure_launches_fit():

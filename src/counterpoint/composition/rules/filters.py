@@ -59,7 +59,7 @@ class Filter(Rule, Value, frozen=True):
     fixed in advance. `halt` ends everything at the first refusal, literally as Haney et al. 2023, Alg 3. With
     `launches=K` the launch after the K-th is refused, whatever it costs. `empty` is the sum to compare with the budget,
     where it is not the measure's own: `Odometer.within` gives it. Not covered: optimal composition (fixed parameters
-    only: `Slots`), f-DP other than Gaussian, and what each accumulator says.
+    only: `Slots`), and what each accumulator says.
 
     >>> from counterpoint import PureDP
     >>> Filter(PureDP(1)).budget, Filter(ApproxDP(1, 1e-6), by="advanced", slack=5e-7).slack
