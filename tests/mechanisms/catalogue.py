@@ -90,6 +90,7 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         [Ask(0, 2**80, sensitivity=4), Ask(Guess(5, margin="1/3"), -(2**80), sensitivity=2), Ask(-3, 3)],
     ),
     (GuessAndCheck("0.5", 10, wrong=2), [Ask(0, 1), Ask(Guess(5, margin="1/3"), 2**80), Ask(-3, -(2**80))]),
+    (GuessAndCheck.concentrated("0.1", 10, 4), [Ask(0, 1), Ask(Guess(5, margin="1/3"), 2**80), Ask(-3, -(2**80))]),
     (MonotoneHistogram(60, max_of, 2, scale="1/100"), [Update((1, 0)), Ask(), *[Update((1, 1))] * 9, Ask()]),
     (
         MonotoneHistogram(60, max_of, 2, delta="1e-6", scale="1/100"),

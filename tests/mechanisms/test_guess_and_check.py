@@ -17,13 +17,16 @@ from counterpoint.mechanisms.composed.composite import Part
 from counterpoint.mechanisms.composed.guess_and_check import PASS, WRONG, Guess, GuessAndCheck, WrongLeft
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.mechanisms.selecting.sparse_vector import Threshold
-from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.losses import PureDP, RenyiDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.session.session import Session
+from counterpoint.verify.exact_loss import exact
+from counterpoint.verify.games.menus import asks as ask_pairs
 from counterpoint.verify.games.two_worlds import two_adaptive_worlds, two_worlds
+from counterpoint.verify.verdict import Verdict
 
 
 @given(st.fractions("1/1000", 10), st.integers(1, 50))
@@ -289,3 +292,47 @@ def test_the_error_is_not_far_from_what_is_seen():
     )
     with pytest.raises(InvalidParameter):
         mechanism.error(1, 12)
+
+
+@given(st.fractions("1/1000", 10), st.integers(1, 50))
+def test_in_zcdp_the_claim_is_4_rho_derived_from_3_and_1(rho, wrong):
+    mechanism = GuessAndCheck.concentrated(rho, 10, wrong)
+    assert [part.loss for part in mechanism.structure] == [zCDP(3 * rho), zCDP(rho)]
+    assert mechanism.claim.loss == zCDP(4 * rho) and mechanism.claim.loss.implies(RenyiDP(8, 32 * rho))
+    mechanism.start(SeededCoins(1))
+
+
+@pytest.mark.parametrize("sensitivity", [1, 2])
+def test_in_zcdp_the_exact_loss_is_within_the_claim(sensitivity):
+    mechanism = GuessAndCheck.concentrated(Fraction(1, 2), 2, sensitivity=sensitivity)
+    pairs = ask_pairs([(2 - sensitivity, 2), (2, 2 - sensitivity), (2, 2 + sensitivity)], 0, sensitivity)
+    loss = exact(mechanism, messages=pairs, rounds=2)
+    assert loss.judge(mechanism.claim) == Verdict.HOLDS
+    assert loss.judge(zCDP(Fraction(1, 2))) == Verdict.REFUTED, "else the test says little"
+
+
+def test_in_zcdp_many_wrong_guesses_have_less_noise_at_the_same_epsilon():
+    """At 1e-6, zCDP(0.02) is about (1, 1e-6); the noise on 100 answers grows with the root of their number."""
+    many = GuessAndCheck.concentrated(Fraction(5, 1000), 100, wrong=100)
+    assert many.claim.loss.epsilon_at(1e-6) < 1
+    pure, concentrated = GuessAndCheck(Fraction(1, 4), 100, wrong=100).error(0.95, 100), many.error(0.95, 100)
+    assert concentrated.answer < pure.answer / 7 and concentrated.verdict < pure.verdict
+
+
+def test_in_zcdp_wrong_guesses_are_answered_and_the_last_one_halts():
+    asks = [Ask(0, private=0)] * 100 + [Ask(0, private=9000), Ask(8000, private=9000)] * 5
+    state, answers = run(GuessAndCheck.concentrated(1, margin=500, wrong=3), asks)
+    assert answers[:100] == [(PASS, None)] * 100
+    assert state is None and [verdict for verdict, _ in answers[100:]] == [WRONG] * 3
+    assert all(abs(value - 9000) < 50 for _, value in answers[100:])
+
+
+def test_it_has_one_price_and_pure_ones_are_stored_as_they_were():
+    for epsilon, rho in ((None, {}), (1, {"rho": 1})):
+        with pytest.raises(InvalidParameter, match="concentrated"):
+            GuessAndCheck(epsilon, 10, **rho)
+    assert encode(GuessAndCheck(1, 2)) == (
+        b'{"type":"GuessAndCheck/1","epsilon":"1/1","margin":"2/1","wrong":1,"sensitivity":1}'
+    )
+    concentrated = GuessAndCheck.concentrated(1, 2)
+    assert decode(encode(concentrated), GuessAndCheck) == concentrated

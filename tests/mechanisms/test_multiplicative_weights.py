@@ -24,7 +24,7 @@ from counterpoint.mechanisms.composed.multiplicative_weights import (
 )
 from counterpoint.mechanisms.composed.postprocessing import postprocess
 from counterpoint.mechanisms.mechanism import State, step
-from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.session.session import Session
@@ -308,3 +308,17 @@ def test_it_wins_with_many_smooth_queries_on_few_rows_and_loses_on_many_rows_or_
     errors = [largest_errors(rows, data, queries, seed) for seed in range(3)]
     learnt, noisy = np.median(errors, axis=0)
     assert learnt < 0.7 * noisy if wins else learnt > 1.3 * noisy
+
+
+def test_in_zcdp_the_claim_is_rho_and_the_answers_are_as_near():
+    weights = MultiplicativeWeights.concentrated("0.02", universe=4, rows=10_000, margin="0.1", updates=5)
+    mechanism, coins = postprocess(weights, weights.checks), SeededCoins(1)
+    assert mechanism.claim.loss == zCDP("0.02")
+    state = mechanism.start(coins)
+    state, (how, answer) = mechanism.step(state, Ask((1, 1, 0, 0), private=(9000, 500, 300, 200)), coins)
+    assert how == "WRONG" and abs(answer - 9500) < 200
+    state, (how, answer) = mechanism.step(state, Ask((0, 0, 1, 1), private=(9000, 500, 300, 200)), coins)
+    assert how == "PASS" and abs(answer - 500) <= weights.error("0.95", asks=2).within
+    assert decode(encode(weights), MultiplicativeWeights) == weights
+    with pytest.raises(InvalidParameter, match="concentrated"):
+        MultiplicativeWeights(None, universe=4, rows=10, margin="0.1")

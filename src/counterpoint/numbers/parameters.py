@@ -116,6 +116,8 @@ PositiveOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(posit
 """A number above 0, or None."""
 ProbabilityOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(probability)]
 """A number from 0 to 1, or None."""
+PositiveOrUnset = Annotated[Parameter[Fraction | msgspec.UnsetType, Number | msgspec.UnsetType], Read(positive)]
+"""A number above 0, or unset: then the field is not written, and what was stored before it was added stays the same."""
 PositiveInt = Annotated[int, Read(_positive_int)]
 """A whole number from 1 on."""
 NonNegativeInt = Annotated[int, Read(_non_negative_int)]
@@ -150,7 +152,7 @@ def _post_init(readings: tuple[_Reading, ...], check: Callable[[Any], None] | No
     def read_and_check(struct: Any) -> None:
         for name, what, reader, optional in steps:
             given = getattr(struct, name)
-            if given is None and optional:
+            if given is msgspec.UNSET or (given is None and optional):
                 continue
             held = reader(given, what)
             if held is not given:

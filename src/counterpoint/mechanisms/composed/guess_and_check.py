@@ -2,7 +2,9 @@
 
 A sparse vector watches how far each value is from its guess; where that reaches the margin, a Laplace mechanism answers
 with the value itself. What the analyst asks next depends on those answers, so the two run interleaved: their privacy
-is concurrent composition, and the claim, 4 epsilon, is derived from the two parts: 3 epsilon and epsilon.
+is concurrent composition, and the claim, 4 epsilon, is derived from the two parts: 3 epsilon and epsilon. In zCDP it is
+the same with 3 rho and rho (`GuessAndCheck.concentrated`): concurrent composition of Renyi losses is what such
+algorithms of Zhu and Wang lacked (Lyu 2022, Remark 2, Thm 2).
 
 >>> from counterpoint import Ask, SeededCoins
 >>> mechanism, coins = GuessAndCheck(epsilon=1, margin=20, wrong=2), SeededCoins(1)
@@ -16,19 +18,29 @@ PureDP(4)
 """
 
 from fractions import Fraction
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Self
+
+from msgspec import UNSET
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.sparse_vector import SparseVector, Threshold
-from counterpoint.mechanisms.tails import laplace_beyond, may_fail
+from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
-from counterpoint.numbers.parameters import Positive, PositiveInt, Rational, RationalOrNone, default
-from counterpoint.privacy.losses import PureDP
+from counterpoint.numbers.parameters import (
+    PositiveInt,
+    PositiveOrNone,
+    PositiveOrUnset,
+    Rational,
+    RationalOrNone,
+    default,
+)
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Relation, every_step
 
@@ -87,18 +99,44 @@ class GuessAndCheck(Composite, Value, frozen=True):
             by its claim implies the part's loss on a family that contains the part's (...), checked at launch
     """
 
-    epsilon: Positive
+    epsilon: PositiveOrNone
     margin: Annotated[Rational, "the margin"]
     wrong: PositiveInt = 1
     sensitivity: Annotated[PositiveInt, "the sensitivity"] = 1
+    rho: PositiveOrUnset = default(UNSET)
+
+    def __post_init__(self) -> None:
+        """Check that it has one price."""
+        if (self.epsilon is None) == (self.rho is UNSET):
+            raise InvalidParameter(
+                "GuessAndCheck takes an epsilon, for pure privacy; for zCDP say GuessAndCheck.concentrated(rho, margin)"
+            )
+
+    @classmethod
+    def concentrated(cls, rho: Number, margin: Number, wrong: int = 1, sensitivity: int = 1) -> Self:
+        """The same in zCDP(4 rho): a sparse vector of 3 rho, and `wrong` answers with Gaussian noise of rho in all.
+
+        Its Renyi loss of order alpha is 4 alpha rho.
+
+        >>> GuessAndCheck.concentrated(rho=0.01, margin=10, wrong=3).claim.loss
+        zCDP(0.04)
+        """
+        return cls(None, margin, wrong, sensitivity, rho)
 
     @property
     def structure(self) -> tuple[Part, ...]:
         """The check and the answers; every ask may differ, by at most its sensitivity."""
         return (
-            Part("check", PureDP(3 * self.epsilon), every_step()),
-            Part("answer", PureDP(self.epsilon), every_step()),
+            Part("check", self._price(3), every_step()),
+            Part("answer", self._price(1), every_step()),
         )
+
+    def _price(self, shares: int) -> Loss:
+        """So many quarters of what all of it costs."""
+        if self.rho is not UNSET:
+            return zCDP(shares * self.rho)
+        assert self.epsilon is not None
+        return PureDP(shares * self.epsilon)
 
     @property
     def relation(self) -> Relation:
@@ -107,7 +145,17 @@ class GuessAndCheck(Composite, Value, frozen=True):
 
     @property
     def _check(self) -> SparseVector:
+        if self.rho is not UNSET:
+            return SparseVector(None, self.margin, self.wrong, self.sensitivity, rho=3 * self.rho)
+        assert self.epsilon is not None
         return SparseVector(3 * self.epsilon, self.margin, self.wrong, self.sensitivity)
+
+    @property
+    def _answer(self) -> Laplace | Gaussian:
+        if self.rho is not UNSET:
+            return Gaussian(rho=self.rho, asks=self.wrong)
+        assert self.epsilon is not None
+        return Laplace(self.epsilon, asks=self.wrong)
 
     def accepts(self, message: object) -> bool:
         """An ask with a guess and a single private integer, no more sensitive than declared."""
@@ -142,7 +190,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
     def begin(self, context: Context) -> Own:
         """Launch both parts."""
         context.launch("check", self._check)
-        context.launch("answer", Laplace(self.epsilon, asks=self.wrong))
+        context.launch("answer", self._answer)
         return WrongLeft(self.wrong)
 
     def react(self, context: Context, own: Own, message: Message) -> tuple[Own | None, Answer]:
@@ -165,6 +213,6 @@ class GuessAndCheck(Composite, Value, frozen=True):
         >>> GuessAndCheck(epsilon=1, margin=20, wrong=3).error(0.95, asks=100)
         GuessError(verdict=28, answer=14)
         """
-        fails = may_fail(probability)
-        scale = self.wrong * self.sensitivity / self.epsilon
-        return GuessError(self._check.error(1 - fails / 2, asks), laplace_beyond(scale, fails / (4 * self.wrong)))
+        half = 1 - may_fail(probability) / 2
+        reach = self.sensitivity if self.rho is UNSET else self.sensitivity**2
+        return GuessError(self._check.error(half, asks), self._answer.error(half, reach, width=self.wrong))

@@ -170,6 +170,14 @@ _COMPOSITES = (
     Instance("guess and check", GuessAndCheck(1, 2), asks([(1, 2), (2, 1)], 0), 3),
     Instance("guess and check, by 2", GuessAndCheck(1, 2, sensitivity=2), asks([(1, 3), (3, 1)], 0, 2), 3),
     Instance(
+        "guess and check, zCDP",
+        GuessAndCheck.concentrated("0.5", 2, sensitivity=2),
+        asks([(1, 3), (3, 1)], 0, 2),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
         "linear guess and check",
         LinearGuessAndCheck(GuessAndCheck(1, 2), 2),
         (_weighed((1, 0), (2, 0), (1, 0)), _weighed((0, 2), (0, 1), (0, 1))),
