@@ -102,19 +102,30 @@ def _decimal(value: object, what: str) -> Exact:
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int) or exponent < -2 * PLACES or exponent > 2 * PLACES:
         raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
-    return _in_range(Fraction(number), what)
+    above, below = number.as_integer_ratio()
+    _check_range(above, below, what)
+    return _made(above, below)
 
 
 def _in_range(value: Fraction, what: str) -> Exact:
-    if value.denominator > LARGEST or abs(value.numerator) > LARGEST * value.denominator:
-        raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
+    _check_range(value.numerator, value.denominator, what)
     return value if isinstance(value, Exact) else _as_exact(value)
+
+
+def _check_range(above: int, below: int, what: str) -> None:
+    if below > LARGEST or abs(above) > LARGEST * below:
+        raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
 
 
 def _as_exact(value: Fraction) -> Exact:
     """Exact(value), in a third of the time: a rule makes several losses for every launch."""
+    return _made(value.numerator, value.denominator)
+
+
+def _made(above: int, below: int) -> Exact:
+    """The fraction of two numbers without a common divisor."""
     number = object.__new__(Exact)
-    number._numerator, number._denominator = value.numerator, value.denominator  # type: ignore[attr-defined]
+    number._numerator, number._denominator = above, below  # type: ignore[attr-defined]
     return number
 
 
