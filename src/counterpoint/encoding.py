@@ -29,6 +29,7 @@ from counterpoint.numbers.parameters import read_before_checks
 
 T = TypeVar("T")
 _REGISTRY: dict[str, type] = {}
+_RENAMED: dict[str, type] = {}
 
 
 def _versioned(name: str) -> str:
@@ -244,7 +245,9 @@ def _read_tagged(kind: type, data: dict[str, Any]) -> object:
     if name not in _REGISTRY:
         # stored data may name anything public, and the package imports its rooms only when they are used
         import_module("counterpoint").load_everything()
-    found = _REGISTRY.get(name) or _renamed(tag)
+    found = _REGISTRY.get(name)
+    if found is None or _tag_of(found) != tag:  # another name today, or an older meaning, which has a class of its own
+        found = _renamed(tag) or found
     if found is None or not issubclass(found, kind) or not issubclass(found, msgspec.Struct):
         raise InvalidParameter(f"{tag or 'untagged data'} is not a known {kind.__name__}")
     return msgspec.convert(data, found, dec_hook=_read, strict=True)
@@ -255,10 +258,17 @@ def _renamed(tag: str) -> type | None:
 
     A class inside a function or another class is not: after a restart nothing would lead to it.
     """
-    for name, kind in tuple(_REGISTRY.items()):
-        if name == kind.__name__ and issubclass(kind, msgspec.Struct) and kind.__struct_config__.tag == tag:
-            return _REGISTRY.setdefault(tag.rpartition("/")[0], kind)
-    return None
+    if tag not in _RENAMED:
+        named = (kind for name, kind in tuple(_REGISTRY.items()) if name == kind.__name__ and _tag_of(kind) == tag)
+        found = next(named, None)
+        if found is None:
+            return None
+        _RENAMED[tag] = found
+    return _RENAMED[tag]
+
+
+def _tag_of(kind: type) -> object:
+    return kind.__struct_config__.tag if issubclass(kind, msgspec.Struct) else None
 
 
 _OPEN = msgspec.json.Encoder(enc_hook=_write, order="deterministic")
