@@ -63,7 +63,7 @@ def test_the_claim_is_derived_from_the_users_and_says_so():
     assert claim.loss == PureDP(1) and claim.relation == STATIC
     for theorem in ("Thm 8.7", "Cor 8.8", "Thm 5.14", "8.5: a query", "Lemma 2.4"):
         assert claim.certificate.rests_on(theorem), theorem
-    assert three(neighbours=first_pair_consistent(2, FirstMessage())).claim.loss == PureDP(2)
+    assert three(neighbours=first_pair_consistent(2, FirstMessage())).claim.loss.as_pure() == PureDP(2)
     assert three(neighbours=CHANGING).claim.certificate.rests_on("Remark 8.10")
 
 
@@ -270,12 +270,31 @@ def test_every_user_s_delta_counts_on_data_that_change():
     assert Protocol(Script(), users * 9, STATIC).claim.loss == ApproxDP(1, "0.01"), "not if data stand still"
 
 
-def test_users_of_different_losses_are_covered_by_the_largest():
-    protocol = Protocol(Script(), [Membership(1, bits=1), Membership(2, bits=1)], STATIC, AtMost(1))
-    assert protocol.claim.loss == PureDP(2)
+def test_users_of_unlike_losses_cost_the_k_largest():
+    users = [Membership(1, bits=1), Membership(2, bits=1), *[Membership("0.5", bits=1)] * 9]
+    assert Protocol(Script(), users, STATIC, AtMost(1)).claim.loss == PureDP(2)
+    two = first_pair_consistent(2, FirstMessage())
+    protocol = Protocol(Script(), users, two, AtMost(1))
+    assert protocol.rule.each == (PureDP(2), PureDP(1)) and protocol.claim.loss.as_pure() == PureDP(3)
+    assert protocol.collusion(3).loss == PureDP("3.5")
     mixed = [InteractiveRandomizedResponse(1, "0.1"), InteractiveRandomizedResponse(2, "0.01")]
-    with pytest.raises(NotCovered):
-        Protocol(Script(), mixed, STATIC)
+    assert Protocol(Script(), mixed, STATIC).claim.loss == ApproxDP(2, "0.1"), "each coordinate by itself"
+
+
+def test_who_joins_later_finds_a_place_among_the_losses_that_were_paid_for():
+    users = [Membership(1, bits=1), Membership(2, bits=1), Membership("0.5", bits=1)]
+    protocol = Protocol(Script(), users, first_pair_consistent(2, FirstMessage()), AtMost(1))
+    running = protocol.open([0, 1, 0], SeededCoins(1))
+    running.join(Membership(1, bits=1), 1)
+    with pytest.raises(BudgetExceeded, match=r"PureDP\(1\) is the largest left"):
+        running.join(Membership("1.5", bits=1), 1)
+
+
+def test_many_users_cost_the_optimal_composition_of_k():
+    protocol = Protocol(
+        Script(), [Membership("0.1", bits=1)] * 60, first_pair_consistent(50, FirstMessage()), AtMost(1)
+    )
+    assert round(protocol.claim.loss.epsilon_at(1e-6), 2) == 3.17
 
 
 @pytest.mark.parametrize("bad", [{"server": 1}, {"neighbours": every_step()}, {"allowed": 3}, {"users": [3]}])

@@ -18,10 +18,11 @@ from counterpoint.errors import (
     TapeMismatch,
 )
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
+from counterpoint.mechanisms.composed.composite import Composite, CompositeState, Context, Own, Part
 from counterpoint.mechanisms.composed.postprocessing import Failed
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.dice import Dice
+from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector, Threshold
@@ -687,3 +688,63 @@ def test_two_worlds_follow_an_adversary_whose_messages_depend_on_the_answers():
     assert found.steps == 6 and found.reached["once"] == 1
     with pytest.raises(RelationMismatch):
         two_adaptive_worlds(Program("honest"), lambda answers: (Ask(private=0), Ask(private=len(answers))), rounds=3)
+
+
+class Doors(Composite, Value, frozen=True):
+    """Opens doors in a sparse part: message n is for door n, which is made anew each time."""
+
+    part: Part
+
+    @property
+    def structure(self):
+        return (self.part,)
+
+    @property
+    def relation(self):
+        return Steps(asks=1)
+
+    def accepts(self, message):
+        return isinstance(message, Ask) and message.private is not None
+
+    def begin(self, context):
+        return DoorsAsked(0)
+
+    def react(self, context, own, message):
+        context.launch("doors", OpenDoor("1/7"), at=0)
+        answers = context.ask("doors", 0), context.ask("doors", message.private)
+        return DoorsAsked(own.times + 1), answers
+
+
+class DoorsAsked(Own, Value, frozen=True):
+    times: int
+
+
+def test_a_sparse_part_with_delta_total_charges_every_launch_even_one_that_was_replaced():
+    part = Part("doors", ApproxDP(0, "1/7"), Steps(asks=1), sparse=1, delta_total="0.3")
+    assert part.cost == ApproxDP(0, "0.3") and Doors(part).claim.loss == ApproxDP(0, "0.3")
+    assert part.certificate.theorem.startswith("k-sparse parallel composition, every created delta")
+    doors, coins = Doors(part), SeededCoins(1)
+    state = doors.start(coins)
+    for _ in range(2):
+        state, _ = doors.step(decode(encode(state, sealed=True), CompositeState), Ask(private=0), coins)
+    with pytest.raises(BudgetExceeded, match="delta_total"):
+        doors.step(state, Ask(private=0), coins)
+    with pytest.raises(NotCovered, match="delta_total"):
+        Part("doors", ApproxDP(0, "1/7"), Steps(asks=1), sparse=1).cost  # noqa: B018
+    with pytest.raises(InvalidParameter, match="sparse=k"):
+        Part("doors", ApproxDP(0, "1/7"), Steps(asks=1), delta_total="0.3")
+
+
+def test_a_first_pair_consistent_part_costs_k_and_is_checked_in_two_worlds():
+    part = Part("doors", ApproxDP(0, "1/7"), Steps(asks=1), sparse=1, first_pair=True)
+    assert part.cost == ApproxDP(0, "1/7")
+    assert Part("r", zCDP(1), every_step(), sparse=2, first_pair=True).cost == zCDP(2)
+    with pytest.raises(RelationMismatch, match="an equal message first and a differing one later"):
+        two_worlds(Doors(part), [Ask(private=0)], [Ask(private=1)])
+    allowed = Part("doors", ApproxDP(0, "1/7"), Steps(asks=1), sparse=1, delta_total="0.3")
+    assert two_worlds(Doors(allowed), [Ask(private=0)], [Ask(private=1)]).reached == {"doors": 1}
+
+
+def test_a_composite_stored_before_parts_had_accounts_is_read():
+    older = b'{"type":"CompositeState/1","own":{"type":"DoorsAsked/1","times":1},"children":[],"failed":null}'
+    assert decode(older, CompositeState) == CompositeState(DoorsAsked(1), ())

@@ -32,6 +32,7 @@ from counterpoint.privacy.relations import (
     identical,
     k_sparse,
     one_step,
+    static_parts,
     up_to_steps,
 )
 from counterpoint.verify.games.suitable import CreatedFirst
@@ -144,6 +145,8 @@ DECLARED = [
     (k_sparse(1, every_step()), False, True),
     (k_sparse(1, FirstMessage()), False, True),
     (first_pair_consistent(1, every_step()), False, False),
+    (static_parts(1, every_step()).reaching(0), False, True),
+    (static_parts(2, FirstMessage()).reaching(0), False, True),
     (FewCoordinates(1), True, True),
     (FewCoordinates(2, bound=1), True, True),
     (OneSwap(), False, True),

@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from counterpoint.encoding import decode, encode
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.privacy.messages import Ask, To, Update, gap
 from counterpoint.privacy.relations import (
     FirstMessage,
@@ -18,6 +18,7 @@ from counterpoint.privacy.relations import (
     identical,
     k_sparse,
     one_step,
+    static_parts,
     up_to_steps,
 )
 
@@ -170,3 +171,27 @@ def test_a_tighter_l2_sensitivity_is_kept_and_a_looser_one_is_cut():
     assert Ask(private=(1, 2), sensitivity=2).squared == 4
     assert Ask(private=(1, 2), sensitivity=2, squared=2).squared == 2
     assert Ask(private=(1, 2), sensitivity=2, squared=9).squared == 4
+
+
+def test_static_parts_are_named_before_the_first_message():
+    one, other = ((Ask(To(n), 0), Ask(To(n), 1)) for n in (0, 1))
+    same = Ask(To(1), 0), Ask(To(1), 0)
+    parts = static_parts(1, every_step())
+    assert parts.valid([same, one, one]) and parts.valid([same, other]) and not parts.valid([one, other])
+    assert parts.reaching(0).valid([same, one]) and not parts.reaching(0).valid([same, other])
+    assert not parts.reaching(0).valid([(Ask("q", 0), Ask("q", 1))])
+    with pytest.raises(NotCovered, match=r"relation.reaching\(0, 2\)"):
+        parts.begin()
+    with pytest.raises(InvalidParameter, match="at most k = 1"):
+        parts.reaching(0, 1)
+
+
+def test_a_claim_about_children_chosen_on_the_way_covers_children_fixed_before_and_no_first_pair_does():
+    static = static_parts(1, every_step())
+    assert static.within(k_sparse(2, every_step())) and static.within(every_step()) and static.within(static)
+    assert static.reaching(0).within(static) and not static.within(static.reaching(0))
+    assert static.reaching(0).within(static_parts(2, every_step()).reaching(0, 1))
+    assert not static.within(first_pair_consistent(1, every_step()))
+    for chosen in (k_sparse(1, every_step()), first_pair_consistent(1, every_step())):
+        assert not chosen.within(static)
+    assert not static_parts(2, every_step()).within(static) and not static.within(Steps(asks=1))

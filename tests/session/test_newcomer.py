@@ -172,8 +172,9 @@ PARTS = {
     "more than there is": (
         cp.BudgetExceeded,
         lambda s: s.partition("page", k=2, within=cp.PureDP(0.6)),
-        "PureDP(1.2)",
-        "PureDP(1) more would fit",
+        "2 x PureDP(0.6)",
+        "only 1 of them would",
+        "at most PureDP(0.4) more would fit",
     ),
     "delta without delta_total": (
         cp.NotCovered,

@@ -8,8 +8,11 @@ from tests.session.numbers_source import Numbers
 from tests.session.run_threads import run_threads
 
 import counterpoint as cp
+from counterpoint.composition.rules.parallel import SummedParallel
 from counterpoint.errors import BudgetExceeded, RequestConflict
 from counterpoint.ledger.memory import MemoryLedger
+from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.privacy.relations import Sparse
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 
@@ -135,3 +138,61 @@ def test_two_worlds_have_the_same_history():
             return s.history
 
     assert run(DATA) == run({**DATA, "apples": 99, "beans": 4})
+
+
+def test_a_partition_that_an_earlier_version_recorded_is_found_by_its_id_and_stays_charged_as_it_was(tmp_path):
+    def opened():
+        return cp.Session(Numbers(DATA, reach=3), cp.ApproxDP(1, 1e-6), ledger=tmp_path / "ledger.db")
+
+    with opened() as s:
+        inner = s._source.relation
+        older = Concurrent(SummedParallel(3, cp.PureDP(0.1), None, True), Sparse(3, inner, first_pair=True))
+        path = s._engine.launch((), older, older.relation, cursor=s._source.pin(), by="letter", request="P")
+        charged = s.loss
+    with opened() as s:
+        s._engine.ledger.verify()
+        parts = s.partition("letter", k=3, within=cp.PureDP(0.1), id="P")
+        assert parts._path == path and s.loss == charged and parts.loss == cp.PureDP("0.3")
+        parts["a"].launch(cp.Laplace(0.1))
+        s.partition("letter", k=3, within=cp.PureDP(0.1), id="Q")
+        with pytest.raises(RequestConflict, match="'P' was made before"):
+            s.partition("letter", k=3, within=cp.PureDP(0.2), id="P")
+        s._engine.ledger.verify()
+    with opened() as s:
+        s._engine.ledger.verify()
+        assert isinstance(s.at(path).within, cp.PureDP) and s.partition("letter", 3, within=cp.PureDP(0.1), id="Q")
+
+
+def test_parts_of_unlike_losses_are_found_again_with_the_budget_they_were_given(tmp_path):
+    def opened():
+        s = cp.Session(Numbers(DATA, reach=2), cp.PureDP(2), ledger=tmp_path / "ledger.db")
+        return s, s.partition("letter", k=2, within=[cp.PureDP(1), cp.PureDP(0.25)], id="P")
+
+    s, parts = opened()
+    assert (
+        s.loss == cp.PureDP(1.25)
+        and repr(parts) == "Partition(by 'letter', each within one of PureDP(1), PureDP(0.25))"
+    )
+    parts.part("a", within=cp.PureDP(1)).launch(cp.Laplace(1))
+    assert parts["b"].rule.budget == cp.PureDP(0.25)
+    with pytest.raises(BudgetExceeded, match=r"PureDP\(0.25\) is the largest left"):
+        parts.part("c", within=cp.PureDP(0.5))
+    with pytest.raises(cp.NotAllowed, match=r"opened before with PureDP\(0.25\)"):
+        parts.part("b", within=cp.PureDP(0.1))
+    with pytest.raises(cp.InvalidParameter, match="such as PureDP"):
+        parts.part("b", within=0.1)
+    s.close()
+    s, parts = opened()
+    assert parts["a"].rule.budget == cp.PureDP(1) == parts["a"].loss and parts["b"].loss == cp.PureDP(0)
+    with pytest.raises(BudgetExceeded):
+        parts.part("d", within=cp.PureDP(0.5))
+    s._engine.ledger.verify()
+    s.close()
+
+
+def test_a_partition_is_counted_launch_by_launch_in_a_session():
+    s = cp.Session(Numbers(DATA, reach=100), cp.ApproxDP(1, 1e-6))
+    parts = s.partition("letter", k=100, within=cp.PureDP(0.01))
+    assert s.loss.epsilon < 0.6 and round(parts.loss.epsilon_at(1e-6), 3) == 0.392
+    assert s.loss_at(distance=3).epsilon == 3, "a group pays for the whole claim"
+    assert parts.as_given()[1] == "each within PureDP(0.01), 100 x PureDP(0.01) charged for all of them"

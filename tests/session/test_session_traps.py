@@ -11,7 +11,7 @@ import counterpoint as cp
 from counterpoint.encoding import digest, encode
 from counterpoint.errors import BudgetExceeded, Halted, InvalidRequest, NotAllowed
 from counterpoint.ledger.memory import MemoryLedger
-from counterpoint.privacy.relations import Sparse
+from counterpoint.privacy.relations import Sparse, Static
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 
@@ -78,19 +78,21 @@ def test_t05_a_message_that_spells_like_a_reading_is_an_ordinary_ask():
     assert (exact.ask("privacy_loss"), exact.ask("loss")) == (7, 8)
 
 
-def test_t18_parts_of_a_table_are_first_pair_consistent_and_those_of_a_stream_are_not():
+def test_t18_which_parts_of_a_table_are_affected_is_settled_before_and_of_a_stream_it_is_not():
     """So a table's parts compose in every measure, and a stream's only as Henzinger et al. 2024, Thm 5.4 says."""
     static, changing = session(), cp.Session(cp.Stream(fields={"page": cp.text()}), cp.ApproxDP(1, 1e-6))
     static.partition("letter", within=cp.PureDP("0.1"))
     changing.partition("page", k=2, within=cp.PureDP("0.1"))
-    relations = [s._engine.node((0,))[0].relation for s in (static, changing)]
-    assert all(isinstance(relation, Sparse) for relation in relations)
-    assert [relation.first_pair for relation in relations] == [True, False]
+    fixed, chosen = (s._engine.node((0,))[0].relation for s in (static, changing))
+    assert isinstance(fixed, Static) and isinstance(chosen, Sparse)
+    assert (fixed.decided, chosen.decided) == (True, False)
     identical = cp.Ask(cp.To("a"), 3), cp.Ask(cp.To("a"), 3)
     later = cp.Ask(cp.To("a"), 3), cp.Ask(cp.To("a"), 4)
-    assert [relation.valid([identical, later]) for relation in relations] == [False, True]
+    assert fixed.valid([identical, later]) and chosen.valid([identical, later]), "a part may answer an equal ask first"
     others = [(cp.Ask(cp.To(child), 3), cp.Ask(cp.To(child), 4)) for child in "bc"]
-    assert [relation.valid([identical, *others]) for relation in relations] == [False, True], "k is 1 and 2"
+    assert [relation.valid([identical, *others]) for relation in (fixed, chosen)] == [False, True], "k is 1 and 2"
+    with pytest.raises(cp.NotCovered, match="reaching"):
+        fixed.begin()
 
 
 SCRIPTS = [["apples", "beans", "apples"], ["beans"] * 3, ["avocados", "apples", "avocados"]]

@@ -15,7 +15,7 @@ d - alpha neighbours among themselves, hence core numbers of at least that: k - 
 >>> edges = [(a, b) for a in range(30) for b in range(a)] + [(30, 0)]
 >>> cores = core_decomposition(edges, epsilon=40, vertices=31, coins=SeededCoins(1))
 >>> cores.loss, cores[30], abs(cores[0] - 29) <= cores.error(0.95)
-(PureDP(40), 1, True)
+(OptimalParts(2 x PureDP(20)), 1, True)
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -144,7 +144,7 @@ def core_protocol(
     `"wide"`; it is for neighbours of which all of a user's values move the same way, that is for `"edge"`.
 
     >>> print(core_protocol(4, epsilon=1).claim.loss, core_protocol(4, 1).users.user.watch.scales)
-    PureDP(1) (Fraction(4, 1), Fraction(4, 1))
+    OptimalParts(2 x PureDP(0.5)) (Fraction(4, 1), Fraction(4, 1))
     >>> core_protocol(4, epsilon=1, noise="wide").users.user.watch.scales
     (Fraction(4, 1), Fraction(8, 1))
     """

@@ -27,6 +27,7 @@ from typing import Any
 
 from counterpoint.composition.rules.parallel import Parallel
 from counterpoint.composition.rules.rule import Account
+from counterpoint.composition.rules.unlike import Entries
 from counterpoint.errors import Halted, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.local.properties import Anything, AtMost, Guarded, Property
 from counterpoint.local.users import Answers, Individuals, Query, QueryHistory, Round, Users, indices
@@ -95,9 +96,9 @@ class ProtocolOutcome:
 class Protocol:
     """A server and its users; `neighbours` says how data of neighbours differ, `allowed` what a user may be asked.
 
-    `users` is a list of mechanisms, or a `Crowd`. One user's loss must cover those of all. `delta_total` is for
-    approximate losses on data that change (Henzinger et al. 2024, Thm 5.4). What no theorem covers is refused here, not
-    at the end.
+    `users` is a list of mechanisms, or a `Crowd`. Users may have unlike losses: the k largest are paid for, and a user
+    who joins later must find a place among them (theory, Parallel composition). `delta_total` is for approximate losses
+    on data that change (Henzinger et al. 2024, Thm 5.4). What no theorem covers is refused here, not at the end.
     """
 
     def __init__(
@@ -120,10 +121,9 @@ class Protocol:
         self.allowed = Anything() if allowed is None else allowed
         if not isinstance(self.allowed, Property):
             raise InvalidParameter("`allowed` is a property of queries, such as AtMost(1)")
-        claims = [Guarded(mechanism, self.allowed).claim for mechanism in self.users.mechanisms]
         self.rule = Parallel(
             neighbours.k,
-            each=_largest([claim.loss for claim in claims]),
+            each=self._largest(neighbours.k),
             delta_total=delta_total,
             first_pair=neighbours.first_pair,
         )
@@ -136,6 +136,17 @@ class Protocol:
         """The users as one mechanism that any server may talk to: what is to be verified."""
         return Concurrent(self.rule, self.neighbours)
 
+    def _largest(self, count: int) -> Loss | list[Loss]:
+        """The largest losses of so many users: one loss if it covers all, else coordinate by coordinate, or a chain."""
+        kinds = self.users.mechanisms
+        losses = {mechanism: Guarded(mechanism, self.allowed).claim.loss for mechanism in kinds}
+        if not losses:
+            return PureDP(0)
+        users = self.users.users if isinstance(self.users, Individuals) else kinds * count  # a crowd has any number
+        ordered = Entries.of(losses[user] for user in users).losses[:count]
+        every = [*ordered, *[ordered[-1]] * (count - len(ordered))]
+        return every[0] if len(set(every)) == 1 else every
+
     def admit(self, mechanism: Mechanism) -> Guarded:
         """The user behind its guard, if the protocol's promise holds with it; or the reason why not."""
         guarded = Guarded(mechanism, self.allowed)
@@ -143,16 +154,16 @@ class Protocol:
         return guarded
 
     def launched(self) -> Account:
-        """The account of the users who begin; where every user's delta counts (Henzinger et al. 2024, Thm 5.4), of
-        each of them.
+        """The account of the users who begin: of each of them where their losses are unlike, or where every user's
+        delta counts (Henzinger et al. 2024, Thm 5.4).
         """
         account: Account = self.rule.start()
-        if not self.rule.counts_every_delta:
+        if isinstance(self.rule.each, Loss) and not self.rule.counts_every_delta:
             return account
         if not isinstance(self.users, Individuals):
             raise NotCovered(
-                "on data that change every user's delta is charged, which needs single users: give them as a list of "
-                "mechanisms, not as a crowd"
+                "users of unlike losses are counted one by one, and on data that change every user's delta is: give "
+                "them as a list of mechanisms, not as a crowd"
             )
         for mechanism in self.users.users:
             account = self.mechanism.admit(account, Guarded(mechanism, self.allowed))
@@ -186,7 +197,8 @@ class Protocol:
         """
         several = whole(targets, 1, "the number of targets")
         data = Sparse(several, self.neighbours.inner, self.neighbours.first_pair)
-        loss = composed([self.rule.each] * several)
+        largest = self._largest(several)
+        loss = composed([largest] * several if isinstance(largest, Loss) else largest)
         users = tuple(self.admit(mechanism).claim.certificate for mechanism in self.users.mechanisms)
         statement = f"{loss!r} for {several} users' data, if all others and the server collude"
         theorem = (
@@ -291,16 +303,3 @@ class Running:
     def leave(self, user: int) -> None:
         """A user leaves; it is never asked again, and its state is forgotten."""
         self._users.leave(user)
-
-
-def _largest(losses: list[Loss]) -> Loss:
-    """The loss that all of them imply; `NotCovered` if none of them is that."""
-    if not losses:
-        return PureDP(0)
-    for loss in losses:
-        if all(other.implies(loss) for other in losses):
-            return loss
-    raise NotCovered(
-        "no user's loss covers the losses of all others, and Henzinger et al. 2024, Cor 8.8 needs k equal ones; give "
-        "all users one loss"
-    )

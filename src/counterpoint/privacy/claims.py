@@ -16,16 +16,38 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
 
-__all__ = ["Claim", "Interaction", "claim", "require_finite"]
+__all__ = ["Charge", "Claim", "Interaction", "claim", "require_finite"]
+
+
+class Charge(Tagged, Value, frozen=True):
+    """So many launches of one loss, in the place of a mechanism that is made from them.
+
+    >>> from counterpoint import PureDP
+    >>> Charge(PureDP(0.1), 3), Charge(PureDP(0.1))
+    (3 x PureDP(0.1), PureDP(0.1))
+    """
+
+    loss: Loss
+    times: int = 1
+    interaction: Interaction = "endless"
+
+    def __repr__(self) -> str:
+        return repr(self.loss) if self.times == 1 else f"{self.times} x {self.loss!r}"
 
 
 class Claim(Tagged, Value, frozen=True):
-    """A loss under a relation, with its certificate, and how long the mechanism interacts."""
+    """A loss under a relation, with its certificate, and how long the mechanism interacts.
+
+    `launches` is for a mechanism that is a postprocessing of launches drawn when it starts, such as the parts of a
+    partition (theory, Parallel composition): a rule whose losses add up may count these, all or none, in the place of
+    `loss`.
+    """
 
     loss: Loss
     relation: Relation
     certificate: Certificate
     interaction: Interaction = "endless"
+    launches: tuple[Charge, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse an interaction that is not one of the four: theorems ask whether it is endless, by its name."""

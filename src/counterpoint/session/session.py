@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.parallel import Parallel
+from counterpoint.composition.rules.parallel import Parallel, SummedParallel
 from counterpoint.composition.rules.rule import Remaining, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import (
@@ -32,6 +32,7 @@ from counterpoint.errors import (
     LedgerError,
     NotAllowed,
     RelationMismatch,
+    RequestConflict,
 )
 from counterpoint.ledger.ledger import Ledger
 from counterpoint.ledger.places import Place
@@ -42,7 +43,7 @@ from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.relations import Sparse, Steps
+from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.session.counting import launched_claims
 from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_table
@@ -210,25 +211,41 @@ class Session:
         return self._inside(path)
 
     def partition(
-        self, by: str, k: int = 1, *, within: Loss, delta_total: Number | None = None, id: str | None = None
+        self,
+        by: str,
+        k: int = 1,
+        *,
+        within: Loss | Sequence[Loss],
+        delta_total: Number | None = None,
+        id: str | None = None,
     ) -> "Partition":
-        """Sub-sessions for the parts of the data, each with the budget `within`; charges k times that, once.
+        """Sub-sessions for the parts of the data, each with the budget `within`; charges k of these at once.
 
-        A unit must reach at most k parts, which the source knows and enforces. On a table every measure is covered; on
-        a stream pure losses and, with `delta_total`, approximate ones (Henzinger et al. 2024, Cor 5.15, Cor 5.5 and Thm
-        5.4): there every part that is ever looked at charges its delta, and `delta_total` is what they may come to. The
-        same `id` finds the same partition again, and nothing more is charged.
+        A unit must reach at most k parts, which the source knows and enforces. The session's rule counts k launches of
+        `within`, all or none. On a table every measure is covered; on a stream pure losses and, with `delta_total`,
+        approximate ones (Henzinger et al. 2024, Cor 5.15, Cor 5.5 and Thm 5.4): there every part that is ever looked at
+        charges its delta, and `delta_total` is what they may come to. The same `id` finds the same partition again, and
+        nothing more is charged.
+
+        Where some parts need more than others, `within` is a list of k losses: `parts.part(key, within=...)` opens a
+        part with one of them, and `parts[key]` one with the smallest, of which there may be any number.
 
         >>> import counterpoint as cp
         >>> visits = cp.Stream(fields={"page": cp.text()})
-        >>> parts = cp.Session(visits, within=cp.PureDP(1)).partition("page", k=2, within=cp.PureDP(0.5))
+        >>> session = cp.Session(visits, within=cp.PureDP(2))
+        >>> parts = session.partition("page", k=2, within=cp.PureDP(0.5))
         >>> counter = parts["home"].launch(cp.Counter(epsilon=0.5))
+        >>> unlike = session.partition("page", k=2, within=[cp.PureDP(0.5), cp.PureDP(0.1)])
+        >>> counter = unlike.part("home", within=cp.PureDP(0.5)).launch(cp.Counter(epsilon=0.5))
+        >>> session.loss
+        PureDP(1.6)
         """
         self._must_be_open()
         self._must_be_concurrent()
-        if not isinstance(within, Loss):
+        if not isinstance(within, Loss | list | tuple):
             raise InvalidParameter(
-                f"within is the loss that each part stays within, such as PureDP(0.1), not a {type(within).__name__}"
+                "within is the loss that each part stays within, such as PureDP(0.1), or a list of k losses, not a "
+                f"{type(within).__name__}"
             )
         reach, k = self._source.reach(by), whole(k, 1, "k")
         if reach > k:
@@ -239,10 +256,20 @@ class Session:
         inner = self._source.relation
         static = inner.within(Steps(updates=0))
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
-        relation = Sparse(k, inner, first_pair=static)
-        composition, pin = Concurrent(rule, relation), self._source.pin()
-        path = self._engine.launch(self._path, composition, relation, cursor=pin, by=by, request=id)
-        return Partition(self, path, by, within)
+        composition = Concurrent(rule, Static(k, inner) if static else Sparse(k, inner))
+        try:
+            path = self._launch_parts(composition, by, id)
+        except RequestConflict:
+            if not isinstance(rule.each, Loss):
+                raise
+            # an earlier version recorded the same request in other words, under which it is looked for
+            older = SummedParallel(k, rule.each, delta_total, static)
+            path = self._launch_parts(Concurrent(older, Sparse(k, inner, first_pair=static)), by, id)
+        return Partition(self, path, by, rule)
+
+    def _launch_parts(self, composition: Concurrent, by: str, id: str | None) -> Path:
+        pin = self._source.pin()
+        return self._engine.launch(self._path, composition, composition.relation, cursor=pin, by=by, request=id)
 
     def certificate(self) -> Certificate:
         """Why the loss is what it is: the rule's derivation, on what was launched, in order, each with its path.
@@ -302,7 +329,7 @@ class Session:
             return Handle(around, source, path, row.mechanism)
         rule = row.mechanism.rule
         assert row.by is not None and isinstance(rule, Parallel)
-        return Partition(around, path, row.by, rule.each)
+        return Partition(around, path, row.by, rule)
 
     def _must_be_concurrent(self) -> None:
         if self._sequential:

@@ -40,11 +40,18 @@ def optimal(losses: Iterable[Loss]) -> Composed:
     >>> optimal([PureDP(0.1)] * 10).epsilon_at(0), optimal([]).delta_at(0)
     (1.0, 0.0)
     """
-    counted = _counted(losses)
+    return optimal_of(_counted(losses))
+
+
+def optimal_of(counted: Mapping[Loss, int]) -> Composed:
+    """The same, of so many of each loss.
+
+    >>> from counterpoint import PureDP
+    >>> optimal_of({PureDP(0.01): 100}).epsilon_at(1e-6)
+    0.3922639430934738
+    """
     parts = _parts(counted)
-    if parts is not None:
-        return Optimal(parts)
-    return _by_own_rule(counted)
+    return _by_own_rule(counted) if parts is None else Optimal(parts)
 
 
 def summed(counted: Mapping[Loss, int]) -> Loss:

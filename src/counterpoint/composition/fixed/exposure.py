@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from counterpoint.numbers import Interval, Precision, certify, precision
 from counterpoint.privacy.loss import DIGITS
-from counterpoint.privacy.losses import ApproxDP
+from counterpoint.privacy.losses import ApproxDP, PureDP
 
 Parts = tuple[tuple[Fraction, Fraction, int], ...]
 """The different (epsilon, delta), and how many there are of each."""
@@ -79,7 +79,10 @@ def spell_parts(parts: Parts) -> str:
     """The first few, as a person would write them.
 
     >>> spell_parts(((Fraction(1, 10), Fraction(0), 3),))
-    '3 x ApproxDP(0.1, 0)'
+    '3 x PureDP(0.1)'
     """
-    shown = [f"{copies} x {ApproxDP(epsilon, delta)!r}" for epsilon, delta, copies in parts[:_SHOWN]]
+    shown = [
+        f"{copies} x {(ApproxDP(epsilon, delta) if delta else PureDP(epsilon))!r}"
+        for epsilon, delta, copies in parts[:_SHOWN]
+    ]
     return ", ".join(shown + [f"{len(parts) - _SHOWN} more"] * (len(parts) > _SHOWN))

@@ -28,7 +28,7 @@ class Optimal(Composed, Value, frozen=True):
     parts: Parts
 
     def __repr__(self) -> str:
-        return f"Optimal({spell_parts(self.parts)})"
+        return f"{type(self).__name__}({spell_parts(self.parts)})"
 
     @property
     def loss(self) -> "Optimal":
@@ -73,6 +73,23 @@ class Optimal(Composed, Value, frozen=True):
         if any(delta for _, delta, _ in self.parts):
             raise self._no_conversion("PureDP")
         return PureDP(_unexposed(self.parts).most)
+
+
+class OptimalParts(Optimal, frozen=True):
+    """The same for parts of the data, k of which neighbours reach; data farther apart may reach more than k.
+
+    Three units may move three parts by two steps each where two parts were paid for, and RR(2e) three times is not
+    within RR(3e) twice (theory, Groups). So a group's loss is that of the sum.
+
+    >>> OptimalParts(((Fraction(1), Fraction(0), 2),)).group(3)
+    PureDP(6)
+    """
+
+    def group(self, size: int) -> PureDP | ApproxDP:  # type: ignore[override]  # no composition of the parts' groups
+        """The group loss of all parts together, as one loss."""
+        total, _ = ApproxDP.together({ApproxDP(epsilon, delta): copies for epsilon, delta, copies in self.parts})
+        assert isinstance(total, ApproxDP)
+        return total.group(size) if total.delta else PureDP(total.epsilon).group(size)
 
 
 @lru_cache(maxsize=32)

@@ -50,6 +50,10 @@ class Converted(Rule, Value, frozen=True):
         """What the rule says."""
         return self.rule.admit(account, claim)
 
+    def charge(self, account: Account, claim: Claim) -> Account:
+        """What the rule says, also of a list of launches."""
+        return self.rule.charge(account, claim)
+
     def loss(self, account: Account) -> Loss:
         """What has been lost, in the rule's own measure."""
         return self.rule.loss(account)

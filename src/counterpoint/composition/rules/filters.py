@@ -19,7 +19,7 @@ counterpoint.errors.BudgetExceeded: PureDP(0.5) does not fit: ... and at most Pu
 """
 
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
@@ -74,6 +74,8 @@ class Filter(Rule, Value, frozen=True):
     # Unset fields are left out of the encoding, so that filters in older ledgers keep their bytes.
     launches: int | UnsetType = UNSET
     empty: Accumulator | UnsetType = UNSET
+
+    counts_launches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Fix everything that the theorem wants fixed in advance; an invalid configuration fails here."""

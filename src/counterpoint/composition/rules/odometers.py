@@ -14,7 +14,7 @@ zCDP(0.25)
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.composition.rules.filters import Filter
@@ -62,6 +62,8 @@ class Odometer(Rule, Value, frozen=True):
     """
 
     empty: Annotated[Parameter[Accumulator, type[Loss] | Accumulator], Read(_accumulator)]
+
+    counts_launches: ClassVar[bool] = True
 
     @classmethod
     def approximate(

@@ -3,37 +3,58 @@
 See Henzinger et al. 2024, sec. 5.
 
 What is promised depends on how the data may change. Pure losses: the cost of k mechanisms (Henzinger et al. 2024, Cor
-5.5). First-pair consistent data, such as the parts of a static table: the cost of k in every measure (Henzinger et al.
-2024, Thm 5.14, Cor 5.15, 13.7, 14.9). Otherwise an approximate mechanism that is *not* affected still counts: an
-adversary may create many, wait for one that has failed and send it the difference (Henzinger et al. 2024, Thm 5.2), so
-that every created delta_j is charged to `delta_total`: 1 - prod(1 - delta_j) <= delta_total (Henzinger et al. 2024, Thm
-5.4, for symmetric relations; for an asymmetric one with k >= 2 it is 2 delta_j, errata, Henzinger E1). Renyi losses on
-such data have no theorem (Henzinger et al. 2024, Thm 13.5) and are refused.
+5.5). Data of which it is settled before a part's first answer whether it is affected, such as the parts of a static
+table: the cost of k in every measure (Henzinger et al. 2024, Thm 5.14, Cor 5.15, 13.7, 14.9). Otherwise an approximate
+mechanism that is *not* affected still counts: an adversary may create many, wait for one that has failed and send it
+the difference (Henzinger et al. 2024, Thm 5.2), so that every created delta_j is charged to `delta_total`: 1 - prod(1 -
+delta_j) <= delta_total (Henzinger et al. 2024, Thm 5.4, for symmetric relations; for an asymmetric one with k >= 2 it
+is 2 delta_j, errata, Henzinger E1). Renyi losses on such data have no theorem (Henzinger et al. 2024, Thm 13.5) and are
+refused.
+
+The parts are a postprocessing of k randomized responses that are drawn at the start and used when a part is first
+affected. So alone they cost the optimal composition of k, and inside another composition k launches, all or none, by
+that composition's rule (`charges`).
 
 >>> from counterpoint import ApproxDP, Parallel, PureDP
 >>> from counterpoint.privacy.relations import every_step, k_sparse
->>> Parallel(2, each=PureDP(0.5)).bound(k_sparse(2, every_step()))
-PureDP(1)
+>>> parts = Parallel(100, each=PureDP(0.01)).bound(k_sparse(100, every_step()))
+>>> parts, parts.epsilon_at(0), round(parts.epsilon_at(1e-6), 3)
+(OptimalParts(100 x PureDP(0.01)), 1.0, 0.392)
 >>> Parallel(1, each=ApproxDP(0, "1/7"))
 Traceback (most recent call last):
 ...
 counterpoint.errors.NotCovered: ApproxDP(0, 1/7) in parallel on changing data needs delta_total, ...
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from counterpoint.composition.fixed.compose import summed
+from counterpoint.composition.fixed.compose import optimal_of, summed
+from counterpoint.composition.fixed.optimal import Optimal, OptimalParts
 from counterpoint.composition.rules.rule import Account, Rule
-from counterpoint.encoding import Value
+from counterpoint.composition.rules.unlike import Entries, Position
+from counterpoint.encoding import Plain, Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.numbers import spell
 from counterpoint.numbers.exact import bounded_up
-from counterpoint.numbers.parameters import PositiveInt, ProbabilityOrNone, default
+from counterpoint.numbers.parameters import Parameter, PositiveInt, ProbabilityOrNone, Read, default
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim, require_finite
-from counterpoint.privacy.loss import EpsilonDelta, Loss
-from counterpoint.privacy.losses import ApproxDP
-from counterpoint.privacy.relations import Relation, Sparse
+from counterpoint.privacy.claims import Charge, Claim, require_finite
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import ApproxDP, PureDP
+from counterpoint.privacy.relations import Relation, Sparse, Static
+
+LISTED = 10_000
+"""So many launches are charged one by one; more of them are charged as one launch of their sum."""
+COMPOSED = 10**9
+"""So many launches are composed optimally, where the parts are read alone; more of them add up."""
+
+if TYPE_CHECKING:
+    Each: TypeAlias = Loss | tuple[Loss, ...]
+else:
+    Each = Plain  # stored as a loss or as a list of losses, which is more than a typed field can say
 
 
 class Created(Account, Value, frozen=True):
@@ -43,123 +64,209 @@ class Created(Account, Value, frozen=True):
     exposed: Fraction = Fraction(0)
 
 
-class Parallel(Rule, Value, frozen=True):
+class CreatedUnlike(Created, frozen=True):
+    """The same where unlike losses were declared, with how many of the created are above each of them."""
+
+    above: tuple[int, ...] = ()
+
+
+def _each(given: object, _what: str) -> Each:
+    """Read one loss for all parts, or a list of k losses, which is put in order."""
+    if isinstance(given, Loss):
+        return given
+    losses = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else ()
+    if not losses or not all(isinstance(loss, Loss) for loss in losses):
+        raise InvalidParameter(
+            "each is the loss that every part stays within, such as PureDP(0.1), or a list of k losses, such as "
+            "[PureDP(1), PureDP(0.1)], of which a part takes one"
+        )
+    return losses[0] if len(losses) == 1 else Entries.of(losses).losses
+
+
+class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
     """Any number of mechanisms, each within `each`, on data that reaches at most k of them.
 
-    `first_pair` is for data of which a part is affected or not from its first message on; it is enforced by the
-    relation (`first_pair_consistent`), which must be the composition's. `symmetric=False` is for relations that do not
-    stay valid when the two worlds are swapped. `delta_total` is required for approximate losses otherwise. Not covered:
-    Renyi, zCDP, tCDP and f-DP losses on changing data.
+    `each` is one loss for all, or a list of k: then at most as many parts are above a loss of the list as losses of the
+    list are (theory, Parallel composition), and all k are charged. `first_pair` is for data of which a part is affected
+    or not before its first answer; it is a fact about the relation (`static_parts`, `first_pair_consistent`), which
+    must be the composition's. `symmetric=False` is for relations that do not stay valid when the two worlds are
+    swapped. `delta_total` is required for approximate losses otherwise. Not covered: Renyi, zCDP, tCDP and f-DP losses
+    on changing data; charging the k largest losses created so far.
 
-    >>> from counterpoint import zCDP
+    >>> from counterpoint import PureDP, zCDP
     >>> Parallel(2, each=zCDP(0.5), first_pair=True).theorem[:27]
     'first-pair consistent k-spa'
+    >>> rule = Parallel(2, each=[PureDP(1), PureDP(0.1)])
+    >>> rule.loss(rule.start()).as_pure()
+    PureDP(1.1)
     """
 
     k: PositiveInt
-    each: Loss
+    each: Annotated[Parameter[Each, Loss | Iterable[Loss]], Read(_each)]
     delta_total: ProbabilityOrNone = default(None)
     first_pair: bool = False
     symmetric: bool = True
 
     def __post_init__(self) -> None:
         """Refuse at once what no theorem covers."""
-        if not isinstance(self.each, Loss):
-            raise InvalidParameter("each is the loss that every part stays within, such as PureDP(0.1)")
+        if isinstance(self.each, tuple) and len(self.each) != self.k:
+            raise InvalidParameter(
+                f"each lists {len(self.each)} losses, and k is {self.k}: list k losses, one for each part that "
+                "neighbouring data may reach"
+            )
         if not self.first_pair:
             self._check_changing_data()
 
     def __repr__(self) -> str:
         """What was chosen otherwise than by default."""
-        shown = [f"Parallel({self.k}, each={self.each!r}"]
+        each = list(self.each) if isinstance(self.each, tuple) else self.each
+        shown = [f"Parallel({self.k}, each={each!r}"]
         shown += [] if self.delta_total is None else [f"delta_total={spell(self.delta_total)}"]
         shown += ["first_pair=True"] if self.first_pair else []
         shown += [] if self.symmetric else ["symmetric=False"]
         return ", ".join(shown) + ")"
 
     def _check_changing_data(self) -> None:
-        part = self.each.part_on_changing_data()
-        if part is None:
-            raise NotCovered(
-                f"no theorem covers {self.each!r} in parallel on changing data (Henzinger et al. 2024, Thm 13.5 is a "
-                "counterexample for Renyi); use PureDP, or ApproxDP with delta_total, or static data with "
-                "first_pair=True (Henzinger et al. 2024, Thm 5.14, 13.6, Cor 14.8)"
-            )
-        _, delta = part
-        if delta and self.delta_total is None:
-            raise NotCovered(
-                f"{self.each!r} in parallel on changing data needs delta_total, to which every created mechanism's "
-                f"delta is charged (Henzinger et al. 2024, Thm 5.4): {spell(100 * delta)} is enough for 100 of them. "
-                "PureDP needs none, nor do static data such as a table (first_pair=True; Henzinger et al. 2024, Thm "
-                "5.14)"
-            )
+        for loss in self.losses:
+            part = loss.part_on_changing_data()
+            if part is None:
+                raise NotCovered(
+                    f"no theorem covers {loss!r} in parallel on changing data (Henzinger et al. 2024, Thm 13.5 is a "
+                    "counterexample for Renyi); use PureDP, or ApproxDP with delta_total, or static data with "
+                    "first_pair=True (Henzinger et al. 2024, Thm 5.14, 13.6, Cor 14.8)"
+                )
+            _, delta = part
+            if delta and self.delta_total is None:
+                raise NotCovered(
+                    f"{loss!r} in parallel on changing data needs delta_total, to which every created mechanism's "
+                    f"delta is charged (Henzinger et al. 2024, Thm 5.4): {spell(100 * delta)} is enough for 100 of "
+                    "them. PureDP needs none, nor do static data such as a table (first_pair=True; Henzinger et al. "
+                    "2024, Thm 5.14)"
+                )
+
+    @property
+    def losses(self) -> dict[Loss, int]:
+        """The losses that are paid for, from the largest, with how many of each."""
+        return dict(Counter(self.each)) if isinstance(self.each, tuple) else {self.each: self.k}
+
+    @property
+    def smallest(self) -> Loss:
+        """The loss that any number of parts may have."""
+        return self.each[-1] if isinstance(self.each, tuple) else self.each
+
+    @property
+    def _entries(self) -> Entries:
+        return Entries(self.each if isinstance(self.each, tuple) else (self.each,), self.counts_every_delta)
 
     @property
     def counts_every_delta(self) -> bool:
         """Whether unaffected mechanisms cost delta, too."""
-        return self._counted is not None
-
-    @property
-    def _counted(self) -> EpsilonDelta | None:
-        """The epsilon and the delta of each part, where unaffected ones cost delta, too."""
-        part = None if self.first_pair else self.each.part_on_changing_data()
-        return part if part is not None and part[1] else None
+        parts = [] if self.first_pair else [loss.part_on_changing_data() for loss in self.losses]
+        return any(part is not None and part[1] for part in parts)
 
     def start(self) -> Created:
         """Nothing created."""
-        return Created()
+        return CreatedUnlike(above=(0,) * len(self._entries.limits)) if isinstance(self.each, tuple) else Created()
 
     def admit(self, account: Account, claim: Claim) -> Created:
-        """Any mechanism within `each`, as long as the deltas of all that were created have room."""
+        """Any mechanism that finds its place, as long as the deltas of all that were created have room."""
         assert isinstance(account, Created)
-        require_finite(claim, self.each)
-        if not claim.loss.implies(self.each):
-            raise BudgetExceeded(
-                f"{claim.loss!r} does not fit into a part, which holds {self.each!r}",
-                requested=claim.loss,
-                remaining=self.each,
-                would_fit=self.each,
-            )
-        exposed, part = account.exposed, self._counted
-        if part is not None:
-            exposed = bounded_up(exposed + (1 - exposed) * self._charge(claim.loss, part))
-            assert self.delta_total is not None
-            if exposed > self.delta_total:
-                raise BudgetExceeded(
-                    f"one more {claim.loss!r} would bring the deltas of all created mechanisms beyond delta_total "
-                    f"{spell(self.delta_total)} (Henzinger et al. 2024, Thm 5.4 charges every one of them)",
-                    requested=claim.loss,
-                    remaining=self.delta_total - account.exposed,
-                )
-        return Created(account.count + 1, exposed)
+        entries = self._entries
+        for loss in self.losses:
+            require_finite(claim, loss)
+        placed = [place for place in entries.positions(claim.loss) if self._has_place(account, place)]
+        if not placed:
+            raise self._no_place(account, claim.loss)
+        if not self.counts_every_delta:
+            return self._with(account, placed[0], account.exposed)
+        assert self.delta_total is not None
+        for place in placed:
+            exposed = bounded_up(account.exposed + (1 - account.exposed) * self._charged(place.delta))
+            if exposed <= self.delta_total:
+                return self._with(account, place, exposed)
+        raise BudgetExceeded(
+            f"one more {claim.loss!r} would bring the deltas of all created mechanisms beyond delta_total "
+            f"{spell(self.delta_total)} (Henzinger et al. 2024, Thm 5.4 charges every one of them)",
+            requested=claim.loss,
+            remaining=self.delta_total - account.exposed,
+        )
 
-    def _charge(self, loss: Loss, part: EpsilonDelta) -> Fraction:
-        """What a created mechanism adds to the deltas: its own where it has one, else that of `each`."""
-        response = loss.added_response()
-        own = response[1] if response is not None and response[0] <= part[0] else part[1]
-        return own if self.symmetric or self.k == 1 else min(Fraction(1), 2 * own)
+    def _has_place(self, account: Created, place: Position) -> bool:
+        """Whether no more parts would be above an entry than entries are."""
+        above = account.above if isinstance(account, CreatedUnlike) else (0,) * len(place.above)
+        return all(
+            count + here <= most for count, here, most in zip(above, place.above, self._entries.limits, strict=True)
+        )
+
+    def _with(self, account: Created, place: Position, exposed: Fraction) -> Created:
+        if not isinstance(account, CreatedUnlike):
+            return Created(account.count + 1, exposed)
+        above = tuple(count + here for count, here in zip(account.above, place.above, strict=True))
+        return CreatedUnlike(account.count + 1, exposed, above)
+
+    def _no_place(self, account: Created, loss: Loss) -> BudgetExceeded:
+        fitting = next(
+            (each for each in self.losses if any(self._has_place(account, p) for p in self._entries.positions(each))),
+            self.smallest,
+        )
+        declared = repr(self.each) if isinstance(self.each, Loss) else f"one of {', '.join(map(repr, self.each))}"
+        taken = "" if fitting in (self.each, next(iter(self.losses))) else f"; of these {fitting!r} is the largest left"
+        return BudgetExceeded(
+            f"{loss!r} does not fit into a part, which holds {declared}{taken}",
+            requested=loss,
+            remaining=fitting,
+            would_fit=fitting,
+        )
+
+    def _charged(self, delta: Fraction) -> Fraction:
+        """What a created mechanism with this delta adds to the deltas."""
+        return delta if self.symmetric or self.k == 1 else min(Fraction(1), 2 * delta)
 
     def bound(self, relation: Relation) -> Loss:
-        """K times `each`; with `delta_total` in the place of the deltas where all of them count."""
+        """The composition of k losses; with `delta_total` in the place of the deltas where all of them count."""
         self._check(relation)
-        return self._bound(self.delta_total)
+        return self._composed(self._charges(self.delta_total))
 
-    def _bound(self, exposed: Fraction | None) -> Loss:
-        """K times `each`; with `exposed` in the place of the deltas where all of them count."""
-        part = self._counted
-        if part is None:
-            return times(self.each, self.k)
+    def charges(self, relation: Relation) -> tuple[Charge, ...]:
+        """The k launches that the parts are a postprocessing of."""
+        self._check(relation)
+        charges = self._charges(self.delta_total)
+        return charges if _number(charges) <= LISTED else (Charge(total(charges), 1, charges[0].interaction),)
+
+    def _charges(self, exposed: Fraction | None) -> tuple[Charge, ...]:
+        """K losses; (epsilon_i, 0) and once (0, exposed) where all deltas count, which is one loss if k is 1."""
+        if not self.counts_every_delta:
+            return tuple(
+                Charge(loss, times, "finite" if loss.needs_finite_communication else "endless")
+                for loss, times in self.losses.items()
+            )
         assert exposed is not None
-        return ApproxDP(self.k * part[0], exposed)
+        pure: Counter[Fraction] = Counter()
+        for loss, times in self.losses.items():
+            part = loss.part_on_changing_data()
+            assert part is not None
+            pure[part[0]] += times
+        if self.k == 1:
+            return (Charge(ApproxDP(next(iter(pure)), exposed)),)
+        return (*(Charge(PureDP(epsilon), times) for epsilon, times in pure.items()), Charge(ApproxDP(0, exposed)))
+
+    def _composed(self, charges: tuple[Charge, ...]) -> Loss:
+        if not 1 < _number(charges) <= COMPOSED:
+            return total(charges)
+        composed = optimal_of(_counts(charges)).loss
+        return OptimalParts(composed.parts) if isinstance(composed, Optimal) else composed
 
     def _check(self, relation: Relation) -> None:
-        if not isinstance(relation, Sparse) or relation.k > self.k:
+        if not isinstance(relation, Sparse | Static) or relation.k > self.k:
             raise RelationMismatch(
                 f"Parallel(k={self.k}) needs a relation that is {self.k}-sparse, not {relation!r}; a mechanism "
                 "launched in a session sees all data; session.partition(by, k=..., within=...) makes sparse parts"
             )
-        if self.first_pair and not relation.first_pair:
-            raise RelationMismatch("first_pair=True needs a first-pair consistent relation")
+        if self.first_pair and not relation.decided:
+            raise RelationMismatch(
+                "first_pair=True needs a relation that settles before a part's first answer whether it is affected: "
+                "static_parts(k, ...) or first_pair_consistent(k, ...)"
+            )
         if self.symmetric and self.counts_every_delta and not relation.symmetric:
             raise RelationMismatch(
                 "the relation is not symmetric: pass symmetric=False (errata, Henzinger E1: 2 delta each)"
@@ -168,32 +275,73 @@ class Parallel(Rule, Value, frozen=True):
     @property
     def theorem(self) -> str:
         """What the bound rests on."""
+        unlike = "; unlike losses matched as in theory, Parallel composition" if isinstance(self.each, tuple) else ""
         if self.first_pair:
             return (
                 "first-pair consistent k-sparse parallel composition (Henzinger et al. 2024, Thm 5.14, Cor "
-                "5.15, Thm 13.6, Cor 14.8)"
+                f"5.15, Thm 13.6, Cor 14.8){unlike}"
             )
         if not self.counts_every_delta:
-            return "k-sparse parallel composition of pure losses (Henzinger et al. 2024, Cor 5.5)"
-        return "k-sparse parallel composition, every created delta charged (Henzinger et al. 2024, Thm 5.4, tight form)"
+            return f"k-sparse parallel composition of pure losses (Henzinger et al. 2024, Cor 5.5){unlike}"
+        return (
+            "k-sparse parallel composition, every created delta charged (Henzinger et al. 2024, Thm 5.4, tight "
+            f"form){unlike}"
+        )
 
     def loss(self, account: Account) -> Loss:
         """The bound from the start, since which k are affected is secret."""
         assert isinstance(account, Created)
-        return self._bound(account.exposed)
+        return self._composed(self._charges(account.exposed))
 
     def promise(self, relation: Relation) -> Certificate:
         """At most k mechanisms are affected."""
         self._check(relation)
-        return Certificate(
-            f"at most {self.k} of any number of mechanisms within {self.each!r} are affected", self.theorem
+        each = (
+            " and ".join(map(repr, self._charges(self.delta_total)))
+            if isinstance(self.each, tuple)
+            else repr(self.each)
         )
+        return Certificate(f"at most {self.k} of any number of mechanisms within {each} are affected", self.theorem)
 
     def certificate(self, account: Account) -> Certificate:
         """The same, with what has been created."""
         assert isinstance(account, Created)
         statement = f"{self.loss(account)!r}: at most {self.k} of {account.count} mechanisms are affected"
         return Certificate(statement, self.theorem)
+
+
+class SummedParallel(Parallel, frozen=True, tag="Parallel/1"):
+    """Parts that an earlier version made: charged as one launch of the sum, so that their accounts stay as they are."""
+
+    def __post_init__(self) -> None:
+        """One loss for all parts, as it was then."""
+        if not isinstance(self.each, Loss):
+            raise InvalidParameter("parts of an earlier version have one loss for all")
+        super().__post_init__()
+
+    def charges(self, relation: Relation) -> tuple[Charge, ...]:
+        """None: it is charged by its bound."""
+        return ()
+
+    def _composed(self, charges: tuple[Charge, ...]) -> Loss:
+        return total(charges)
+
+
+def _counts(charges: tuple[Charge, ...]) -> dict[Loss, int]:
+    return {charge.loss: charge.times for charge in charges}
+
+
+def _number(charges: tuple[Charge, ...]) -> int:
+    return sum(charge.times for charge in charges)
+
+
+def total(charges: tuple[Charge, ...]) -> Loss:
+    """What so many launches cost by the rule of their own measure; (epsilon, delta) by basic composition.
+
+    >>> total((Charge(PureDP(0.5), 2), Charge(ApproxDP(0, 1e-6))))
+    ApproxDP(1, 1e-6)
+    """
+    return charges[0].loss if _number(charges) == 1 else summed(_counts(charges))
 
 
 def times(loss: Loss, k: int) -> Loss:

@@ -15,12 +15,13 @@ after the launch or raises, and nothing else happens. `loss` reads an account an
 from abc import abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import ClassVar
 
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import NotAllowed, NotCovered
+from counterpoint.errors import BudgetExceeded, NotAllowed, NotCovered
 from counterpoint.privacy.accumulator import Account, Accumulator, Interaction
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.claims import Charge, Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
 
@@ -42,6 +43,12 @@ class Rule(Tagged):
     """Which launches may happen, and what they cost together."""
 
     __slots__ = ()
+
+    counts_launches: ClassVar[bool] = False
+    """Whether a claim that is a list of launches may be counted launch by launch: if all launches here add up.
+
+    Not where launches see different data (`Parallel`): a child that is two launches of `each` is no part within `each`.
+    """
 
     @property
     def halts(self) -> bool:
@@ -70,6 +77,52 @@ class Rule(Tagged):
     @abstractmethod
     def admit(self, account: Account, claim: Claim) -> Account:
         """The account after one more launch, or `BudgetExceeded` or `NotCovered`; pure, public, drawing no coins."""
+
+    def charge(self, account: Account, claim: Claim) -> Account:
+        """The account after a launch with this claim: of its list of launches one by one, all or none, if it has one.
+
+        A mechanism that is a postprocessing of launches drawn at its start costs what they cost, by every rule that
+        is valid for adaptively chosen launches (theory, Parallel composition). Its loss as one launch is as valid, and
+        is taken where the list does not fit.
+
+        >>> from counterpoint import ApproxDP, Concurrent, Filter, Parallel, PureDP
+        >>> from counterpoint.privacy.relations import every_step, k_sparse
+        >>> parts = Concurrent(Parallel(100, each=PureDP(0.01)), k_sparse(100, every_step()))
+        >>> rule = Filter(ApproxDP(1, 1e-6))
+        >>> rule.loss(rule.charge(rule.start(), parts.claim)).epsilon < 0.6
+        True
+        """
+        if not (self.counts_launches and claim.launches):
+            return self.admit(account, claim)
+        try:
+            return self._one_by_one(account, claim)
+        except (BudgetExceeded, NotCovered) as refused:
+            try:
+                return self.admit(account, claim)
+            except (BudgetExceeded, NotCovered):
+                raise refused from None
+
+    def _one_by_one(self, account: Account, claim: Claim) -> Account:
+        counted = 0
+        try:
+            for charge in claim.launches:
+                launch = Claim(charge.loss, claim.relation, claim.certificate, charge.interaction)
+                for _ in range(charge.times):
+                    account = self.admit(account, launch)
+                    counted += 1
+        except NotCovered as error:
+            raise NotCovered(f"{_listed(claim)} cannot all be charged: {error}") from None
+        except BudgetExceeded as error:
+            raise BudgetExceeded(
+                f"{_listed(claim)} do not fit: only {counted} of them would. {error}",
+                requested=claim.loss,
+                remaining=error.remaining,
+            ) from None
+        return account
+
+    def charges(self, relation: Relation) -> tuple[Charge, ...]:
+        """What all launches here are a postprocessing of, on data with this relation; empty if no theorem says so."""
+        return ()
 
     @abstractmethod
     def loss(self, account: Account) -> Loss:
@@ -110,3 +163,8 @@ def summed_at(distance: int, launched: Iterable[Claim], empty: Accumulator) -> L
     for claimed in launched:
         spent = spent.plus(claimed.loss.group(distance), claimed.interaction)
     return spent.total
+
+
+def _listed(claim: Claim) -> str:
+    """The launches of a claim, as a refusal names them."""
+    return f"{' and '.join(map(repr, claim.launches))}, charged together, all or none,"

@@ -16,12 +16,12 @@ True
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Annotated, cast
+from typing import Annotated, ClassVar, cast
 
 from counterpoint.composition.fixed.compose import optimal
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Value
-from counterpoint.errors import BudgetExceeded, InvalidParameter
+from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, require_finite
@@ -83,6 +83,8 @@ class Slots(Rule, Value, frozen=True):
 
     slots: Annotated[Parameter[Groups, Iterable[Loss]], Read(_grouped)]
 
+    counts_launches: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Refuse losses that no theorem composes."""
         if not all(loss.slow_to_compose for loss, _ in self.slots):
@@ -119,10 +121,18 @@ class Slots(Rule, Value, frozen=True):
     def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
         """The group losses of all slots, composed optimally: a launch has its slot's loss, and so its group loss.
 
+        Not so a partition that has taken several slots: three units may move three parts by two steps each, where
+        two were paid for (theory, Groups).
+
         >>> from counterpoint import PureDP
         >>> Slots([PureDP(0.1), PureDP(0.2)]).loss_at(3, []).epsilon_at(0)
         0.9
         """
+        if any(claim.launches for claim in launched):
+            raise NotCovered(
+                "a partition in slots has no loss at a distance by slots: units at a distance may reach more parts "
+                "than slots were taken (theory, Groups); a Filter reads it by the partition's whole claim"
+            )
         return optimal([loss.group(distance) for loss, count in self.slots for _ in range(count)]).loss
 
     @property

@@ -37,7 +37,7 @@ import msgspec
 
 from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import InvalidParameter, SecretLeak
-from counterpoint.mechanisms.composed.context import Context, Placed, Sent, placed
+from counterpoint.mechanisms.composed.context import Accounts, Context, Placed, Sent, accounts, placed
 from counterpoint.mechanisms.composed.postprocessing import Failed
 from counterpoint.mechanisms.composed.structure import Part, by_name, composed
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
@@ -58,11 +58,14 @@ class Own(Tagged):
 
 
 class CompositeState(State, Value, frozen=True):
-    """What the composite remembers, its sub-mechanisms, and the error that broke it in an update, if one did."""
+    """What the composite remembers, its sub-mechanisms, the error that broke it in an update, if one did, and what has
+    been created in parts that charge every delta.
+    """
 
     own: Own
     children: tuple[Placed, ...]
     failed: str | None = None
+    accounts: Accounts = ()
 
 
 class Ran(NamedTuple):
@@ -136,14 +139,14 @@ class Composite(Mechanism):
         """The start, with all that was sent."""
         context = Context(self.structure, (), coins)
         own = _remembered(self.begin(context))
-        return Ran(CompositeState(own, placed(context)), None, context.sent)
+        return Ran(CompositeState(own, placed(context), accounts=accounts(context)), None, context.sent)
 
     def ran(self, state: State, message: Message, coins: Coins) -> Ran:
         """One step, with all that was sent."""
         assert isinstance(state, CompositeState)
         if state.failed is not None:
             return Ran(state, None, ()) if isinstance(message, Update) else Ran(None, Failed(state.failed), ())
-        context = Context(self.structure, state.children, coins)
+        context = Context(self.structure, state.children, coins, state.accounts)
         broke: Exception | None = None
         with noting_failures() as noted:
             try:
@@ -168,7 +171,9 @@ class Composite(Mechanism):
         encode(answer)  # raises where the answer is not plain, holds a float or holds a secret
         if isinstance(message, Update) and (after is None or answer is not None):
             raise InvalidParameter("react must answer an update with None, and must not halt on one")
-        state = None if after is None else CompositeState(_remembered(after), placed(context))
+        state = (
+            None if after is None else CompositeState(_remembered(after), placed(context), accounts=accounts(context))
+        )
         return Ran(state, answer, context.sent)
 
 

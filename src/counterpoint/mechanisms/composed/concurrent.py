@@ -104,7 +104,8 @@ class Concurrent(Mechanism, Value, frozen=True):
             "concurrent composition (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)",
             (self.rule.promise(self.relation),),
         )
-        return Claim(loss, self.relation, certificate, self.rule.interaction)
+        launches = self.rule.charges(self.relation)
+        return Claim(loss, self.relation, certificate, self.rule.interaction, launches)
 
     def loss(self, state: State) -> Loss:
         """What has been lost so far; a pure read (Haney et al. 2023, sec. 1.3)."""
@@ -135,7 +136,7 @@ class Concurrent(Mechanism, Value, frozen=True):
                 f"{type(mechanism).__name__} is private for neighbours in {claim.relation!r}, "
                 f"but neighbours of this data are those in {seen!r}{_would_fit(seen, claim.relation)}"
             )
-        return self.rule.admit(account, claim)
+        return self.rule.charge(account, claim)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """Launch, route or broadcast."""

@@ -20,6 +20,7 @@ counterpoint.errors.SecretLeak: a secret would have been written in the open
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
+from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain, Value, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.mechanisms.composed.structure import Part, by_name
@@ -47,6 +48,8 @@ class Sent(NamedTuple):
 
 
 Place: TypeAlias = tuple[str, int]
+Accounts: TypeAlias = tuple[tuple[str, Account], ...]
+"""For each part that charges every created delta, what has been created there."""
 
 
 class Context:
@@ -57,11 +60,14 @@ class Context:
     parts and sensitivities must be public: a `Secret` there is a leak.
     """
 
-    __slots__ = ("_answered", "_children", "_coins", "_parts", "_sent", "_unfinished")
+    __slots__ = ("_accounts", "_answered", "_children", "_coins", "_parts", "_sent", "_unfinished")
 
-    def __init__(self, structure: Iterable[Part], children: tuple[Placed, ...], coins: Coins) -> None:
+    def __init__(
+        self, structure: Iterable[Part], children: tuple[Placed, ...], coins: Coins, accounts: Accounts = ()
+    ) -> None:
         self._parts = by_name(structure)
         self._children: dict[Place, Placed] = {(child.part, child.at): child for child in children}
+        self._accounts = dict(accounts)
         self._coins = coins
         self._sent: list[Sent] = []
         self._answered = False
@@ -110,6 +116,9 @@ class Context:
                 f"part {name!r} has no free slot {at}: it takes {part.slots} launches, each once; declare more slots, "
                 "or sparse=k where neighbours reach at most k of them"
             )
+        if part.sparse is not None and part.rule.counts_every_delta:
+            # a launch that is replaced has cost its delta all the same
+            self._accounts[name] = part.rule.admit(self._accounts.get(name, part.rule.start()), claim)
         self._sent.append(Sent(name, at, mechanism))
         self._children[name, at] = Placed(name, at, mechanism, self._coins.call(mechanism.start))
 
@@ -157,6 +166,11 @@ class Context:
         self._unfinished -= 1
         self._children[name, at] = Placed(name, at, child.mechanism, after)
         return answer
+
+
+def accounts(context: Context) -> Accounts:
+    """What every created mechanism has added to the deltas, in the parts that charge them all."""
+    return tuple(context._accounts.items())
 
 
 def placed(context: Context) -> tuple[Placed, ...]:

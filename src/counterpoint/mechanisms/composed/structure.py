@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from counterpoint.composition.fixed.compose import summed
-from counterpoint.composition.rules.parallel import Parallel, times
+from counterpoint.composition.rules.parallel import Parallel, times, total
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.numbers.parameters import PositiveInt
+from counterpoint.numbers.parameters import PositiveInt, ProbabilityOrNone, default
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import PureDP
-from counterpoint.privacy.relations import Relation, k_sparse
+from counterpoint.privacy.relations import Relation, Sparse
 
 
 class Part(Tagged, Value, frozen=True):
@@ -30,11 +30,16 @@ class Part(Tagged, Value, frozen=True):
 
     It has one slot, or so many as `slots` says, and each slot takes one launch, once: all of them are paid for. With
     `sparse=k` any number of mechanisms are launched in it, of which neighbouring inputs reach at most k: that costs k
-    of them (Henzinger et al. 2024, Cor 5.5), for losses that a `Parallel` covers on changing data.
+    of them, as in `Parallel`. Approximate losses need `delta_total`, to which every launch adds its delta (Henzinger et
+    al. 2024, Thm 5.4), unless `first_pair` declares that the first message to a launch settles whether it is reached
+    (Henzinger et al. 2024, Thm 5.14), which `verify.two_worlds` checks.
 
     >>> from counterpoint.privacy.relations import every_step
     >>> Part("check", PureDP(0.5), every_step(), sparse=2).cost, Part("three", PureDP(0.5), every_step(), slots=3).cost
     (PureDP(1), PureDP(1.5))
+    >>> from counterpoint import ApproxDP
+    >>> Part("check", ApproxDP(0.5, 1e-8), every_step(), sparse=2, delta_total=1e-6).cost
+    ApproxDP(1, 1e-6)
     """
 
     name: str
@@ -42,6 +47,8 @@ class Part(Tagged, Value, frozen=True):
     relation: Relation
     sparse: PositiveInt | None = None
     slots: PositiveInt = 1
+    delta_total: ProbabilityOrNone = default(None)
+    first_pair: bool = False
 
     def __post_init__(self) -> None:
         """Check what is declared."""
@@ -51,6 +58,8 @@ class Part(Tagged, Value, frozen=True):
             )
         if self.sparse is not None and self.slots != 1:
             raise InvalidParameter("a part has slots or is sparse, not both: sparse=k takes any number of launches")
+        if self.sparse is None and (self.first_pair or self.delta_total is not None):
+            raise InvalidParameter("delta_total and first_pair are for a part with sparse=k")
 
     def has_place(self, at: int) -> bool:
         """Whether something may be launched at this number: any in a sparse part, else one of the slots."""
@@ -61,7 +70,14 @@ class Part(Tagged, Value, frozen=True):
         """What the whole part costs; `NotCovered` where no theorem says so."""
         if self.sparse is None:
             return times(self.loss, self.slots)
-        return Parallel(self.sparse, each=self.loss).bound(k_sparse(self.sparse, self.relation))
+        return total(self.rule.charges(Sparse(self.sparse, self.relation, self.first_pair)))
+
+    @property
+    def rule(self) -> Parallel:
+        """What decides about launches in a sparse part."""
+        assert self.sparse is not None
+        symmetric = self.relation.symmetric
+        return Parallel(self.sparse, self.loss, self.delta_total, self.first_pair, symmetric)
 
     @property
     def certificate(self) -> Certificate:
@@ -79,9 +95,8 @@ class Part(Tagged, Value, frozen=True):
             return Certificate(
                 statement, "losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4)", (launched,)
             )
-        rule = Parallel(self.sparse, each=self.loss)
         statement = f"part {self.name!r} is {self.cost!r}: at most {self.sparse} of its launches are reached"
-        return Certificate(statement, rule.theorem, (launched,))
+        return Certificate(statement, self.rule.theorem, (launched,))
 
 
 def composed(losses: list[Loss]) -> Loss:

@@ -1,7 +1,7 @@
 """Relations: which pairs of message sequences are neighbours. One family in each file, all of them in one place here.
 
-`Steps` limits how many messages differ, `FirstMessage` which, `OneWay` in which direction, and `Sparse` how many
-children of a composition they reach; `Predicate` is any function of the pairs.
+`Steps` limits how many messages differ, `FirstMessage` which, `OneWay` in which direction, and `Sparse` and
+`Static` how many children of a composition they reach; `Predicate` is any function of the pairs.
 
 >>> from counterpoint.privacy.messages import Update
 >>> event_level = one_step()
@@ -17,6 +17,7 @@ from counterpoint.privacy.relations.one_way import OneWay
 from counterpoint.privacy.relations.predicate import Predicate
 from counterpoint.privacy.relations.relation import Pair, Progress, Relation
 from counterpoint.privacy.relations.sparse import Sparse, first_pair_consistent, k_sparse
+from counterpoint.privacy.relations.static import Static, static_parts
 from counterpoint.privacy.relations.steps import Steps, every_step, identical, one_step, up_to_steps
 
 __all__ = [
@@ -27,11 +28,13 @@ __all__ = [
     "Progress",
     "Relation",
     "Sparse",
+    "Static",
     "Steps",
     "every_step",
     "first_pair_consistent",
     "identical",
     "k_sparse",
     "one_step",
+    "static_parts",
     "up_to_steps",
 ]

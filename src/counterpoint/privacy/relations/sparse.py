@@ -38,6 +38,11 @@ class Sparse(Relation, Value, frozen=True):
         return f"that differ for at most {self.k} children, each of which sees neighbours {self.inner.in_words}"
 
     @property
+    def decided(self) -> bool:
+        """Whether a child is affected is settled before its first answer: by its first pair."""
+        return self.first_pair
+
+    @property
     def symmetric(self) -> bool:
         """As symmetric as what each child sees."""
         return self.inner.symmetric

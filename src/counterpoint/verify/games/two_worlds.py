@@ -50,7 +50,7 @@ class Launched:
     def __init__(self, part: Part) -> None:
         self.part = part
         self.progress: Progress = part.relation.begin()
-        self.reached = False
+        self.began = self.reached = False
 
     def receive(self, left: Message, right: Message) -> None:
         """Check one more pair of sub-inputs."""
@@ -66,6 +66,12 @@ class Launched:
                 f"neighbouring inputs reach part {self.part.name!r} as messages that are not neighbours in "
                 f"{self.part.relation!r}, as it declares"
             )
+        if self.part.first_pair and self.began and distance.l1 > 0 and not self.reached:
+            raise RelationMismatch(
+                f"a launch in part {self.part.name!r} received an equal message first and a differing one later, and "
+                "the part declares first_pair=True: leave it out, with delta_total for approximate losses"
+            )
+        self.began = True
         self.reached = self.reached or distance.l1 > 0
 
 

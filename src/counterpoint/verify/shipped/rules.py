@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.composition.rules.parallel import Parallel
+from counterpoint.composition.rules.parallel import Parallel, SummedParallel
 from counterpoint.composition.rules.slots import Slots
 from counterpoint.encoding import Plain
 from counterpoint.local.cores import core_protocol
@@ -27,7 +27,7 @@ from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.privacy.losses import ApproxDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.messages import Ask, To
-from counterpoint.privacy.relations import Pair, Steps, every_step, first_pair_consistent, k_sparse
+from counterpoint.privacy.relations import Pair, Steps, every_step, first_pair_consistent, k_sparse, static_parts
 from counterpoint.privacy.secret import Raw
 from counterpoint.verify.games.menus import asks
 from counterpoint.verify.games.suitable import CreatedFirst
@@ -84,6 +84,28 @@ _RULES = (
         _launched(RandomizedResponse(1, "0.01"), 2),
         4,
         delta=Fraction(2, 100),
+    ),
+    Instance(
+        "parallel, static",
+        Concurrent(Parallel(1, each=ApproxDP(1, "0.01"), first_pair=True), static_parts(1, every_step())),
+        (*_launched(RandomizedResponse(1, "0.01"), 1), *asks([(0, 0)], To(1))),
+        4,
+        delta=Fraction(2, 100),
+        relation=static_parts(1, every_step()).reaching(0),
+    ),
+    Instance(
+        "parallel, stored",
+        Concurrent(SummedParallel(2, each=PureDP("0.5")), k_sparse(2, every_step())),
+        _launched(RandomizedResponse("0.5"), 2),
+        4,
+    ),
+    Instance(
+        "parallel, unlike",
+        Concurrent(Parallel(2, each=[PureDP(1), PureDP("0.5")], first_pair=True), static_parts(2, every_step())),
+        (*_launched(RandomizedResponse(1), 2), _launch(RandomizedResponse("0.5"))),
+        4,
+        delta=_TWENTIETH,
+        relation=static_parts(2, every_step()).reaching(0, 1),
     ),
     Instance(
         "parts of a partition",

@@ -89,7 +89,7 @@ class SessionGame(Mechanism, Value, frozen=True):
         assert isinstance(state, Charged) and isinstance(message, Ask) and isinstance(message.public, int)
         launched = self.menu[message.public]
         try:
-            account = self.rule.admit(state.account, launched.claim)
+            account = self.rule.charge(state.account, launched.claim)
         except BudgetExceeded:
             return (None if self.rule.halts else state), REFUSED
         _, answer = coins.call(launched.step, coins.call(launched.start), accepted(launched, _inner(message)))
