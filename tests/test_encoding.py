@@ -124,13 +124,13 @@ def test_no_two_of_our_classes_are_stored_under_one_name():
 
 
 def test_a_class_inside_a_function_is_not_read_back_by_whatever_tag():
-    class Inside(Tagged, Value, frozen=True):
+    class InsideAFunction(Tagged, Value, frozen=True):
         left: int
 
-    class Renamed(Tagged, Value, frozen=True, tag="AnotherOlderName/1"):
+    class RenamedInside(Tagged, Value, frozen=True, tag="AnotherOlderName/1"):
         left: int
 
-    for value in (Inside(1), Renamed(1)):
+    for value in (InsideAFunction(1), RenamedInside(1)):
         with pytest.raises(InvalidParameter, match="is not a known Tagged"):
             decode(encode((value,)), Plain)
 

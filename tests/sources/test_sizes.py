@@ -18,7 +18,7 @@ from counterpoint.sources.asking.arguments import LONGEST_KEYS, MOST_POINTS
 from counterpoint.sources.asking.where import LONGEST
 from counterpoint.sources.declaring.columns import MOST_KEYS, number, text
 from counterpoint.sources.declaring.dates import date
-from counterpoint.sources.engines import emitter
+from counterpoint.sources.engines import compiling, emitter
 from counterpoint.sources.streams.ids import checked_id
 from counterpoint.sources.tables import table as tables
 
@@ -154,13 +154,13 @@ def test_a_long_chain_of_conditions_means_what_a_short_one_does(engine):
 
 
 def test_of_long_requests_no_statement_is_kept(monkeypatch):
-    compiled, asked = tables._compile, []
+    compiled, asked = compiling.compile_request, []
 
     def counting(*given):
         asked.append(given)
         return compiled(*given)
 
-    monkeypatch.setattr(tables, "_compile", counting)
+    monkeypatch.setattr(compiling, "compile_request", counting)
     source = tables.Table(FRAME, columns=DECLARED)
     for request, times in (
         (requests.count(), 1),

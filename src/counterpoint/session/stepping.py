@@ -71,13 +71,23 @@ def _answer(intent: Intent, wanted: Asking, source: Source) -> tuple[Row, Plain]
     row, coins = intent.row, StepCoins(intent)
     assert row is not None and row.state is not None
     mechanism, state = row.mechanism, row.state
-    for update in source.items(row.cursor, intent.pin):
+    for update in () if _ignores_updates(mechanism, source.blank_update()) else source.items(row.cursor, intent.pin):
         after, _ = _step(mechanism, state, update, coins)
         assert after is not None, "an update halts nothing but a mechanism that is faulty"
         state = after
     private = None if wanted.prepared is None else source.resolve(intent.pin, wanted.prepared)
     last, answer = _step(mechanism, state, wanted.message(private), coins)
     return Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
+
+
+def _ignores_updates(mechanism: Mechanism, blank: Update | None) -> bool:
+    """Whether a mechanism accepts no update of this shape, which is public: then none has to be read."""
+    if blank is None:
+        return False
+    try:
+        return not mechanism.accepts(blank)
+    except Exception:  # the step finds that, and the mechanism is faulty
+        return False
 
 
 def _step(mechanism: Mechanism, state: State, received: Message, coins: StepCoins) -> tuple[State | None, Answer]:

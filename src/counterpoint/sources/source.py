@@ -141,6 +141,12 @@ class Source:
         """The updates that arrived between two pins; a table has none."""
         return ()
 
+    def blank_update(self) -> Update | None:
+        """An update of the public shape that all updates have, if that is known; `items` need not be read for
+        mechanisms that do not accept it.
+        """
+        return None
+
     def reach(self, by: str) -> int:
         """In how many parts by this column two neighbouring data sets may differ: public, enforced by the source."""
         raise InvalidRequest(f"this source has no column {by!r} and cannot be partitioned by it")

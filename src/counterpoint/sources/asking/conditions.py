@@ -54,6 +54,12 @@ class Missing(msgspec.Struct, frozen=True):
     column: int
 
 
+class Arrived(msgspec.Struct, frozen=True):
+    """The place in this column is before the pin, which is the parameter of the statement."""
+
+    column: int
+
+
 class AllOf(msgspec.Struct, frozen=True):
     """All of these hold."""
 
@@ -72,7 +78,7 @@ class Not(msgspec.Struct, frozen=True):
     part: "Condition"
 
 
-Condition: TypeAlias = OneOf | Within | Like | Short | Missing | AllOf | AnyOf | Not
+Condition: TypeAlias = OneOf | Within | Like | Short | Missing | Arrived | AllOf | AnyOf | Not
 
 
 def between(column: int, low: int | None, high: int | None) -> Condition:

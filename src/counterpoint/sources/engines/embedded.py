@@ -14,7 +14,7 @@ counterpoint.errors.InvalidParameter: data must be a path to a .parquet or .csv 
 
 import atexit
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -48,14 +48,26 @@ class EmbeddedEngine:
         """DuckDB's own."""
         return DUCKDB
 
-    def run(self, sql: str) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, on a cursor of its own."""
         import duckdb  # noqa: PLC0415 - takes a tenth of a second, and only tables need it
 
         connection = self._connection
         if connection is not None:
             with suppress(duckdb.Error, UnicodeError), connection.cursor() as cursor:
-                return cursor.execute(sql).fetchall()
+                return cursor.execute(sql, parameters).fetchall()
+        raise refused()
+
+    def insert(self, name: str, columns: Sequence[Any]) -> None:
+        """Append rows to a table, given as arrays, one for each column; all of them, or the constant refusal."""
+        import duckdb  # noqa: PLC0415
+
+        connection = self._connection
+        if connection is not None:
+            with suppress(duckdb.Error, UnicodeError), connection.cursor() as cursor:
+                cursor.register("offered", {f"f{i}": column for i, column in enumerate(columns)})
+                cursor.execute(f"INSERT INTO {name} SELECT * FROM offered")
+                return
         raise refused()
 
     def create(self, name: str, query: str) -> None:
@@ -88,6 +100,21 @@ class EmbeddedEngine:
 
 _OPEN: WeakSet[EmbeddedEngine] = WeakSet()
 
+_SETTINGS: dict[str, Any] = {"python_enable_replacements": False, "pandas_analyze_sample": 0}
+
+
+def empty_engine(create: str) -> EmbeddedEngine:
+    """An engine without rows, whose table a statement creates; it can access no file and no network."""
+    import duckdb  # noqa: PLC0415
+
+    connection = duckdb.connect(":memory:", config=_SETTINGS)
+    for statement in (create, *_LOCK):
+        connection.execute(statement)
+    return EmbeddedEngine(connection)
+
+
+_LOCK = ("SET enable_external_access = false", "SET lock_configuration = true")
+
 
 @atexit.register
 def _close_at_exit() -> None:
@@ -109,8 +136,7 @@ class EmbeddedOffer:
     def __init__(self, data: object) -> None:
         import duckdb  # noqa: PLC0415
 
-        settings: dict[str, Any] = {"python_enable_replacements": False, "pandas_analyze_sample": 0}
-        self._connection = duckdb.connect(":memory:", config=settings)
+        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
         self._batches: Iterable[list[csv_rows.Fields]] = ()
         described: list[tuple[Any, ...]] | None = None
         with suppress(duckdb.Error, UnicodeError):
@@ -137,8 +163,8 @@ class EmbeddedOffer:
                 self._connection.execute(f"INSERT INTO {name} {query}")
             self._connection.execute("DROP VIEW given")
             self._connection.unregister("offered")
-            self._connection.execute("SET enable_external_access = false")
-            self._connection.execute("SET lock_configuration = true")
+            for statement in _LOCK:
+                self._connection.execute(statement)
             return EmbeddedEngine(self._connection)
         raise unreadable()
 

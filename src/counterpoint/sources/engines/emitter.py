@@ -18,7 +18,18 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.sources.asking.conditions import AllOf, AnyOf, Condition, Like, Missing, Not, OneOf, Short, Within
+from counterpoint.sources.asking.conditions import (
+    AllOf,
+    AnyOf,
+    Arrived,
+    Condition,
+    Like,
+    Missing,
+    Not,
+    OneOf,
+    Short,
+    Within,
+)
 from counterpoint.sources.declaring.columns import Key
 from counterpoint.sources.engines.query_plan import ByFound, ByKey, ByThreshold, ColumnTotal, QueryPlan, Rows, Units
 
@@ -137,10 +148,12 @@ def _as_one(condition: "exp.Expr") -> "exp.Expr":
     return exp.Case(ifs=[exp.If(this=condition, true=exp.true())], default=exp.false())
 
 
-def _comparison(condition: OneOf | Within | Like | Short) -> "exp.Expr":
+def _comparison(condition: OneOf | Within | Like | Short | Arrived) -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
     column = _column(condition.column)
+    if isinstance(condition, Arrived):
+        return exp.LT(this=column, expression=exp.Placeholder())
     if isinstance(condition, Like):
         return exp.Like(this=column, expression=exp.Literal.string(condition.pattern))
     if isinstance(condition, Short):

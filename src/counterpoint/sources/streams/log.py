@@ -15,12 +15,14 @@ public length never depends on the values of items.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol
 
 from counterpoint.errors import DataChanged, DataInUse, InvalidParameter, InvalidRequest, RequestConflict
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
 from counterpoint.randomness.process import Owner
+from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.streams.arrived import ArrivedRows
 from counterpoint.sources.streams.ids import checked_id
 from counterpoint.sources.streams.shape import Record, plain
 
@@ -64,10 +66,23 @@ class Keeper(Protocol):
 class Log:
     """The items of a stream in stored form, None for those that do not count; threads may append at once.
 
-    `unit` and `most` are both given (user level) or both None (event level). `sums` caches running sums.
+    `unit` and `most` are both given (user level) or both None (event level). `sums` caches running sums, and `rows`
+    holds the items for requests, once there was one.
     """
 
-    __slots__ = ("_arrived", "_keeper", "_lock", "_owners", "_process", "_sent", "items", "most", "sums", "unit")
+    __slots__ = (
+        "_arrived",
+        "_keeper",
+        "_lock",
+        "_owners",
+        "_process",
+        "_sent",
+        "items",
+        "most",
+        "rows",
+        "sums",
+        "unit",
+    )
 
     def __init__(self, unit: str | None = None, most: int | None = None) -> None:
         if (unit is None) != (most is None):
@@ -80,6 +95,7 @@ class Log:
         self.unit, self.most = unit, None if most is None else whole(most, 1, "per_unit")
         self.items: list[Raw | Record | None] = []
         self.sums: dict[object, tuple[int, Raw]] = {}
+        self.rows: ArrivedRows | None = None
         self._arrived: dict[Unit, int] = {}
         self._owners: list[Unit | None] = []
         self._sent: dict[str, tuple[int, list[Item]]] = {}  # as sent: `items` has None for items that do not count
@@ -134,13 +150,20 @@ class Log:
                         "append the new items"
                     )
                 keeper.begin(list(self._arrivals()))
-                self._owners, self._sent = [], {}
+                self._sent = {}
             self._keeper = keeper
 
     @property
     def kept_for(self) -> str | None:
         """The name of the session that stores this log, if one does."""
         return None if self._keeper is None else self._keeper.name
+
+    def fetch(self, declared: Declaration, sql: str, pin: int) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns about the first `pin` items, whose fields are declared so."""
+        with self._lock:
+            if self.rows is None:
+                self.rows = ArrivedRows(declared)
+        return self.rows.run(sql, self.items, self._owners or [None] * pin, pin)
 
     def _arrivals(self) -> Iterator[Arrival]:
         """The items that arrived before there was a keeper, in order: appends with ids, and the items between them."""
@@ -169,7 +192,7 @@ class Log:
     def _take(self, arrived: Sequence[Item]) -> None:
         for item, owner in arrived:
             self.items.append(item if self.most is None or self._counts(owner, self.most) else None)
-        if self.most is not None and self._keeper is None:
+        if self.most is not None:
             self._owners.extend(owner for _, owner in arrived)
 
     def _counts(self, owner: Unit | None, most: int) -> bool:

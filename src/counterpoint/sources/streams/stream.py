@@ -17,10 +17,12 @@ Secret(...)
 """
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Annotated, Self
+
+from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
@@ -28,9 +30,13 @@ from counterpoint.numbers.parameters import Read
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret
+from counterpoint.sources.asking.conditions import AllOf, Arrived, OneOf
 from counterpoint.sources.declaring.columns import Column, Key
-from counterpoint.sources.declaring.declaration import NEIGHBOURS
+from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
+from counterpoint.sources.engines.compiling import Compiled, View, canonical, compiler, is_request
+from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.source import Prepared, Source, describe_request
+from counterpoint.sources.streams.arrived import ROWS
 from counterpoint.sources.streams.log import Log, Unit
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.streams.shape import ItemShape, Of, Reading, Record, named
@@ -82,7 +88,7 @@ class Stream(Source):
     Steps(updates=10, bound=4, squared=4)
     """
 
-    __slots__ = ("_declared", "_kind", "_log", "_neighbours", "_reading", "_where")
+    __slots__ = ("_compile", "_declared", "_kind", "_log", "_neighbours", "_reading", "_where")
 
     def __init__(
         self,
@@ -116,12 +122,14 @@ class Stream(Source):
         self._neighbours = neighbours
         self._reading: Reading | None = None
         self._where: tuple[tuple[int, Key], ...] = ()
+        self._compile: Callable[[bytes], Compiled] | None = None
 
     def _view(self, reading: Reading | None, where: tuple[tuple[int, Key], ...], label: str) -> Self:
         """Another view of the same log; the repr shows its label."""
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
         view._declared, view._reading, view._where = f"{self._declared}, {label}", reading, where
+        view._compile = None
         return view
 
     def __repr__(self) -> str:
@@ -231,6 +239,10 @@ class Stream(Source):
         read, value = self._read, self._value
         return tuple(Update(value(read, item)) for item in self._log.items[first:last])
 
+    def blank_update(self) -> Update:
+        """All updates have the shape of what is read."""
+        return Update(self._read.zero)
+
     def _value(self, read: Reading, item: Raw | Record | None) -> Raw:
         """The integers of an item, 0 if it does not count or is in another part."""
         if item is None:
@@ -246,7 +258,9 @@ class Stream(Source):
         return pin
 
     def prepare(self, request: object) -> Prepared:
-        """The public facts of `total()`: it moves by at most as much as the items of one unit that count."""
+        """The public facts of a request: it moves by at most as much as the items of one unit that count."""
+        if is_request(request) and isinstance(self._kind, Fields):
+            return self._compiled(request).prepared
         read, most = self._requested(request), self._log.most or 1
         assert isinstance(request, RunningTotal)
         each = None if read.each is None else most * read.each
@@ -255,18 +269,42 @@ class Stream(Source):
             request, most * read.l1, most * most * read.squared, read.dimensions, read.grid, each, names=names
         )
 
+    @property
+    def declaration(self) -> Declaration:
+        """Everything public about the records of this stream, as a table would declare it."""
+        assert isinstance(self._kind, Fields)
+        return Declaration(self._log.unit, self._log.most or 1, self._neighbours, self._kind.declared.columns)
+
+    def _compiled(self, request: object) -> Compiled:
+        """A request on the items of this stream, or of this part, that have arrived by a pin.
+
+        Neighbours of a stream need not move one way (its relation does not say so), so its requests do not claim it.
+        """
+        if self._compile is None:
+            declared = self.declaration
+            cut = [OneOf(place, (key,)) for place, key in self._where]
+            view = View(ROWS, AllOf((*cut, Arrived(len(declared.columns)))))
+            self._compile = compiler(declared, view, DUCKDB.name)
+        found = self._compile(canonical(request))
+        return found._replace(prepared=replace(found.prepared, one_way=False))
+
     def _requested(self, request: object) -> Reading:
         if type(request) is not RunningTotal:
+            answers = "total()" if isinstance(self._kind, ItemShape) else "total() and the requests of a table"
             raise InvalidRequest(
-                f"a stream answers total(), not {describe_request(request)}; launch a Counter for running counts, or "
-                "put data that does not change into a Table"
+                f"this stream answers {answers}, not {describe_request(request)}; launch a Counter for running counts, "
+                "declare records with fields={...}, or put data that does not change into a Table"
             )
         return self._read if request.of is None else self._kind.reading(self._neighbours, request.of)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
-        """The total of the first `pin` items."""
+        """The private integers of a prepared request, on the first `pin` items."""
         if prepared != self.prepare(prepared.request):
             raise InvalidRequest("this request was prepared for another source: prepare it with this stream")
+        if is_request(prepared.request):
+            compiled = self._compiled(prepared.request)
+            fetched = self._log.fetch(self.declaration, compiled.sql, self._place(pin))
+            return Secret(compiled.request.read_rows(self.declaration, compiled.plan, fetched))
         return Secret(self._sum(self._place(pin), self._requested(prepared.request)))
 
     def _sum(self, place: int, read: Reading) -> Raw:

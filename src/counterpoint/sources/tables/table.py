@@ -19,46 +19,30 @@ how far an answer can move.
 
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache, partial
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from msgspec.structs import replace
-
-from counterpoint.encoding import Plain, decode, digest, encode
+from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.process import Owner
-from counterpoint.sources.asking.choices import CHOICES
 from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
-from counterpoint.sources.asking.requests import REQUESTS, Request
 from counterpoint.sources.asking.sensitivity import Sensitivities
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named
+from counterpoint.sources.engines.compiling import View, canonical, compiler
 from counterpoint.sources.engines.embedded import EmbeddedOffer
-from counterpoint.sources.engines.emitter import statement
 from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
-from counterpoint.sources.engines.query_plan import ByFound, QueryPlan
-from counterpoint.sources.source import Prepared, Source, describe_request
+from counterpoint.sources.source import Prepared, Source
 from counterpoint.sources.tables import loading
 
-_CACHED = 1024
-_LONGEST_CACHED = 2**16
-"""The most bytes of a request whose compiled form is cached: a thousand longer ones would fill the memory."""
 _LONGEST_NAME = 63
 """PostgreSQL truncates longer names, and would then confuse two tables."""
-
-
-class _Compiled(NamedTuple):
-    request: Request
-    plan: QueryPlan
-    prepared: Prepared
-    sql: str
 
 
 class _Bound(NamedTuple):
@@ -113,9 +97,7 @@ class Table(Source):
 
     def _set_view(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
         self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
-        # the cache is keyed by the request's canonical bytes: as values, 1 and True would be one key
-        compile_one = partial(_compile, bound.declared, (rows, within, reach), bound.engine.dialect.name)
-        self._compile = _cached(compile_one)
+        self._compile = compiler(bound.declared, View(rows, within, reach), bound.engine.dialect.name)
 
     def _narrow(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
         table = Table.__new__(Table)
@@ -182,18 +164,18 @@ class Table(Source):
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""
         self._check_open()
-        return self._compile(_canonical(request)).prepared
+        return self._compile(canonical(request)).prepared
 
     def sensitivities(self, request: object) -> Sensitivities:
         """How far the answer can move between neighbours: in L1, squared L2, and in each coordinate."""
-        compiled = self._compile(_canonical(request))
+        compiled = self._compile(canonical(request))
         return compiled.request.sensitivities(self.declaration, compiled.plan)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The private integers of a prepared request, on the data that was pinned."""
         if pin != self.pin():
             raise InvalidRequest("this request was pinned to another version of the data: pin this table and ask again")
-        compiled = self._compile(_canonical(prepared.request))
+        compiled = self._compile(canonical(prepared.request))
         if prepared != compiled.prepared:
             raise InvalidRequest(
                 "this request was prepared for a table with another declaration: prepare it with this table"
@@ -252,31 +234,6 @@ class Table(Source):
         query = loading.spread(self.declaration, column, k, self._rows, self._bound.key, dialect=engine.dialect)
         engine.create(rows, query)
         return self._narrow(rows, None, {**self._reach, by: min(k, self._reach.get(by, k))})
-
-
-def _compile(
-    declared: Declaration, view: tuple[str, Condition | None, Mapping[str, int]], dialect: str, canonical: bytes
-) -> _Compiled:  # a function: a cached method would keep the table and its engine alive after their last use
-    request = decode(canonical, Request)  # type: ignore[type-abstract]  # a family is read by its tags
-    plan, (rows, within, reach) = request.plan(declared), view
-    if isinstance(plan.cells, ByFound):
-        plan = replace(plan, reach=min(plan.reach, reach.get(declared.columns[plan.cells.column].name, plan.reach)))
-    return _Compiled(request, plan, request.prepare(declared, plan), statement(plan, rows, within, dialect))
-
-
-def _cached(compile_one: Callable[[bytes], _Compiled]) -> Callable[[bytes], _Compiled]:
-    """The same function, with a cache of the latest requests that are not too long."""
-    cached = lru_cache(_CACHED)(compile_one)
-    return lambda canonical: (cached if len(canonical) <= _LONGEST_CACHED else compile_one)(canonical)
-
-
-def _canonical(request: object) -> bytes:
-    if type(request) not in (*REQUESTS, *CHOICES):
-        names = "count, count_distinct, sum, mean, histogram, ranks, keys and quantile"
-        raise InvalidRequest(
-            f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {describe_request(request)}"
-        )
-    return encode(request)
 
 
 def _offered(data: object, relation: str | None) -> Offer:

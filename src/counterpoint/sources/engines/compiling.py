@@ -1,0 +1,84 @@
+"""Compiling a request: its plan on a declaration, its public facts, and the SQL that answers it. No data is touched.
+
+A view says which stored rows a source asks: their table, the condition that narrows them to a part, and in how many
+parts of a column a unit has rows, if that was limited.
+
+>>> from counterpoint.sources.asking.requests import count
+>>> from counterpoint.sources.declaring.columns import number
+>>> from counterpoint.sources.declaring.declaration import Named
+>>> declared = Declaration(None, 1, "replace", (Named("age", number(0, 120)),))
+>>> compiler(declared, View("rows"), "duckdb")(canonical(count(where="age >= 18"))).sql
+'SELECT COUNT(*) FROM rows WHERE c0 >= 18'
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import InvalidRequest
+from counterpoint.sources.asking.choices import CHOICES
+from counterpoint.sources.asking.conditions import Condition
+from counterpoint.sources.asking.requests import REQUESTS, Request
+from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.emitter import statement
+from counterpoint.sources.engines.query_plan import ByFound, QueryPlan
+from counterpoint.sources.source import Prepared, describe_request
+
+_CACHED = 1024
+_LONGEST_CACHED = 2**16
+"""The most bytes of a request whose compiled form is cached: a thousand longer ones would fill the memory."""
+
+
+class View(NamedTuple):
+    """The stored rows that a source asks."""
+
+    rows: str
+    within: Condition | None = None
+    reach: Mapping[str, int] = {}
+
+
+class Compiled(NamedTuple):
+    """A request, how it is answered, and everything public about the answer."""
+
+    request: Request
+    plan: QueryPlan
+    prepared: Prepared
+    sql: str
+
+
+def compiler(declared: Declaration, view: View, dialect: str) -> Callable[[bytes], Compiled]:
+    """Compiles canonical requests, with a cache of the latest that are not too long.
+
+    The cache is keyed by the request's canonical bytes: as values, 1 and True would be one key.
+    """
+    compile_one = partial(compile_request, declared, view, dialect)
+    cached = lru_cache(_CACHED)(compile_one)
+    return lambda request: (cached if len(request) <= _LONGEST_CACHED else compile_one)(request)
+
+
+def compile_request(declared: Declaration, view: View, dialect: str, request: bytes) -> Compiled:
+    """One request, from its canonical bytes; a function, as a cached method would keep a table and its engine alive."""
+    asked = decode(request, Request)  # type: ignore[type-abstract]  # a family is read by its tags
+    plan = asked.plan(declared)
+    if isinstance(plan.cells, ByFound):
+        name = declared.columns[plan.cells.column].name
+        plan = replace(plan, reach=min(plan.reach, view.reach.get(name, plan.reach)))
+    return Compiled(asked, plan, asked.prepare(declared, plan), statement(plan, view.rows, view.within, dialect))
+
+
+def is_request(request: object) -> bool:
+    """Whether this is one of the requests for rows: exactly these classes, no subclasses."""
+    return type(request) in (*REQUESTS, *CHOICES)
+
+
+def canonical(request: object) -> bytes:
+    """A request as bytes, or `InvalidRequest` for anything else."""
+    if not is_request(request):
+        names = "count, count_distinct, sum, mean, histogram, ranks, keys and quantile"
+        raise InvalidRequest(
+            f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {describe_request(request)}"
+        )
+    return encode(request)
