@@ -9,6 +9,7 @@ concurrent composition that a session is (`Concurrent`), over all interleavings.
 
 from fractions import Fraction
 
+from counterpoint.composition.rules.converted import Converted
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer
 from counterpoint.composition.rules.parallel import Parallel, SummedParallel
@@ -64,7 +65,14 @@ _RULES = (
         session_game(stopped(Odometer.approximate(_TWENTIETH), _BUDGET), _THREE, 6),
         delta=_TWENTIETH,
     ),
+    Instance("filter, launches", session_game(Filter(PureDP(1), launches=2), _PURE, 4)),
+    Instance(
+        "filter of an odometer",
+        session_game(Odometer.approximate(_TWENTIETH).within(_BUDGET), _THREE, 6),
+        delta=_TWENTIETH,
+    ),
     Instance("slots", session_game(Slots(_THREE), _THREE, 3), delta=_TWENTIETH),
+    Instance("slots, at a delta", session_game(Converted(Slots(_THREE), _TWENTIETH), _THREE, 3), delta=_TWENTIETH),
     Instance(
         "parallel, pure",
         Concurrent(Parallel(1, each=PureDP(1)), k_sparse(1, every_step())),
