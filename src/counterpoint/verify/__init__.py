@@ -3,7 +3,7 @@
 `exact` enumerates the code that runs in production; `session_game` is the worst case of a rule over all adaptive
 launches; `decompose` simulates a mechanism by one randomized response; `audit` plays many games with instances of any
 size; `FiniteMechanism` is for testing theorems; `Game` is the definition of privacy itself (Henzinger et al. 2024, Def
-3.7). Whether a claim holds is a `Verdict`: holds, refuted or undecided.
+3.7); `equivalent` compares two mechanisms. Whether a claim holds is a `Verdict`: holds, refuted or undecided.
 
 >>> import counterpoint as cp
 >>> mechanism = cp.Laplace(epsilon=1, asks=3)

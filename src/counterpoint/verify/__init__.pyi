@@ -6,6 +6,10 @@ from counterpoint.verify.decomposing import (
     DeltaTooSmall as DeltaTooSmall,
     decompose as decompose,
 )
+from counterpoint.verify.equivalence import (
+    equivalent as equivalent,
+    told_apart as told_apart,
+)
 from counterpoint.verify.exact_loss import (
     ExactLoss as ExactLoss,
     exact as exact,
