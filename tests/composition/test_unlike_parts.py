@@ -134,7 +134,7 @@ def test_very_many_parts_are_charged_as_one_sum():
 def test_a_group_pays_for_the_whole_claim_and_not_part_by_part():
     """Three units with k = 2 can move three parts by two steps each; RR(2e) three times is not within RR(3e) twice."""
     claimed = parts(2, PureDP("0.6931"))
-    assert claimed.loss.group(3) == PureDP(6 * Fraction("0.6931"))
+    assert claimed.loss.group(3) == PureDP(6 * Fraction("0.6931")) and claimed.loss.group(1) == claimed.loss
     three = compose.optimal([PureDP(2 * Fraction("0.6931"))] * 3).delta_at(0)
     assert three > compose.optimal([PureDP(3 * Fraction("0.6931"))] * 2).delta_at(0)
     assert three <= claimed.loss.group(3).delta_at(0)

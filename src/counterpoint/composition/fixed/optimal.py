@@ -19,6 +19,7 @@ from counterpoint.composition.fixed.composed import INFINITE, Composed
 from counterpoint.composition.fixed.exposure import Parts, exposure, left_after, spell_parts, with_exposure
 from counterpoint.composition.fixed.unexposed import Unexposed
 from counterpoint.encoding import Value
+from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, PureDP
 
 
@@ -85,8 +86,10 @@ class OptimalParts(Optimal, frozen=True):
     PureDP(6)
     """
 
-    def group(self, size: int) -> PureDP | ApproxDP:  # type: ignore[override]  # no composition of the parts' groups
-        """The group loss of all parts together, as one loss."""
+    def group(self, size: int) -> Loss:  # type: ignore[override]  # no composition of the parts' groups
+        """The group loss of all parts together, as one loss; itself for one unit."""
+        if size == 1:
+            return self
         total, _ = ApproxDP.together({ApproxDP(epsilon, delta): copies for epsilon, delta, copies in self.parts})
         assert isinstance(total, ApproxDP)
         return total.group(size) if total.delta else PureDP(total.epsilon).group(size)
