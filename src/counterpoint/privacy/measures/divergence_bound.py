@@ -7,7 +7,7 @@ ones.
 
 >>> from counterpoint import ApproxDP, RenyiDP
 >>> RenyiDP(8, 1).delta_at(0.5), RenyiDP(8, 1).implies(ApproxDP(0.5, 0.4))
-(1.0, True)
+(0.3934693402873666, True)
 """
 
 from abc import abstractmethod

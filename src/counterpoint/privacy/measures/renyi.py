@@ -17,10 +17,11 @@ from msgspec.structs import replace
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
-from counterpoint.numbers import Number, certify, float_up, precision, spell
+from counterpoint.numbers import Interval, Number, certify, float_up, precision, spell
 from counterpoint.numbers.exact import added_up, probability, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
+from counterpoint.privacy.formulas.bernoulli_pairs import worst_delta
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
 from counterpoint.privacy.measures import pure, tcdp
 from counterpoint.privacy.measures.divergence_bound import DivergenceBound, Order, above_one
@@ -50,6 +51,14 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
             return math.inf
         bounds = certify(lambda p: self.epsilon - p(allowed).log() / (self.alpha - 1), DIGITS)
         return float_up(bounds.upper)
+
+    def _delta_bounds(self, epsilon: Fraction) -> Interval:
+        """The tight form, where it is found, or the conversion that all orders share."""
+        bounds = super()._delta_bounds(epsilon)
+        return bounds if self.epsilon == 0 else _lower(bounds, worst_delta(self.alpha, self.epsilon, epsilon))
+
+    def _least_delta(self, epsilon: Fraction) -> Fraction:
+        return min(super()._least_delta(epsilon), rounded_up(self._delta_bounds(epsilon).upper))
 
     def group(self, size: int) -> "RenyiDP":
         """None at a fixed order: the divergence of a group needs higher orders than the one bounded."""
@@ -129,6 +138,13 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
 
     def _follows_from(self, loss: Loss) -> bool:
         return loss.as_renyi(self.alpha).epsilon <= self.epsilon
+
+
+def _lower(bounds: Interval, tight: Interval | None) -> Interval:
+    """The tight bounds, unless they are wider above than those that are certain anyway."""
+    if tight is None:
+        return bounds
+    return bounds.precision.between(min(tight.lower, bounds.upper), min(tight.upper, bounds.upper))
 
 
 class RenyiSum(Accumulator, Value, frozen=True):
