@@ -219,6 +219,35 @@ def test_the_bounds_that_decide_a_rounded_normal_enclose_the_chance_itself(sigma
             assert least - (square * square >> 1) - (most >> 14) - 2 <= floor <= most
 
 
+class Repeated:
+    """A stream whose words are all the same."""
+
+    def __init__(self, word: int) -> None:
+        self.word = word
+
+    def words(self, count: int, width: int):
+        return np.full(count, self.word, dtype=np.uint32)
+
+
+@pytest.mark.parametrize("cell", [-60, -1, 5, 150])
+def test_a_candidate_is_kept_by_just_the_words_above_its_chance_to_fail(cell):
+    law = rounded(Fraction(10**6, 3))
+    place = 1 if cell < 0 else (1 << law.bits) - 2
+    outward = (1 << law.bits) - 1 - place if cell < 0 else place
+    floor = rounded_module._Failure(law.sigma2, law.bits, max(cell, -1 - cell), cell < 0, outward)._floor(32)
+    kept = [
+        bool(law._keeps(np.array([cell]), np.array([place]), Repeated(floor + step))[0])
+        for step in (-1000, -1, 1, 1000)
+    ]
+    assert kept == [False, False, True, True]
+
+
+def test_some_candidates_of_a_wide_rounded_normal_are_not_kept_and_all_of_a_narrow_one():
+    """Of cells of two integers about one candidate in 150 is not kept: of 20,000 certainly some."""
+    for sigma2, kept in ((5000, range(19_000, 19_990)), (4000, range(20_000, 20_001))):
+        assert len(rounded(Fraction(sigma2)).draw(20_000, Keystream(bytes(32)))) in kept
+
+
 @given(st.integers(1, 130), st.integers(0, 3), st.randoms(use_true_random=False))
 def test_few_columns_of_digits_spell_the_same_numbers_as_many(rows, few, random):
     columns = [random.getrandbits(rows) for _ in range(few)]
