@@ -124,9 +124,10 @@ def test_the_default_filter_is_within_eight_percent_of_the_optimum_and_never_bel
     assert optimal <= smallest_budget(losses) <= 1.08 * optimal
 
 
-def test_the_default_filter_equals_basic_where_basic_is_best():
+def test_the_default_filter_is_as_good_as_basic_where_basic_is_best():
     losses = [PureDP(Fraction(n, 40)) for n in range(1, 21)]
-    assert smallest_budget(losses) == pytest.approx(float(sum(loss.epsilon for loss in losses)), abs=2e-4)
+    basic = float(sum(loss.epsilon for loss in losses))
+    assert 0.99 * basic < smallest_budget(losses) <= basic + 2e-4
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.3"])
@@ -138,9 +139,14 @@ def test_for_equal_launches_the_default_filter_is_no_worse_than_basic_or_renyi(e
     assert default <= float(epsilon) * launches + 2e-4
 
 
-def test_the_first_launch_divides_the_slack():
+def one_order(budget):
+    """The filter of one order, and that order by itself."""
+    return Filter(budget).earlier[0], Filter(budget, by="renyi")
+
+
+def test_with_one_order_the_first_launch_divides_the_slack():
     """If it is zCDP or large the Renyi part has all of the slack, as by="renyi"; if it is small, a fifth."""
-    rule, renyi = Filter(ApproxDP(1, "1e-6")), Filter(ApproxDP(1, "1e-6"), by="renyi")
+    rule, renyi = one_order(ApproxDP(1, "1e-6"))
     for first in (zCDP("0.001"), PureDP("0.2")):
         account, other = rule.start() + first, renyi.start() + first
         assert account.left is None
@@ -152,8 +158,8 @@ def test_the_first_launch_divides_the_slack():
     assert 0 < sum(fits[0]) < sum(fits[1])
 
 
-def test_the_loss_is_read_with_all_of_the_slack_whatever_was_launched_first():
-    rule, renyi = Filter(ApproxDP(2, "1e-6")), Filter(ApproxDP(2, "1e-6"), by="renyi")
+def test_with_one_order_the_loss_is_read_with_all_of_the_slack_whatever_was_launched_first():
+    rule, renyi = one_order(ApproxDP(2, "1e-6"))
     account, other = rule.start(), renyi.start()
     for _ in range(400):
         account, other = account + PureDP("0.01"), other + PureDP("0.01")
@@ -161,9 +167,10 @@ def test_the_loss_is_read_with_all_of_the_slack_whatever_was_launched_first():
     assert float(rule.loss(account).epsilon) == pytest.approx(float(renyi.loss(other).epsilon), rel=1e-12)
 
 
+@pytest.mark.parametrize("rule", [*one_order(ApproxDP(3, "1e-6")), Filter(ApproxDP(3, "1e-6"), slack="5e-7")], ids=repr)
 @given(st.lists(st.sampled_from(MENU), max_size=30), st.data())
-def test_no_part_of_what_was_admitted_has_lost_more_than_the_whole(losses, data):
-    rule = Filter(ApproxDP(3, "1e-6"))
+def test_no_part_of_what_was_admitted_has_lost_more_than_the_whole(rule, losses, data):
+    """With the slack given: by default it depends on the first launch, and so does the reading."""
     whole, part = rule.start(), rule.start()
     for loss in losses:
         whole = whole.plus(loss, "finite")
@@ -185,7 +192,7 @@ def test_a_zcdp_claim_ends_the_reserve_and_the_basic_sum():
     rule = Filter(ApproxDP(4, "1e-6"))
     account = rule.start() + PureDP("0.01") + zCDP("0.001")
     assert account.left is None and account.basic is None
-    assert rule.loss(account).epsilon > 0.2, "only the Renyi part is left, and its tail bound is worth something"
+    assert rule.loss(account).epsilon > 0.03, "only Renyi parts are left, and their tail bounds are worth something"
 
 
 @pytest.mark.parametrize("epsilon", [10**13, 10**100, 10**308, 10**398, Fraction(1, 10**390)], ids="abcde")

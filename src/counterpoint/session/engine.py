@@ -16,6 +16,7 @@ same however many there are.
 """
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 
 from counterpoint.composition.rules.rule import Account
@@ -48,7 +49,8 @@ class Engine:
 
     def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
         """Make the row of the whole session, if it is not there yet."""
-        self.perform("root", Opening((), composition, sequential), None)
+        versions = (composition, *composition.earlier)
+        self._perform_once("root", [Opening((), version, sequential) for version in versions])
 
     def launch(
         self,
@@ -63,10 +65,25 @@ class Engine:
         request: str | None = None,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
-        wanted = Launching(parent, name, mechanism, data, by, of, cursor, mechanism.claim)
+        versions = (mechanism, *mechanism.earlier)
         own = _own(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
-        return as_path(self.perform(own, wanted, None, request))
+        wanted = [Launching(parent, name, version, data, by, of, cursor, version.claim) for version in versions]
+        return as_path(self._perform_once(own, wanted, request))
+
+    def _perform_once(self, own: str | None, versions: Sequence[Wanted], given: str | None = None) -> Plain:
+        """Perform the first version of a request, or find it on record as an earlier version of this library wrote it.
+
+        Only the first can begin anything: the others are compared with a record that has the id already.
+        """
+        present, *earlier = versions
+        try:
+            return self.perform(own, present, None, given)
+        except RequestConflict as refused:
+            for version in earlier:
+                with suppress(RequestConflict):
+                    return self.perform(own, version, None, given)
+            raise refused
 
     def ask(
         self,

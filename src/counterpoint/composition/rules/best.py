@@ -1,245 +1,282 @@
-"""The default account for a budget in (epsilon, delta): a launch is admitted while any of three bounds holds.
+"""The default account for a budget in (epsilon, delta): a launch is admitted while any of several bounds holds.
 
-Basic composition, a Gaussian reserve (reserve.py) and the Renyi filter of one order (theory, The Renyi filter by
-reduction) stand side by side, the last two with slacks d_G and d_R that were fixed in advance. Why their union is a
-filter (theory, The default filter for three): what each has spent only grows, so a complete path of answers that one of
-them admits was admitted by that one at every prefix. If it is basic composition, the likelihood ratio is at most
-e^epsilon and the path adds nothing to the hockey stick. If it is the reserve, it is a path of the analyst who stops
-when the reserve says so, and all of these together add at most d_G; in the same way d_R. Exposures are a mixture as in
-theory, The Renyi filter by reduction: delta'' + (1 - delta'')(d_G + d_R) <= delta. Randomized responses stand for
-interactive mechanisms by Haney et al. 2023, Thm 1.19 and Henzinger et al. 2024, Thm 12.4.
+The parts are basic composition, a Gaussian reserve (reserve.py) and Renyi filters of several orders, each with a tail
+d_i that is fixed before the first answer. A part that refuses a launch which another one admits, or that meets a launch
+it cannot count, is *out for good*; the filter refuses where no part would be left:
 
-The first launch decides how the slack is divided: it is chosen before there is any answer that it could depend on. If
-more launches like it would fit into the reserve than into the Renyi filter, four fifths are the reserve's; otherwise,
-and for zCDP, Renyi or tCDP claims, which no reserve can pay for, the Renyi part has all of it.
+| launch | basic | reserve | Renyi order a |
+|---|---|---|---|
+| PureDP, ApproxDP (its delta is an exposure, once for all parts) | epsilon | RR(epsilon) | tau_a(epsilon) |
+| GaussianDP with finite communication | out | mu^2 | a mu^2/2 |
+| other GaussianDP | out | out | a mu^2/2 |
+| zCDP | out | out: a discrete Gaussian is not GaussianDP | a rho |
+| RenyiDP, tCDP | out | out | its loss at a, out if it has none |
 
-What has been lost is read as Haney et al. 2023, Lemma 2.19 says, threshold by threshold: below the budget's epsilon no
-reserve is needed, so there the Renyi sum may be read with all of the slack; and the whole is unbounded where the filter
-refuses.
+Why this is a filter (theory, The default filter). Fix an analyst who tosses no coins. A complete transcript ends with a
+part i that is in, hence was in at every prefix, and there the two worlds are those of the analyst who stops where part
+i would go out. So the transcripts that end with part i add at most d_i to the hockey stick at epsilon (basic
+composition: nothing, the likelihood ratio is at most e^epsilon). Exposures are a mixture as in theory, The Renyi filter
+by reduction: delta'' + (1 - delta'') sum d_i <= delta. A part that skipped a launch would be in at a transcript whose
+worlds are not those of its analyst: delta could reach 1.
+
+The first launch is chosen before there is any answer. Its public loss decides how much of delta is kept for exposures
+and how the rest is divided (shares.py); a part that cannot count it gets nothing. High orders are for mixtures: what
+they take off epsilon for their tail is small, so that a large pure launch and a small zCDP launch go together.
+
+What has been lost is read as Haney et al. 2023, Lemma 2.19 says, threshold by threshold: below the budget's epsilon
+there is no reserve, and the orders share all of the slack; the whole is unbounded where the filter refuses.
 
 >>> from counterpoint import ApproxDP, Filter, PureDP, zCDP
 >>> rule = Filter(ApproxDP(1, 1e-6))
->>> account = rule.start()
->>> for _ in range(480):
-...     account = account + PureDP(0.01)
->>> rule.fits(account, PureDP(0.01)), rule.fits(account, zCDP(0.01)), rule.loss(account)
-(True, False, ApproxDP(1, 1e-6))
+>>> account = rule.start() + PureDP(0.6) + zCDP(0.0017)
+>>> rule.loss(account).epsilon < 1, rule.fits(account, PureDP(0.01))
+(True, True)
 """
 
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from msgspec.structs import force_setattr
-
+from counterpoint.composition.rules.one_order import renyi_room_at
 from counterpoint.composition.rules.orders import order_for
-from counterpoint.composition.rules.reserve import (
-    UNIT,
-    left_after,
-    left_after_gaussian,
-    pure_within,
-    reserve_for,
-    units_up,
-)
+from counterpoint.composition.rules.reserve import UNIT, Payment, pure_within, reserve_for, spent, units_up
+from counterpoint.composition.rules.shares import SHARES, Division, Shares
 from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import NotCovered
 from counterpoint.numbers.exact import added_up
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
-from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP, Unbounded
+from counterpoint.privacy.losses import ApproxDP, PureDP, Unbounded
 from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
 from counterpoint.privacy.measures.pure import pure_below, renyi_of
 
-RESERVE_SHARE = Fraction(4, 5)
-WHOLE = Fraction(1)
+Sums = tuple[int | None, ...]
+"""A Renyi loss for each order in units of 2^-320, rounded up; None where the order cannot count a launch."""
 
 
-class Payment(NamedTuple):
-    """How a launch can be paid: its epsilon or Gaussian mu if the reserve takes it, and its delta."""
+class Counted(NamedTuple):
+    """What a launch adds to each part."""
 
-    epsilon: Fraction | None
-    mu: Fraction | None
-    delta: Fraction
-
-    @property
-    def by_reserve(self) -> bool:
-        """Whether a Gaussian reserve can pay for it."""
-        return self.epsilon is not None or self.mu is not None
+    pays: Payment
+    renyi: Sums
 
 
-class Terms(Tagged, Value, frozen=True):
-    """What is fixed in advance: the budget, the slack and the Renyi order, None for no Renyi part.
+class Rooms(Tagged, Value, frozen=True, cache_hash=True):
+    """What the first launch has decided: delta'', and what the Renyi sums may grow to.
 
-    Derived from them, once: `room`, the delta'' of delta'' + (1-delta'') slack = delta, which the deltas of the
-    launches may add up to.
-
-    >>> float(Terms(ApproxDP(1, 0.1), Fraction(1, 20), None).room)
-    0.05263157894736842
+    `most` is what they may grow to within the budget, `read` what they could if the orders shared all of the slack; in
+    units of 2^-320, rounded down. Orders that could not count the first launch have 0.
     """
 
+    exposed: Fraction
+    most: tuple[int, ...]
+    read: tuple[int, ...]
+
+
+class Union(Tagged, Value, frozen=True, cache_hash=True):
+    """What is fixed in advance: the budget, the slack (None: the first launch decides), the shares and the orders."""
+
     budget: ApproxDP
-    slack: Fraction
-    alpha: Fraction | None
-    room: Fraction = Fraction(-1)
+    slack: Fraction | None
+    shares: Shares
+    orders: tuple[Fraction, ...]
 
-    def __post_init__(self) -> None:
-        """Derive the room."""
-        if self.room < 0:
-            force_setattr(self, "room", (self.budget.delta - self.slack) / (1 - self.slack))
+    def divide(self, first: Counted) -> tuple[int | None, Rooms]:
+        """The reserve, and what the other parts may grow to, by what is launched first."""
+        row = self._row(first.pays.delta)
+        exposed = self.room_for_deltas(first.pays.delta)
+        read = self._rooms(self._tails((ZERO, *self.shares.without_delta.among_orders), first))
+        most = self._rooms(self._tails((ZERO, *row.among_orders), first))
+        tails = self._tails(row.with_reserve, first)
+        if not self._suits_reserve(first, tails[0], most):
+            return None, Rooms(exposed, most, read)
+        return reserve_for(self.budget.epsilon, tails[0]), Rooms(exposed, self._rooms(tails), read)
 
-    def renyi_room(self, share: Fraction) -> int:
-        """What a Renyi sum with this share of the slack may grow to, in units of 2^-320, rounded down."""
-        assert self.alpha is not None
-        return _renyi_room(self.budget.epsilon, self.alpha, share * self.slack)
+    def room_for_deltas(self, first: Fraction) -> Fraction:
+        """The delta'' of delta'' + (1-delta'') slack = delta, if the first launch has this delta."""
+        slack = self._slack(first)
+        return (self.budget.delta - slack) / (1 - slack)
 
-    def divided(self, first: Payment) -> tuple[int | None, int | None]:
-        """The reserve and what the Renyi sum may grow to, by what is launched first."""
-        epsilon, slack = self.budget.epsilon, self.slack
-        if self.alpha is None:
-            return reserve_for(epsilon, slack), None
-        reserve = reserve_for(epsilon, RESERVE_SHARE * slack)
-        if self._suits_reserve(first, reserve):
-            return reserve, self.renyi_room(1 - RESERVE_SHARE)
-        return None, self.renyi_room(WHOLE)
+    def _row(self, first: Fraction) -> Division:
+        return self.shares.with_delta if first else self.shares.without_delta
 
-    def _suits_reserve(self, first: Payment, reserve: int) -> bool:
-        """Whether more launches like the first would fit into the reserve than into the Renyi part with all the slack.
+    def _slack(self, first: Fraction) -> Fraction:
+        """What the tails have together, if the first launch has this delta."""
+        return self._row(first).slack * self.budget.delta if self.slack is None else self.slack
+
+    def _tails(self, weights: tuple[Fraction, ...], first: Counted) -> tuple[Fraction, ...]:
+        """The tails of the reserve and of each order: the parts that can count the first launch share the slack."""
+        counting = (first.pays.by_reserve, *(units is not None for units in first.renyi))
+        own = [weight if counts else ZERO for weight, counts in zip(weights, counting, strict=True)]
+        slack = self._slack(first.pays.delta) / (sum(own) or 1)
+        return tuple(weight * slack for weight in own)
+
+    def _rooms(self, tails: tuple[Fraction, ...]) -> tuple[int, ...]:
+        """What each Renyi sum may grow to; 0 for an order without a tail."""
+        epsilon = self.budget.epsilon
+        return tuple(
+            renyi_room_at(epsilon, order, tail) if tail else 0
+            for order, tail in zip(self.orders, tails[1:], strict=True)
+        )
+
+    def _suits_reserve(self, first: Counted, tail: Fraction, rooms: tuple[int, ...]) -> bool:
+        """Whether more launches like the first would fit into the reserve than into the Renyi parts without one.
 
         A reserve pays epsilon^2 for each and about three times that at its end. Any answer is sound.
         """
-        assert self.alpha is not None
-        if not first.epsilon:
-            return first.by_reserve
-        by_renyi = max(0, self.renyi_room(WHOLE)) // renyi_units(first.epsilon, self.alpha)
-        return Fraction(reserve, UNIT) > first.epsilon**2 * (by_renyi + 3)
+        epsilon = first.pays.epsilon
+        if not epsilon:
+            return first.pays.by_reserve
+        by_renyi = max(0, *(most // units for most, units in zip(rooms, first.renyi, strict=True) if units))
+        return Fraction(reserve_for(self.budget.epsilon, tail), UNIT) > epsilon**2 * (by_renyi + 3)
 
 
-class BestSum(Accumulator, Value, frozen=True):
-    """Basic composition, a Gaussian reserve and a Renyi sum, side by side.
+@lru_cache(maxsize=4096)
+def union_within(budget: ApproxDP, slack: Fraction | None, shares: Shares = SHARES) -> Union:
+    """The union for a budget, with the orders that suit it.
 
-    `left` is what the reserve has left, `renyi` the Renyi sum and `most` what it may grow to, in units of 2^-320
-    (rounded down, up and down); None for a part that is not there or, for the reserve and the basic sum, can no longer
-    hold. Covers PureDP, ApproxDP, and GaussianDP with finite communication; with a Renyi order also zCDP, tCDP, Renyi
-    losses of at least that order, and every GaussianDP.
+    >>> [round(float(order), 1) for order in union_within(ApproxDP(1, 1e-6), None).orders]
+    [15.8, 26.4, 64.6, 730.3]
+    """
+    tuned_for = shares.without_delta.slack * budget.delta if slack is None else slack
+    nearest = order_for(budget.epsilon, tuned_for) - 1
+    return Union(budget, slack, shares, tuple(1 + step * nearest for step in shares.steps))
+
+
+class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
+    """Basic composition, a Gaussian reserve and Renyi sums of several orders, side by side.
+
+    `left` is what the reserve has left and `renyi` the Renyi sums; None for a part that is out for good. Covers PureDP,
+    ApproxDP, zCDP, GaussianDP, and tCDP and RenyiDP above the lowest order.
     """
 
-    terms: Terms
-    launched: bool = False
+    union: Union
+    rooms: Rooms | None = None
     left: int | None = None
-    most: int | None = None
     basic: Fraction | None = Fraction(0)
-    renyi: int = 0
+    renyi: Sums = ()
     exposed: Fraction = Fraction(0)
 
-    @property
-    def theorem(self) -> str:
-        """What the total rests on."""
-        reserve = "a Gaussian reserve spent by randomized responses (theory, The Gaussian reserve)"
-        renyi = (
-            ""
-            if self.terms.alpha is None
-            else ", or the Renyi filter of one order (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8)"
-        )
-        return (
-            f"basic composition, or {reserve}{renyi}, whichever admits; corollary of Henzinger et al. 2024, "
-            "Thm 12.4; Haney et al. 2023, Thm 1.19"
-        )
+    theorem = (
+        "basic composition, or a Gaussian reserve spent by randomized responses (theory, The Gaussian reserve), or the "
+        "Renyi filter of one of several orders (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8), "
+        "whichever has admitted everything so far; corollary of Henzinger et al. 2024, Thm 12.4; Haney et al. 2023, "
+        "Thm 1.19"
+    )
 
-    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestSum":
-        """Add a loss, to each part that has a place for it."""
-        pays = self._payment(loss, interaction)
-        left, most = (self.left, self.most) if self.launched else self.terms.divided(pays)
-        return BestSum(
-            self.terms,
-            True,
-            _spent(left, pays),
-            most,
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "MixedSum":
+        """Add a loss to each part; a part that has no place for it is out."""
+        union = self.union
+        counted = count(loss, interaction, union.orders)
+        pays = counted.pays
+        if self.rooms is None:
+            left, rooms = union.divide(counted)
+            renyi = counted.renyi
+        else:
+            left, rooms = self.left, self.rooms
+            renyi = tuple(
+                None if total is None or units is None else total + units
+                for total, units in zip(self.renyi, counted.renyi, strict=True)
+            )
+        return MixedSum(
+            union,
+            rooms,
+            spent(left, pays),
             None if self.basic is None or pays.epsilon is None else added_up(self.basic, pays.epsilon),
-            self.renyi if most is None else self.renyi + self._renyi(loss, pays.epsilon),
+            renyi,
             added_up(self.exposed, pays.delta) if pays.delta else self.exposed,
         )
-
-    def _payment(self, loss: Loss, interaction: Interaction) -> Payment:
-        epsilon, delta = loss.added_response() or (None, ZERO)
-        pays = Payment(epsilon, loss.added_mu(interaction), delta)
-        if self.terms.alpha is None and not pays.by_reserve:
-            self._not_covered(
-                loss, 'PureDP, ApproxDP, and GaussianDP with finite communication; for zCDP and Renyi use by="best"'
-            )
-        return pays
-
-    def _renyi(self, loss: Loss, epsilon: Fraction | None) -> int:
-        alpha = self.terms.alpha
-        assert alpha is not None
-        return units_up(loss.added_renyi(alpha)) if epsilon is None else renyi_units(epsilon, alpha)
 
     @property
     def total(self) -> ApproxDP | Unbounded:
         """The smallest epsilon of the parts; a reserve says no more than that the budget holds."""
-        budget = self.terms.budget
-        if not self.launched:
+        budget = self.union.budget
+        if self.rooms is None:
             return ApproxDP(0, budget.delta)
         if not self.keeps(budget):
             return Unbounded()
         bounds = [budget.epsilon] if self.basic is None else [budget.epsilon, self.basic]
-        if self.most is not None:
-            left = self.terms.renyi_room(WHOLE) - self.renyi
-            bounds.append(max(ZERO, budget.epsilon - Fraction(left, UNIT)))
-        return ApproxDP(min(bounds), budget.delta)
+        bounds.extend(budget.epsilon - Fraction(left, UNIT) for _, left in self._renyi_left(self.rooms.read))
+        return ApproxDP(max(ZERO, min(bounds)), budget.delta)
 
     def keeps(self, budget: Loss) -> bool:
-        """Whether one of the parts holds and the deltas have room."""
-        if budget is not self.terms.budget and budget != self.terms.budget:
+        """Whether one of the parts is in and the deltas have room."""
+        if budget is not self.union.budget and budget != self.union.budget:
             return self.total.within(budget)
-        if self.exposed > self.terms.room:
-            return False
-        if self.left is not None or (self.basic is not None and self.basic <= self.terms.budget.epsilon):
+        rooms = self.rooms
+        if rooms is None:
             return True
-        return self.most is not None and self.renyi <= self.most
+        if self.exposed > rooms.exposed:
+            return False
+        if self.left is not None or (self.basic is not None and self.basic <= self.union.budget.epsilon):
+            return True
+        return any(left >= 0 for _, left in self._renyi_left(rooms.most))
+
+    def _renyi_left(self, rooms: tuple[int, ...]) -> Iterator[tuple[Fraction, int]]:
+        """Each order that is in, and what its sum leaves of such a room."""
+        for order, room, total in zip(self.union.orders, rooms, self.renyi, strict=True):
+            if total is not None:
+                yield order, room - total
 
     def at_distance(self, distance: int) -> ApproximateSum:
         """Basic composition or a Renyi sum, of an order that suits so many times the budget's epsilon.
 
-        Not the reserve: it says that the budget holds, which at a distance it does not.
+        Its constants depend on the budget and the distance alone. Not the reserve: it says that the budget holds, which
+        at a distance it does not.
         """
-        budget, slack = self.terms.budget, self.terms.slack
+        budget = self.union.budget
+        slack = budget.delta / 2 if self.union.slack is None else self.union.slack
         return ApproximateSum(Tail(budget.delta, slack, order_for(distance * budget.epsilon, slack)))
 
     def delta_left(self, budget: Loss) -> Fraction:
         """How much the deltas of further launches may add up to."""
-        return max(ZERO, self.terms.room - self.exposed)
+        union, rooms = self.union, self.rooms
+        room = union.room_for_deltas(union.budget.delta) if rooms is None else rooms.exposed
+        return max(ZERO, room - self.exposed)
 
     def room(self, budget: Loss) -> Fraction:
         """What the part that leaves most leaves."""
-        if self.exposed > self.terms.room:
+        if self.rooms is None:
+            return self._first_room()
+        if self.exposed > self.rooms.exposed:
             return ZERO
-        rooms = [ZERO]
-        if self.basic is not None:
-            rooms.append(self.terms.budget.epsilon - self.basic)
-        if not self.launched:
-            return max(rooms)
+        rooms = [ZERO] if self.basic is None else [ZERO, self.union.budget.epsilon - self.basic]
         if self.left is not None:
             rooms.append(pure_within(self.left))
-        if self.terms.alpha is not None and self.most is not None:
-            rooms.append(pure_below(self.terms.alpha, Fraction(self.most - self.renyi, UNIT)))
+        rooms.extend(pure_below(order, Fraction(left, UNIT)) for order, left in self._renyi_left(self.rooms.most))
         return max(rooms)
 
-
-@lru_cache(maxsize=4096)
-def _renyi_room(epsilon: Fraction, alpha: Fraction, slack: Fraction) -> int:
-    return -units_up(renyi_offset(alpha, slack) - epsilon)
+    def _first_room(self) -> Fraction:
+        """The largest pure first launch: as large as epsilon or, where delta is large, what a part alone admits."""
+        budget = self.union.budget
+        nothing = self.plus(PureDP(0))
+        assert nothing.rooms is not None
+        orders = nothing._renyi_left(nothing.rooms.read)
+        rooms = [nothing.room(budget), *(pure_below(order, Fraction(left, UNIT)) for order, left in orders)]
+        return max(epsilon for epsilon in (budget.epsilon, *rooms) if self.plus(PureDP(epsilon)).keeps(budget))
 
 
 @lru_cache(maxsize=65536)
-def renyi_units(epsilon: Fraction, alpha: Fraction) -> int:
-    """tau_alpha(epsilon) in units of 2^-320, rounded up; remembered, since losses recur."""
-    return units_up(renyi_of(epsilon, alpha))
+def count(loss: Loss, interaction: Interaction, orders: tuple[Fraction, ...]) -> Counted:
+    """What a launch adds to each part, remembered, since losses recur; `NotCovered` if no part can count it.
+
+    >>> count(PureDP(0), "endless", (Fraction(2),)).renyi
+    (0,)
+    """
+    epsilon, delta = loss.added_response() or (None, ZERO)
+    pays = Payment(epsilon, loss.added_mu(interaction), delta)
+    renyi = tuple(_units(loss, epsilon, order) for order in orders)
+    if not pays.by_reserve and all(units is None for units in renyi):
+        loss.added_renyi(orders[0])  # says why not
+        raise NotCovered(f"{loss!r} has no place in any part of the default filter")
+    return Counted(pays, renyi)
 
 
-def _spent(left: int | None, pays: Payment) -> int | None:
-    if left is None or not pays.by_reserve:
+def _units(loss: Loss, epsilon: Fraction | None, order: Fraction) -> int | None:
+    if epsilon is not None:
+        return units_up(renyi_of(epsilon, order))
+    try:
+        return units_up(loss.added_renyi(order))
+    except NotCovered:
         return None
-    if pays.mu is not None:
-        return left_after_gaussian(left, pays.mu)
-    assert pays.epsilon is not None
-    return left_after(left, pays.epsilon)

@@ -3,9 +3,9 @@
 See Haney et al. 2023, Def 2.5, 2.8; Henzinger et al. 2024, Def 12.2.
 
 A filter admits a launch while the accumulator with it stays within the budget, coordinate by coordinate and exactly.
-The default theorem for a budget in (epsilon, delta) is the best of basic composition, a Gaussian reserve and the Renyi
-filter after reduction to randomized responses (theory, The default filter and The Renyi filter by reduction; best.py);
-other measures add up. Refusals are free.
+The default theorem for a budget in (epsilon, delta) is the best of basic composition, a Gaussian reserve and Renyi
+filters of several orders after reduction to randomized responses (theory, The default filter and The Renyi filter by
+reduction; best.py); other measures add up. Refusals are free.
 
 >>> from counterpoint import ApproxDP, Laplace, PureDP
 >>> rule = Filter(ApproxDP(1, 1e-6))
@@ -25,8 +25,9 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.composition.rules.advanced import AdvancedSum
-from counterpoint.composition.rules.best import BestSum, Terms
+from counterpoint.composition.rules.best import MixedSum, union_within
 from counterpoint.composition.rules.limited import Limited
+from counterpoint.composition.rules.one_order import BestSum, Terms
 from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.rule import Account, Remaining, Rule, summed_at
 from counterpoint.encoding import Value
@@ -52,10 +53,13 @@ By = Literal["best", "basic", "renyi", "advanced", "gaussian"]
 class Filter(Rule, Value, frozen=True):
     """Admits launches while their total stays within `budget`.
 
-    `by` chooses the theorem for an ApproxDP budget: "best" (the default: theory, The default filter and a Gaussian
-    reserve), "basic", "renyi" (3(b)), "advanced" (Whitehouse et al. 2023, Thm 1), or "gaussian" (the reserve has all
-    slack, zCDP is refused); other budgets have one each: the sum of their own measure. `slack` is the part of delta
-    given to the tail bound (half of it by default), `alpha` the Renyi order (chosen for the budget by default): both
+    `by` chooses the theorem for an ApproxDP budget: "best" (the default: theory, The default filter), "basic", "renyi"
+    (theory, The Renyi filter by reduction), "advanced" (Whitehouse et al. 2023, Thm 1), or "gaussian" (the reserve has
+    all slack, zCDP is refused); other budgets have one each: the sum of their own measure.
+
+    `slack` is the part of delta that is given to tail bounds; the rest is kept for the deltas of launches. The default
+    filter takes 0.885 delta, or 0.505 delta if the first launch has a delta; the others take half. `alpha` is
+    the one Renyi order; without it "renyi" chooses one for the budget, and the default filter uses several. Both are
     fixed in advance. `halt` ends everything at the first refusal, literally as Haney et al. 2023, Alg 3. With
     `launches=K` the launch after the K-th is refused, whatever it costs. `empty` is the sum to compare with the budget,
     where it is not the measure's own: `Odometer.within` gives it. Not covered: optimal composition (fixed parameters
@@ -119,15 +123,17 @@ class Filter(Rule, Value, frozen=True):
             return
         if budget.delta == 0:
             raise InvalidParameter(f"{by} needs a delta above 0 in the budget; with none, use basic")
-        slack = budget.delta / 2 if self.slack is None else self.slack
-        if slack > budget.delta or slack >= 1:
+        if self.slack is not None and (self.slack > budget.delta or self.slack >= 1):
             raise InvalidParameter(
-                f"slack must be below 1 and at most the budget's delta {spell(budget.delta)}, not {spell(slack)}"
+                f"slack must be below 1 and at most the budget's delta {spell(budget.delta)}, not {spell(self.slack)}"
             )
+        if by in ("advanced", "gaussian") and self.alpha is not None:
+            raise InvalidParameter(f"{by} composition has no Renyi order: leave out alpha")
+        if by == "best" and self.alpha is None:
+            return  # several orders, and the first launch decides on the slack: see best.py
+        slack = budget.delta / 2 if self.slack is None else self.slack
         force_setattr(self, "slack", slack)
         if by in ("advanced", "gaussian"):
-            if self.alpha is not None:
-                raise InvalidParameter(f"{by} composition has no Renyi order: leave out alpha")
             return
         alpha = order_for(budget.epsilon, slack) if self.alpha is None else self.alpha
         renyi_offset(alpha, slack)  # an order so near to 1 that it has none is refused here, not at the first launch
@@ -153,6 +159,20 @@ class Filter(Rule, Value, frozen=True):
         """As configured."""
         return self.halt
 
+    @property
+    def earlier(self) -> tuple["Filter", ...]:
+        """The default filter had one Renyi order, and half of delta for exposures.
+
+        >>> Filter(ApproxDP(1, 1e-6)).earlier
+        (Filter(ApproxDP(1, 1e-6), slack=5e-7, alpha=23.3),)
+        """
+        if not isinstance(self.budget, ApproxDP) or self.by != "best" or self.alpha is not None:
+            return ()
+        if self.launches is not UNSET:
+            return ()
+        slack = self.budget.delta / 2 if self.slack is None else self.slack
+        return (Filter(self.budget, "best", slack, order_for(self.budget.epsilon, slack), self.halt),)
+
     def start(self) -> Accumulator:
         """Nothing launched: the sum of the budget's own measure, or of the theorem that `by` names."""
         empty = self._sum()
@@ -162,9 +182,12 @@ class Filter(Rule, Value, frozen=True):
         budget = self.budget
         if self.empty is not UNSET:
             return self.empty
-        if self.slack is None:
+        if self.by in (None, "basic"):
             return budget.accumulator()
         assert isinstance(budget, ApproxDP)
+        if self.by == "best" and self.alpha is None:
+            return MixedSum(union_within(budget, self.slack))
+        assert self.slack is not None
         if self.by == "advanced":
             return AdvancedSum(budget.delta, self.slack)
         if self.by == "gaussian":

@@ -27,6 +27,7 @@ whole multiples of 2^-320, rounded down.
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
+from typing import NamedTuple
 
 from counterpoint.numbers import normal_tail, precision
 from counterpoint.privacy.formulas.roots import short
@@ -36,6 +37,19 @@ from counterpoint.privacy.losses import GaussianDP
 UNIT = 2**320
 GRAIN = 2.0**-320
 _HUGE = Fraction(10**12)
+
+
+class Payment(NamedTuple):
+    """How a launch can be paid: its epsilon or Gaussian mu if the reserve takes it, and its delta."""
+
+    epsilon: Fraction | None
+    mu: Fraction | None
+    delta: Fraction
+
+    @property
+    def by_reserve(self) -> bool:
+        """Whether a Gaussian reserve can pay for it."""
+        return self.epsilon is not None or self.mu is not None
 
 
 @lru_cache(maxsize=4096)
@@ -73,6 +87,20 @@ def left_after_gaussian(left: int, mu: Fraction) -> int | None:
     """
     after = left - _square_up(mu)
     return after if after >= 0 else None
+
+
+def spent(left: int | None, pays: Payment) -> int | None:
+    """What a launch leaves of a reserve; None for good, once a launch did not fit or could not be counted.
+
+    >>> spent(UNIT, Payment(None, None, Fraction(0))), spent(None, Payment(Fraction(0), None, Fraction(0)))
+    (None, None)
+    """
+    if left is None or not pays.by_reserve:
+        return None
+    if pays.epsilon is not None:
+        return left_after(left, pays.epsilon)
+    assert pays.mu is not None
+    return left_after_gaussian(left, pays.mu)
 
 
 @lru_cache(maxsize=4096)

@@ -57,6 +57,11 @@ class Rule(Tagged):
         """
         return False
 
+    @property
+    def earlier(self) -> "tuple[Rule, ...]":
+        """What the same words meant in earlier versions: a ledger from then holds one of these in its place."""
+        return ()
+
     @abstractmethod
     def promise(self, relation: Relation) -> Certificate:
         """Why all launches together never exceed `bound(relation)`; `NotCovered` where nothing is promised."""
