@@ -161,8 +161,8 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
     theorem = (
         "basic composition, or a Gaussian reserve spent by randomized responses (theory, The Gaussian reserve), or the "
         "Renyi filter of one of several orders (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8), "
-        "whichever has admitted everything so far; corollary of Henzinger et al. 2024, Thm 12.4; Haney et al. 2023, "
-        "Thm 1.19"
+        "whichever has admitted everything so far; corollary of Haney et al. 2023, Thm 1.19 and Henzinger et al. 2024, "
+        "Thm 12.4"
     )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "MixedSum":
