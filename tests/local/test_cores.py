@@ -140,12 +140,12 @@ def test_the_error_bound_is_met():
 
 def test_the_loss_is_that_of_two_users_for_an_edge_and_of_three_for_a_rewired_one():
     edge = core_protocol(5, 1)
-    assert edge.claim.loss == PureDP(1) and edge.users.user.claim.loss == PureDP("1/2")
+    assert edge.claim.loss.as_pure() == PureDP(1) and edge.users.user.claim.loss == PureDP("1/2")
     assert edge.claim.certificate.rests_on("Cor 8.8") and edge.claim.certificate.rests_on("Lyu et al.")
     assert edge.users.user.watch.scales == (4, 4)
     assert core_protocol(5, 1, noise="wide").users.user.watch.scales == (4, 8)
     rewired = core_protocol(5, 1, noise="wide", neighbours="rewired")
-    assert rewired.claim.loss == PureDP(1) and rewired.users.user.claim.loss == PureDP("1/3")
+    assert rewired.claim.loss.as_pure() == PureDP(1) and rewired.users.user.claim.loss == PureDP("1/3")
 
 
 def test_the_smaller_noise_is_refused_where_values_move_both_ways():
@@ -174,7 +174,7 @@ def test_the_result_is_a_table():
     found = core_decomposition([("a", "b")], 50, vertices="abc", coins=NoNoise())
     assert found.rows() == [("a", 1), ("b", 1), ("c", 0)] == list(found) and len(found) == 3 and found["c"] == 0
     assert found.to_arrow().to_pydict() == {"vertex": ["a", "b", "c"], "core": [1, 1, 0]}
-    assert "PureDP(50)" in found._repr_html_() and "PureDP(50)" in repr(found)
+    assert "2 x PureDP(25)" in found._repr_html_() and "2 x PureDP(25)" in repr(found)
     with pytest.raises(KeyError):
         found["d"]
     with pytest.raises(InvalidParameter):
