@@ -20,7 +20,7 @@ from counterpoint.errors import (
     RequestConflict,
 )
 from counterpoint.ledger.crypto import sealed
-from counterpoint.ledger.ledger import Answered, Intent
+from counterpoint.ledger.ledger import Intent, StoredAnswer
 from counterpoint.ledger.state import Node, Row
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 
@@ -176,7 +176,7 @@ def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(pla
         assert ledger.settle(intent, after, 41) == 41
         assert ledger.settle(intent, after, 42) == 41, "the first one counts"
         done = ledger.begin("q", Known(noisy.path))
-        assert isinstance(done, Answered) and done.answer == 41
+        assert isinstance(done, StoredAnswer) and done.answer == 41
         unasked = Intent("unasked", b'"body"', noisy.path, row.version + 1, "v1", bytes(32))
         with pytest.raises(LedgerError, match="never made"):
             ledger.settle(unasked, Row(row.mechanism, row.state, row.version + 2, "v1"), 44)

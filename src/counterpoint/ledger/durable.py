@@ -33,7 +33,7 @@ from counterpoint.ledger.crypto.keeping import KeptLog
 from counterpoint.ledger.crypto.rows import seen_row
 from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
-from counterpoint.ledger.ledger import Answered, Intent, Ledger, Lookups, Settle, StepOutcome
+from counterpoint.ledger.ledger import Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.places import release
 from counterpoint.ledger.state import Fact, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
@@ -96,7 +96,7 @@ class DurableLedger(Ledger):
     def transact(self, job: Job) -> Any:
         """Run a job in a transaction that waiting requests share; its result, once it is durable and witnessed."""
         result = self._group.run(job)
-        if isinstance(job, Settle) or isinstance(result, Answered):
+        if isinstance(job, Settle) or isinstance(result, StoredAnswer):
             self._reached("release")
         return result
 

@@ -67,14 +67,14 @@ class Intent(msgspec.Struct, frozen=True):
         raise SecretLeak("an intent was to be copied or pickled, and its seed with it")
 
 
-class Answered(msgspec.Struct, frozen=True):
+class StoredAnswer(msgspec.Struct, frozen=True):
     """A request that was answered: what stands for its body, and the answer."""
 
     digest: bytes
     answer: Plain
 
     def __repr__(self) -> str:
-        return "Answered(...)"
+        return "StoredAnswer(...)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return []
@@ -99,7 +99,7 @@ class Lookups(NamedTuple):
 class Transaction(Protocol):
     """The records, as the protocol reads and changes them: all changes become durable together, or none."""
 
-    def find(self, request: str) -> Intent | Answered | None:
+    def find(self, request: str) -> Intent | StoredAnswer | None:
         """What is on record under an id."""
 
     def must_be_new(self, kind: str, request: str) -> None:
@@ -120,7 +120,7 @@ class Transaction(Protocol):
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
         """Record that a launch was refused."""
 
-    def settled(self, intent: Intent, outcome: StepOutcome) -> Answered | None:
+    def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         """The answer on record, if the request has one; `LedgerError` if no such request was begun."""
 
     def settle(self, intent: Intent, outcome: StepOutcome) -> None:
@@ -140,7 +140,7 @@ class Begin(msgspec.Struct, frozen=True):
         at = (self.wanted.at,)
         return Lookups(() if self.new else (self.request,), at, at)
 
-    def run(self, records: Transaction) -> Intent | Answered:
+    def run(self, records: Transaction) -> Intent | StoredAnswer:
         """The request as it is on record; or it is checked, charged and recorded. A refusal changes nothing."""
         fact = self.wanted.fact()
         if not self.new:
@@ -188,12 +188,12 @@ class Ledger:
     name = "session"
     """Of the session that it is the record of."""
 
-    def begin(self, request: str, wanted: Wanted, *, new: bool = False) -> Intent | Answered:
+    def begin(self, request: str, wanted: Wanted, *, new: bool = False) -> Intent | StoredAnswer:
         """Look the request up; if it is new, check it, charge for it and record it. All of that is one transaction.
 
         If another request is open at that row, its intent comes back: finish it, then begin again.
         """
-        done: Intent | Answered = self.transact(Begin(request, wanted, wanted.body(), new))
+        done: Intent | StoredAnswer = self.transact(Begin(request, wanted, wanted.body(), new))
         return done
 
     def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:

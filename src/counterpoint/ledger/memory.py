@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from counterpoint.ledger.ledger import Answered, Begin, Intent, Ledger, Settle, StepOutcome, never_made
+from counterpoint.ledger.ledger import Begin, Intent, Ledger, Settle, StepOutcome, StoredAnswer, never_made
 from counterpoint.ledger.state import Fact, Path, Row
 from counterpoint.ledger.wanted import Plan
 from counterpoint.randomness.fresh import fresh
@@ -72,11 +72,11 @@ class _Records:
         self._seeds = seeds
         self._rows: dict[Path, Row] = {}
         self._at: dict[Path, Intent] = {}
-        self._done: dict[str, Answered] = {}
+        self._done: dict[str, StoredAnswer] = {}
         self.opened: dict[str, Intent] = {}
         self.facts: list[Fact] = []
 
-    def find(self, request: str) -> Intent | Answered | None:
+    def find(self, request: str) -> Intent | StoredAnswer | None:
         return self._done.get(request) or self.opened.get(request)
 
     def must_be_new(self, kind: str, request: str) -> None:
@@ -103,7 +103,7 @@ class _Records:
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
         """A refusal changes nothing."""
 
-    def settled(self, intent: Intent, outcome: StepOutcome) -> Answered | None:
+    def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         done = self._done.get(intent.request)
         if done is None and intent.request not in self.opened:
             raise never_made()
@@ -111,5 +111,5 @@ class _Records:
 
     def settle(self, intent: Intent, outcome: StepOutcome) -> None:
         self._rows[intent.path] = outcome.row
-        self._done[intent.request] = Answered(intent.digest, outcome.answer)
+        self._done[intent.request] = StoredAnswer(intent.digest, outcome.answer)
         del self.opened[intent.request], self._at[intent.path]

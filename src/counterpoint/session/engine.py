@@ -22,7 +22,7 @@ from contextlib import suppress
 from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain
 from counterpoint.errors import CounterpointError, LedgerError, RequestConflict
-from counterpoint.ledger.ledger import Answered, Intent, Ledger, conflict, made_up
+from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
 from counterpoint.ledger.nesting import must_not_step
 from counterpoint.ledger.state import Faulty, Node, Path, failed
 from counterpoint.ledger.wanted import Asking, Launching, Opening, Wanted, as_path, node_at, read_wanted, row_at
@@ -115,7 +115,7 @@ class Engine:
                 begun = self.ledger.begin(request, wanted, new=own is None)  # checked, charged and recorded, or refused
             except RequestConflict:
                 raise conflict(given or request) from None
-            if isinstance(begun, Answered):
+            if isinstance(begun, StoredAnswer):
                 return begun.answer
             if begun.request != request:
                 self._finish_first(begun, source)

@@ -21,7 +21,7 @@ from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak, U
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.rows import OpenRows, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
-from counterpoint.ledger.ledger import Answered, Intent, StepOutcome, never_made
+from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made
 from counterpoint.ledger.state import Fact, Faulty, Path, Row
 from counterpoint.ledger.store.records import StoredRequest, StoredRow, path_text, read_entry, read_path
 from counterpoint.ledger.store.store import Unit
@@ -78,7 +78,7 @@ class SealedTransaction:
         self.unit = unit
         self._sealer = sealer
 
-    def find(self, request: str) -> Intent | Answered | None:
+    def find(self, request: str) -> Intent | StoredAnswer | None:
         """What is on record under an id; its seal shows that it is as it was stored."""
         found = self.unit.request(request)
         if found is None:
@@ -128,7 +128,7 @@ class SealedTransaction:
         _must_be_readable(fact.kind, body)
         self.unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
 
-    def settled(self, intent: Intent, outcome: StepOutcome) -> Answered | None:
+    def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         """The answer on record; None if the request is open, as it was begun."""
         found = self.unit.request(intent.request)
         if found is None:
@@ -170,7 +170,7 @@ class SealedTransaction:
         except CounterpointError:
             return None
 
-    def _done(self, found: StoredRequest) -> Answered:
+    def _done(self, found: StoredRequest) -> StoredAnswer:
         """An answer on record, about to be released: the process that settled it may have died right after.
 
         Its seal covers all other columns. Before form 2 it did not cover the question: that is compared with its entry.
@@ -183,7 +183,7 @@ class SealedTransaction:
             answer = keys.unseal(found.answer, "answer", *found.first_place)
             self._body(found)
         self.unit.settled = True
-        return Answered(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
+        return StoredAnswer(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
 
     def _body(self, found: StoredRequest) -> bytes:
         """What was asked, from the entry of a request, which must be the one that its digest is of."""

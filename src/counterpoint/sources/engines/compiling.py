@@ -7,7 +7,7 @@ parts of a column a unit has rows, if that was limited.
 >>> from counterpoint.sources.declaring.columns import number
 >>> from counterpoint.sources.declaring.declaration import Named
 >>> declared = Declaration(None, 1, "replace", (Named("age", number(0, 120)),))
->>> compiler(declared, View("rows"), "duckdb")(canonical(count(where="age >= 18"))).sql
+>>> compiler(declared, RowView("rows"), "duckdb")(canonical(count(where="age >= 18"))).sql
 'SELECT COUNT(*) FROM rows WHERE c0 >= 18'
 """
 
@@ -32,7 +32,7 @@ _LONGEST_CACHED = 2**16
 """The most bytes of a request whose compiled form is cached: a thousand longer ones would fill the memory."""
 
 
-class View(NamedTuple):
+class RowView(NamedTuple):
     """The stored rows that a source asks."""
 
     rows: str
@@ -49,7 +49,7 @@ class Compiled(NamedTuple):
     sql: str
 
 
-def compiler(declared: Declaration, view: View, dialect: str) -> Callable[[bytes], Compiled]:
+def compiler(declared: Declaration, view: RowView, dialect: str) -> Callable[[bytes], Compiled]:
     """Compiles canonical requests, with a cache of the latest that are not too long.
 
     The cache is keyed by the request's canonical bytes: as values, 1 and True would be one key.
@@ -59,7 +59,7 @@ def compiler(declared: Declaration, view: View, dialect: str) -> Callable[[bytes
     return lambda request: (cached if len(request) <= _LONGEST_CACHED else compile_one)(request)
 
 
-def compile_request(declared: Declaration, view: View, dialect: str, request: bytes) -> Compiled:
+def compile_request(declared: Declaration, view: RowView, dialect: str, request: bytes) -> Compiled:
     """One request, from its canonical bytes; a function, as a cached method would keep a table and its engine alive."""
     asked = decode(request, Request)  # type: ignore[type-abstract]  # a family is read by its tags
     plan = asked.plan(declared)

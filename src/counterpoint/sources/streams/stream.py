@@ -33,7 +33,7 @@ from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, OneOf
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
-from counterpoint.sources.engines.compiling import Compiled, View, canonical, compiler, is_request
+from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.source import Prepared, Source, describe_request
 from counterpoint.sources.streams.arrived import ROWS
@@ -283,7 +283,7 @@ class Stream(Source):
         if self._compile is None:
             declared = self.declaration
             cut = [OneOf(place, (key,)) for place, key in self._where]
-            view = View(ROWS, AllOf((*cut, Arrived(len(declared.columns)))))
+            view = RowView(ROWS, AllOf((*cut, Arrived(len(declared.columns)))))
             self._compile = compiler(declared, view, DUCKDB.name)
         found = self._compile(canonical(request))
         return found._replace(prepared=replace(found.prepared, one_way=False))

@@ -35,7 +35,7 @@ from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.asking.sensitivity import Sensitivities
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named
-from counterpoint.sources.engines.compiling import View, canonical, compiler
+from counterpoint.sources.engines.compiling import RowView, canonical, compiler
 from counterpoint.sources.engines.embedded import EmbeddedOffer
 from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
 from counterpoint.sources.source import Prepared, Source
@@ -97,7 +97,7 @@ class Table(Source):
 
     def _set_view(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
         self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
-        self._compile = compiler(bound.declared, View(rows, within, reach), bound.engine.dialect.name)
+        self._compile = compiler(bound.declared, RowView(rows, within, reach), bound.engine.dialect.name)
 
     def _narrow(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
         table = Table.__new__(Table)

@@ -88,17 +88,17 @@ class Aim(NamedTuple):
 def learn(ordering: Pair, choosing: Pair, aim: Aim) -> Learned:
     """The best event of all columns: one part of the samples orders its values, another chooses it."""
     names = dict.fromkeys(name for views in ordering for name in views)
-    counted = [Counted.of(name, *(seen(views, name) for views in (*ordering, *choosing))) for name in names]
+    counted = [ColumnCounts.of(name, *(seen(views, name) for views in (*ordering, *choosing))) for name in names]
     always = Learned(Event(counted[0].view, "at least", counted[0].values[:1]), 0, _NOTHING)
     found = [always, *(option for column in counted for option in _options(column, aim))]
     weights = Weights.learned(ordering)
     if len(weights.columns) > 1:
-        weighed = Counted.of(WEIGHT, *(weights.column(views) for views in (*ordering, *choosing)))
+        weighed = ColumnCounts.of(WEIGHT, *(weights.column(views) for views in (*ordering, *choosing)))
         found += [o._replace(event=replace(o.event, weights=weights)) for o in _options(weighed, aim)]
     return max(found, key=lambda option: option.score)
 
 
-class Counted(NamedTuple):
+class ColumnCounts(NamedTuple):
     """How often each value of a column occurs in either world, in the samples that order and in those that choose.
 
     `chosen` has each value's share of the games. If there are very many values, the most frequent are kept.
@@ -111,7 +111,7 @@ class Counted(NamedTuple):
     games: tuple[int, int]
 
     @classmethod
-    def of(cls, view: str, *parts: Column) -> "Counted":
+    def of(cls, view: str, *parts: Column) -> "ColumnCounts":
         """Count one column in its four parts: both worlds of the ordering samples, then of the choosing samples."""
         values, places = np.unique(np.concatenate(parts), return_inverse=True)
         ends = np.cumsum([len(part) for part in parts])[:-1]
@@ -144,7 +144,7 @@ class Counted(NamedTuple):
         return np.asarray(share + side * (by_chance + later))
 
 
-def _options(counted: Counted, aim: Aim) -> Iterator[Learned]:
+def _options(counted: ColumnCounts, aim: Aim) -> Iterator[Learned]:
     places = np.arange(len(counted.values))
     if len(places) == 1:
         return  # a constant column distinguishes nothing
