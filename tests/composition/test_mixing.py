@@ -345,7 +345,8 @@ COUNTS = [(1, "0.01", 540), (1, "0.03", 58), (3, "0.1", 41), (8, "0.1", 226)]
 @pytest.mark.parametrize("epsilon, size, count", COUNTS)
 def test_so_many_equal_launches_are_admitted(epsilon, size, count):
     rule = Filter(ApproxDP(epsilon, "1e-6"))
-    launched(rule, *[PureDP(size)] * count)
+    account = launched(rule, *[PureDP(size)] * count)
+    assert rule.loss(account).epsilon <= epsilon
 
 
 BEFORE = [

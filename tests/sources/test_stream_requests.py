@@ -123,6 +123,14 @@ def test_items_of_one_unit_beyond_its_number_change_no_answer():
     assert found(stream, requests.sum("seconds")) == 4 * 2, "in steps of 5"
 
 
+@pytest.mark.parametrize("name", ["\ud800", "\x00", "", 2**90, -1, "1"])
+def test_whatever_a_unit_is_called_the_stream_answers(name):
+    """Or the error would tell that the unit is there."""
+    stream = Stream(fields={"page": cp.text()}, unit="who", per_unit=2)
+    stream.extend([{"who": name, "page": "home"}, {"who": 1, "page": "home"}, {"who": name, "page": "shop"}])
+    assert found(stream, requests.count()) == 3 and found(stream, requests.count_distinct()) == 2
+
+
 def test_an_answer_is_about_what_had_arrived_when_it_was_pinned():
     stream = stream_of([{"page": "home"}] * 3)
     assert [found(stream, requests.count(), pin) for pin in (3, 1, 0, 2)] == [3, 1, 0, 2]

@@ -64,7 +64,8 @@ class ArrivedRows:
         blank: tuple[Any, ...] = (None,) * width
         fields = list(zip(*(blank if item is None else item for item in items), strict=True))
         places = [None if item is None else start + number for number, item in enumerate(items)]
-        texts = [None if owner is None else f"{type(owner).__name__}:{owner}" for owner in owners]
+        # In ASCII: an engine that could not store some unit's name would tell by its error that the unit is there.
+        texts = [None if owner is None else ascii(owner) for owner in owners]
         kinds = [_kind(named.column) for named in self._declared.columns]
         return [
             _array(kind, values)
