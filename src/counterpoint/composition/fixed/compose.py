@@ -44,7 +44,7 @@ def optimal(losses: Iterable[Loss]) -> Composed:
 
 
 def optimal_of(counted: Mapping[Loss, int]) -> Composed:
-    """The same, of so many of each loss.
+    """The same, for losses with the number of each.
 
     >>> from counterpoint import PureDP
     >>> optimal_of({PureDP(0.01): 100}).epsilon_at(1e-6)
@@ -55,7 +55,7 @@ def optimal_of(counted: Mapping[Loss, int]) -> Composed:
 
 
 def summed(counted: Mapping[Loss, int]) -> Loss:
-    """What so many of each loss cost by the rule of their own measure; mixed (epsilon, delta) by basic composition.
+    """What losses, each with its number, cost by the rule of their measure; mixed (epsilon, delta) by basic composition.
 
     >>> from counterpoint import ApproxDP, GaussianDP, PureDP, zCDP
     >>> summed({zCDP("1e-30"): 10**30}), summed({GaussianDP(1): 4}), summed({PureDP(1): 2, ApproxDP(1, 1e-6): 1})

@@ -23,7 +23,7 @@ Parts = tuple[tuple[Fraction, Fraction, int], ...]
 """The different (epsilon, delta), and how many there are of each."""
 
 _WRITTEN_OUT = 2**14
-"""A product of so many bits is written out; a longer one is enclosed."""
+"""The most bits of a product that is written out; a longer one is enclosed."""
 _SHOWN = 3
 
 

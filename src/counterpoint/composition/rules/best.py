@@ -220,7 +220,7 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
                 yield order, room - total
 
     def at_distance(self, distance: int) -> ApproximateSum:
-        """Basic composition or a Renyi sum, of an order that suits so many times the budget's epsilon.
+        """Basic composition or a Renyi sum, of an order that suits `distance` times the budget's epsilon.
 
         Its constants depend on the budget and the distance alone. Not the reserve: it says that the budget holds, which
         at a distance it does not.

@@ -264,7 +264,7 @@ class Filter(Rule, Value, frozen=True):
         return summed_at(distance, launched, self._sum().at_distance(distance))
 
     def used(self, account: Account, parts: int) -> int:
-        """How many of so many equal parts of the budget are spent, rounded up; more than all if it does not hold.
+        """How many of `parts` equal parts of the budget are spent, rounded up; more than all if it does not hold.
 
         >>> from counterpoint import Laplace, PureDP
         >>> rule = Filter(PureDP(1))

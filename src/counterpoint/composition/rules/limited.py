@@ -1,4 +1,4 @@
-"""A bounded number of launches: a sum that takes no more than so many, whatever they cost.
+"""A bounded number of launches: a sum that takes at most K of them, whatever they cost.
 
 A filter with `launches=K` refuses the launch after the K-th, and otherwise decides as it would without. It refuses more
 than the filter without a limit, and a refusal only takes choices from the analyst, so the budget holds as before

@@ -173,7 +173,7 @@ class BestSum(Accumulator, Value, frozen=True):
         return self.most is not None and self.renyi <= self.most
 
     def at_distance(self, distance: int) -> ApproximateSum:
-        """Basic composition or a Renyi sum, of an order that suits so many times the budget's epsilon.
+        """Basic composition or a Renyi sum, of an order that suits `distance` times the budget's epsilon.
 
         Not the reserve: it says that the budget holds, which at a distance it does not.
         """

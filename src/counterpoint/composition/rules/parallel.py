@@ -47,9 +47,9 @@ from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.relations import Relation, Sparse, Static
 
 LISTED = 10_000
-"""So many launches are charged one by one; more of them are charged as one launch of their sum."""
+"""Up to this many launches are charged one by one; more are charged as one launch of their sum."""
 COMPOSED = 10**9
-"""So many launches are composed optimally, where the parts are read alone; more of them add up."""
+"""Up to this many launches are composed optimally, where the parts are read alone; more add up."""
 
 if TYPE_CHECKING:
     Each: TypeAlias = Loss | tuple[Loss, ...]
@@ -336,7 +336,7 @@ def _number(charges: tuple[Charge, ...]) -> int:
 
 
 def total(charges: tuple[Charge, ...]) -> Loss:
-    """What so many launches cost by the rule of their own measure; (epsilon, delta) by basic composition.
+    """What the launches of a list cost by the rule of their own measure; (epsilon, delta) by basic composition.
 
     >>> total((Charge(PureDP(0.5), 2), Charge(ApproxDP(0, 1e-6))))
     ApproxDP(1, 1e-6)

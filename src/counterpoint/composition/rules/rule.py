@@ -138,15 +138,15 @@ class Rule(Tagged):
         raise NotAllowed(f"{type(self).__name__} has no budget that something could remain of")
 
     def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
-        """What these launches have lost between data at a distance: a chain of so many pairs of neighbours.
+        """What these launches have lost between data at a distance: a chain of `distance` pairs of neighbours.
 
         It composes the launches' own group losses (theory, Groups), for every such chain that can be made as the data
-        arrive: data of which so many units differ have one. `NotCovered` where a launch has no group loss.
+        arrive: data that differ in `distance` units have one. `NotCovered` where a launch has no group loss.
         """
         raise NotCovered(f"no theorem reads the loss of a {type(self).__name__} at a distance; a Filter has one")
 
     def used(self, account: Account, parts: int) -> int | None:
-        """How many of so many equal parts of the budget are spent, rounded up (more than all: it does not hold).
+        """How many of `parts` equal parts of the budget are spent, rounded up (more than all: it does not hold).
 
         None where there is no budget that is spent little by little.
         """
