@@ -55,7 +55,7 @@ def optimal_of(counted: Mapping[Loss, int]) -> Composed:
 
 
 def summed(counted: Mapping[Loss, int]) -> Loss:
-    """What losses, each with its number, cost by the rule of their measure; mixed (epsilon, delta) by basic composition.
+    """What losses and their numbers cost by the rule of their measure; mixed (epsilon, delta) by basic composition.
 
     >>> from counterpoint import ApproxDP, GaussianDP, PureDP, zCDP
     >>> summed({zCDP("1e-30"): 10**30}), summed({GaussianDP(1): 4}), summed({PureDP(1): 2, ApproxDP(1, 1e-6): 1})
