@@ -175,6 +175,7 @@ from counterpoint.sources.declaring.columns import (
     text as text,
 )
 from counterpoint.sources.declaring.dates import date as date
+from counterpoint.sources.live.live_table import LiveTable as LiveTable
 from counterpoint.sources.source import Source as Source
 from counterpoint.sources.streams.stream import (
     Stream as Stream,

@@ -18,13 +18,11 @@ from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.session.engine import Engine
 from counterpoint.sources.source import Source
-from counterpoint.sources.streams.stream import Stream
 
 
 def bind(engine: Engine, source: Source, second_budget: bool = False) -> None:
-    """Say to the ledger which data it is about; the log of a stream is its to keep."""
-    log = source.log if isinstance(source, Stream) else None
-    engine.ledger.bind(source.fingerprint(), log, rows=source.rows(), second_budget=second_budget)
+    """Say to the ledger which data it is about; the log of a stream or a live table is its to keep."""
+    engine.ledger.bind(source.fingerprint(), source.log, rows=source.rows(), second_budget=second_budget)
 
 
 def open_root(engine: Engine, composition: Concurrent, sequential: bool) -> None:

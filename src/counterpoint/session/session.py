@@ -94,7 +94,7 @@ class Session:
     ) -> None:
         if not isinstance(source, Source):
             raise InvalidParameter(
-                f"a session needs a Table or a Stream, not a {type(source).__name__}: say "
+                f"a session needs a Table, a LiveTable or a Stream, not a {type(source).__name__}: say "
                 "Session(Table('people.parquet', unit='person_id'), within=PureDP(1))"
             )
         if (within is None) == (rule is None):

@@ -14,6 +14,7 @@ comes before any data is touched.
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidRequest, shown
@@ -23,6 +24,9 @@ from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.declaring.columns import Key
+
+if TYPE_CHECKING:
+    from counterpoint.sources.streams.log import Log
 
 
 class Prepared(Tagged, Value, frozen=True):
@@ -117,6 +121,11 @@ class Source:
     @abstractmethod
     def pin(self) -> int | str:
         """The current version of the data: the fingerprint of a table, the length of a stream. It is public."""
+
+    @property
+    def log(self) -> "Log | None":
+        """What has arrived, which a durable ledger stores; None if the data does not change."""
+        return None
 
     def fingerprint(self) -> str | None:
         """How a durable ledger recognises rows and declaration after a restart; None if it cannot."""

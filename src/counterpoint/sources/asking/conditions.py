@@ -60,6 +60,12 @@ class Arrived(msgspec.Struct, frozen=True):
     column: int
 
 
+class NotEnded(msgspec.Struct, frozen=True):
+    """The place in this column, where a row ended, is not before the pin, which is the parameter of the statement."""
+
+    column: int
+
+
 class AllOf(msgspec.Struct, frozen=True):
     """All of these hold."""
 
@@ -78,7 +84,7 @@ class Not(msgspec.Struct, frozen=True):
     part: "Condition"
 
 
-Condition: TypeAlias = OneOf | Within | Like | Short | Missing | Arrived | AllOf | AnyOf | Not
+Condition: TypeAlias = OneOf | Within | Like | Short | Missing | Arrived | NotEnded | AllOf | AnyOf | Not
 
 
 def between(column: int, low: int | None, high: int | None) -> Condition:

@@ -1,7 +1,8 @@
 """Compiling a request: its plan on a declaration, its public facts, and the SQL that answers it. No data is touched.
 
 A view says which stored rows a source asks: their table, the condition that narrows them to a part, and in how many
-parts of a column a unit has rows, if that was limited.
+parts of a column a unit has rows, if that was limited. Where neighbours differ otherwise than the declaration says (by
+one update of a live table), it has a second declaration that says how.
 
 >>> from counterpoint.sources.asking.requests import count
 >>> from counterpoint.sources.declaring.columns import number
@@ -38,6 +39,7 @@ class RowView(NamedTuple):
     rows: str
     within: Condition | None = None
     reach: Mapping[str, int] = {}
+    moved: Declaration | None = None
 
 
 class Compiled(NamedTuple):
@@ -66,7 +68,8 @@ def compile_request(declared: Declaration, view: RowView, dialect: str, request:
     if isinstance(plan.cells, ByFound):
         name = declared.columns[plan.cells.column].name
         plan = replace(plan, reach=min(plan.reach, view.reach.get(name, plan.reach)))
-    return Compiled(asked, plan, asked.prepare(declared, plan), statement(plan, view.rows, view.within, dialect))
+    prepared = asked.prepare(view.moved or declared, plan)
+    return Compiled(asked, plan, prepared, statement(plan, view.rows, view.within, dialect))
 
 
 def is_request(request: object) -> bool:

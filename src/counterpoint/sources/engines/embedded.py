@@ -60,13 +60,17 @@ class EmbeddedEngine:
 
     def insert(self, name: str, columns: Sequence[Any]) -> None:
         """Append rows to a table, given as arrays, one for each column; all of them, or the constant refusal."""
+        self.change(f"INSERT INTO {name} SELECT * FROM offered", columns)
+
+    def change(self, sql: str, columns: Sequence[Any]) -> None:
+        """Run a statement that reads arrays as the columns `f0`, `f1`, ... of `offered`, or the constant refusal."""
         import duckdb  # noqa: PLC0415
 
         connection = self._connection
         if connection is not None:
             with suppress(duckdb.Error, UnicodeError), connection.cursor() as cursor:
                 cursor.register("offered", {f"f{i}": column for i, column in enumerate(columns)})
-                cursor.execute(f"INSERT INTO {name} SELECT * FROM offered")
+                cursor.execute(sql)
                 return
         raise refused()
 

@@ -26,6 +26,7 @@ from counterpoint.sources.asking.conditions import (
     Like,
     Missing,
     Not,
+    NotEnded,
     OneOf,
     Short,
     Within,
@@ -148,12 +149,14 @@ def _as_one(condition: "exp.Expr") -> "exp.Expr":
     return exp.Case(ifs=[exp.If(this=condition, true=exp.true())], default=exp.false())
 
 
-def _comparison(condition: OneOf | Within | Like | Short | Arrived) -> "exp.Expr":
+def _comparison(condition: OneOf | Within | Like | Short | Arrived | NotEnded) -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
     column = _column(condition.column)
     if isinstance(condition, Arrived):
         return exp.LT(this=column, expression=exp.Placeholder())
+    if isinstance(condition, NotEnded):
+        return exp.GTE(this=column, expression=exp.Placeholder())
     if isinstance(condition, Like):
         return exp.Like(this=column, expression=exp.Literal.string(condition.pattern))
     if isinstance(condition, Short):

@@ -55,7 +55,7 @@ class ArrivedRows:
         return engine.run(sql, (pin,))
 
     def _columns(self) -> list[str]:
-        kinds = [_kind(named.column) for named in self._declared.columns]
+        kinds = [stored_kind(named.column) for named in self._declared.columns]
         return [*(f"c{i} {kind}" for i, kind in enumerate(kinds)), f"c{len(kinds)} BIGINT", "u VARCHAR"]
 
     def _batch(self, items: "Sequence[Any]", owners: Sequence[Any], start: int) -> list[Any]:
@@ -64,11 +64,10 @@ class ArrivedRows:
         blank: tuple[Any, ...] = (None,) * width
         fields = list(zip(*(blank if item is None else item for item in items), strict=True))
         places = [None if item is None else start + number for number, item in enumerate(items)]
-        # In ASCII: an engine that could not store some unit's name would tell by its error that the unit is there.
-        texts = [None if owner is None else ascii(owner) for owner in owners]
-        kinds = [_kind(named.column) for named in self._declared.columns]
+        texts = unit_texts(owners)
+        kinds = [stored_kind(named.column) for named in self._declared.columns]
         return [
-            _array(kind, values)
+            column_array(kind, values)
             for kind, values in zip((*kinds, "BIGINT", "VARCHAR"), (*fields, places, texts), strict=True)
         ]
 
@@ -76,13 +75,33 @@ class ArrivedRows:
 _KINDS = {"text": "VARCHAR", "boolean": "BOOLEAN"}
 
 
-def _kind(column: Column) -> str:
-    """The type in which a stored value of this column is kept."""
+def stored_kind(column: Column) -> str:
+    """The type in which a stored value of this column is kept.
+
+    >>> from counterpoint.sources.declaring.columns import number, text
+    >>> stored_kind(number(0, 1)), stored_kind(text())
+    ('BIGINT', 'VARCHAR')
+    """
     return _KINDS.get(column.kind, "BIGINT")
 
 
-def _array(kind: str, values: "Sequence[Any]") -> Any:
-    """A column as an array; missing numbers and truth values are masked."""
+def unit_texts(owners: "Sequence[Any]") -> list[str | None]:
+    """The names of units as an engine stores them.
+
+    In ASCII: an engine that could not store some unit's name would tell by its error that the unit is there.
+
+    >>> unit_texts(["ann", 1, "1", None])
+    ["'ann'", '1', "'1'", None]
+    """
+    return [None if owner is None else ascii(owner) for owner in owners]
+
+
+def column_array(kind: str, values: "Sequence[Any]") -> Any:
+    """A column as an array; missing numbers and truth values are masked.
+
+    >>> column_array("BIGINT", [3, None]).tolist()
+    [3, None]
+    """
     if kind == "VARCHAR":
         array = np.empty(len(values), dtype=object)
         array[:] = values

@@ -1,0 +1,1 @@
+"""Live tables: rows that are put, replaced and removed."""

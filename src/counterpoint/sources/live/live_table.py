@@ -1,0 +1,214 @@
+"""A live table: rows that are put, replaced and removed while mechanisms run (theory, Live data).
+
+A live table is the log of its updates. Each update takes a public slot, and what it says is private, also whether it
+did anything: a put that finds no room and the removal of a row that is not there return as any other update does. An
+ask answers about the rows as they are when it is pinned, by the same requests and the same SQL as a table. See `rule`
+for which updates take effect and `protection` for how far neighbours differ.
+
+>>> from counterpoint.sources.asking.requests import count
+>>> from counterpoint.sources.declaring.columns import number
+>>> people = LiveTable(unit="person", rows_per_unit=2, key="row", columns={"age": number(0, 120)})
+>>> people.put({"person": "ann", "row": 1, "age": 41})
+>>> people.put([{"person": "ann", "row": 1, "age": 42}, {"person": "bob", "row": 1, "age": 17}], id="batch 17")
+>>> people.remove(person="bob", row=1)
+>>> people, people.prepare(count(where="age >= 18")).sensitivity
+(LiveTable(age; unit='person', rows_per_unit=2; 4 updates), 2)
+>>> people.resolve(people.pin(), people.prepare(count()))
+Secret(...)
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Self
+
+from counterpoint.encoding import Plain, digest
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.secret import Secret
+from counterpoint.sources.asking.conditions import AllOf, Arrived, NotEnded, OneOf
+from counterpoint.sources.declaring.columns import Column, Key
+from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
+from counterpoint.sources.engines.dialects import DUCKDB
+from counterpoint.sources.live.present import ROWS
+from counterpoint.sources.live.protection import Protection
+from counterpoint.sources.live.update_log import UpdateLog
+from counterpoint.sources.live.updates import UpdateForm
+from counterpoint.sources.source import Prepared, Source
+from counterpoint.sources.streams.log import Item
+from counterpoint.sources.streams.records import Fields
+
+PROTECTS = ("unit", "event")
+
+
+class LiveTable(Source):
+    """Rows of declared columns that change, each with a key, each belonging to one privacy unit.
+
+    A row is named by its unit and its key: `put` adds it or replaces it, `remove` removes it. A unit has at most
+    `rows_per_unit` rows at a time; a row that finds no room when it arrives is dropped. `columns` declares columns by
+    name (`number`, `category`, `text`, `boolean`, `date`), and values are converted as a table's are.
+
+    Two live tables are neighbours if all updates of one unit do nothing in one of them; with `protects="event"`, if one
+    update does. At event level the unit may be left out: then a key alone names a row. What arrives is public as to its
+    number, order and ids, and private as to everything else. With `updates_per_unit`, only the first so many updates of
+    a unit over its whole life count, which partitions and mechanisms that follow changes need.
+    """
+
+    __slots__ = ("_compile", "_form", "_log", "_protection", "_where")
+
+    def __init__(
+        self,
+        unit: str | None = None,
+        rows_per_unit: int | None = None,
+        *,
+        key: str,
+        columns: Mapping[str, Column],
+        protects: str = "unit",
+        updates_per_unit: int | None = None,
+    ) -> None:
+        if protects not in PROTECTS:
+            raise InvalidParameter(f"protects must be 'unit' or 'event', but {str(protects)[:40]!r} was given")
+        self._form = UpdateForm(Fields.of(columns), unit, key)
+        declared = self._form.fields.declared.columns
+        self._protection = Protection(unit, rows_per_unit, declared, protects == "event", updates_per_unit)
+        self._log = UpdateLog(unit, self._protection.rows_per_unit, self._protection.updates_per_unit)
+        self._where: tuple[tuple[int, Key], ...] = ()
+        self._compile: Callable[[bytes], Compiled] | None = None
+
+    def _view(self, where: tuple[tuple[int, Key], ...]) -> Self:
+        """A part of the same table, on the same log."""
+        view = self.__class__.__new__(self.__class__)
+        view._form, view._protection, view._log = self._form, self._protection, self._log
+        view._where, view._compile = where, None
+        return view
+
+    def __repr__(self) -> str:
+        facts = self._protection
+        columns = ", ".join(self._form.fields.names)
+        given = {
+            "unit": facts.unit,
+            "rows_per_unit": facts.rows_per_unit,
+            "protects": "event" if facts.event else None,
+            "updates_per_unit": facts.updates_per_unit,
+        }
+        shown_facts = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+        return f"LiveTable({columns}; {shown_facts[2:]}; {len(self._log.items)} updates)"
+
+    def describe(self) -> str:
+        """The declaration in words; it does not depend on the rows.
+
+        >>> from counterpoint.sources.declaring.columns import number
+        >>> print(LiveTable("person", 2, key="row", columns={"age": number(0, 120)}).describe())
+        unit: person, which has at most 2 rows at a time
+        protected: all updates of one person; the number of updates is public
+        age: a number from 0 to 120 in steps of 1
+        """
+        return self._protection.describe()
+
+    def put(self, rows: object, *, id: str | None = None) -> None:
+        """Put one row, or a list of rows in this order: all of them, or none if one has a wrong form.
+
+        A row is a mapping with the unit, the key and the columns; a column that is left out is missing. None, and a row
+        whose unit or key is None, is an update that does nothing. With an `id` the updates happen once: a client that
+        does not know whether they did sends them again, and other updates under that id are refused
+        (`RequestConflict`).
+        """
+        self._extend(self._form.puts(_listed(rows)), id)
+
+    def remove(self, /, *rows: object, id: str | None = None, **names: object) -> None:
+        """Remove a row by its unit and key, as in `remove(person="ann", row=1)`, or a list of rows, as in `put`.
+
+        Whether there was such a row is never told. In a table whose unit or key is called 'id', the keyword `id` names
+        it; a list of rows still takes an id.
+        """
+        if rows:
+            listed, *others = rows
+            if others or names:
+                raise InvalidRequest("give one list of rows to remove, or name one row by its unit and key")
+            return self._extend(self._form.removals(_listed(listed)), id)
+        if "id" in self._form.names:
+            return self._extend([self._form.removal({**names, "id": id})], None)
+        return self._extend([self._form.removal(names)], id)
+
+    def _extend(self, updates: list[Item], id: str | None) -> None:
+        if self._where:
+            raise InvalidRequest("rows are put into the whole live table, not into a part: use the original")
+        self._log.extend((update for update, _ in updates), (owner for _, owner in updates), id)
+
+    @property
+    def relation(self) -> Relation:
+        """Every ask may differ by its own sensitivity, at any moment; the data changes while mechanisms run."""
+        return self._protection.relation
+
+    @property
+    def declaration(self) -> Declaration:
+        """Everything public about the rows of any moment, as a table declares it."""
+        return self._protection.declared
+
+    def pin(self) -> int:
+        """How many updates have arrived."""
+        return self._log.length()
+
+    @property
+    def log(self) -> UpdateLog:
+        """The log, which a durable ledger stores."""
+        return self._log
+
+    def fingerprint(self) -> str:
+        """A digest of the declaration and the part; a durable ledger stores the updates themselves."""
+        return digest("live table", self._form, self._protection, self._where).hex()
+
+    def prepare(self, request: object) -> Prepared:
+        """The request with its public facts, or `InvalidRequest`. Touches no data."""
+        return self._compiled(request).prepared
+
+    def _compiled(self, request: object) -> Compiled:
+        if self._compile is None:
+            facts, width = self._protection, len(self._protection.columns)
+            cut = [OneOf(place, (key,)) for place, key in self._where]
+            there = AllOf((*cut, Arrived(width), NotEnded(width + 1)))
+            self._compile = compiler(facts.declared, RowView(ROWS, there, facts.reached_keys, facts.moved), DUCKDB.name)
+        return self._compile(canonical(request))
+
+    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+        """The private integers of a prepared request, on the rows after the first `pin` updates."""
+        compiled = self._compiled(prepared.request)
+        if prepared != compiled.prepared:
+            raise InvalidRequest("this request was prepared for another source: prepare it with this live table")
+        fetched = self._log.fetch(self.declaration, compiled.sql, self._place(pin))
+        return Secret(compiled.request.read_rows(self.declaration, compiled.plan, fetched))
+
+    def _place(self, pin: int | str) -> int:
+        if type(pin) is int and 0 <= pin <= len(self._log.items):
+            return pin
+        if type(pin) is not int or not 0 <= pin <= self.pin():
+            raise InvalidRequest(f"a pin of this live table must be a number of updates, 0 to {len(self._log.items)}")
+        return pin
+
+    def part(self, by: str, key: Plain | float | Fraction) -> Self:
+        """The rows in which column `by` has this value, which need not occur; in a category it must be a key."""
+        column, value = self.declaration.column(by), self.key(by, key)
+        if column.known_keys is not None and value not in column.known_keys:
+            raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
+        return self._view((*self._where, (self.declaration.find(by), value)))
+
+    def key(self, by: str, key: Plain | float | Fraction) -> Key:
+        """The stored value of column `by` that names a part."""
+        return self.declaration.column(by).key(key)
+
+    def spelled(self, by: str, stored: Key) -> Key | Fraction:
+        """A stored value of column `by` in the user's units."""
+        return self.declaration.column(by).spelled(stored)
+
+    def reach(self, by: str) -> int:
+        """In how many parts by this column two neighbouring live tables may ever differ (see `Protection.reach`)."""
+        return self._protection.reach(by)
+
+
+def _listed(rows: object) -> Iterable[object]:
+    """One row or none as a list of one; anything else as it is."""
+    if rows is None or isinstance(rows, Mapping):
+        return [rows]
+    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        raise InvalidRequest(f"rows are a mapping or a list of mappings, not a {type(rows).__name__}")
+    return rows

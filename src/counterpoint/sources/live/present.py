@@ -1,0 +1,125 @@
+"""The rows of a live table in an embedded engine: each version of a row, with the slots at which it began and ended.
+
+A row that an update puts at slot b, and another one replaces or removes at slot d, is there for the pins b < pin <= d.
+So an ask reads the rows as they were when it was pinned, whatever has arrived since. Every slot becomes a row of the
+engine, also one that does nothing: then it begins nowhere, and no condition finds it. So how many rows are fed, and
+when, depends on public lengths alone.
+
+Rows that ended long ago leave the engine at public times, once in `EVERY` slots, so that it holds the present rows and
+at most 2 * `EVERY` others. A pin from before that (a crash left its ask unfinished) is answered from the log, by an
+engine of its own.
+
+>>> from counterpoint.sources.declaring.columns import number
+>>> from counterpoint.sources.declaring.declaration import Named
+>>> rows = PresentRows(Declaration(None, 1, "replace", (Named("age", number(0, 120)),)))
+>>> sql = f"SELECT SUM(c0) FROM {ROWS} WHERE c1 < ? AND c2 >= ?"
+>>> [rows.run(sql, [(True, 7, 30), (True, 7, 31), (False, 7)], [-1, 0, 1], [None] * 3, pin) for pin in (1, 2, 3)]
+[[(30,)], [(31,)], [(None,)]]
+"""
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.embedded import EmbeddedEngine, empty_engine
+from counterpoint.sources.streams.arrived import column_array, stored_kind, unit_texts
+
+ROWS = "present"
+"""The table of the rows."""
+EVERY = 2**16
+"""How many slots apart the engine drops rows that ended."""
+_TOGETHER = 2**17
+"""How many slots are fed at a time."""
+_ENDLESS = 2**62
+"""The end of a row that is still there."""
+
+
+class PresentRows:
+    """An embedded engine with a row for each slot: its columns `ci`, where it began and ended, its unit `u`."""
+
+    __slots__ = ("_declared", "_engine", "_fed", "_floor", "_lock", "_swept")
+
+    def __init__(self, declared: Declaration) -> None:
+        self._declared = declared
+        self._lock = Lock()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._engine: EmbeddedEngine | None = None
+        self._fed = self._swept = self._floor = 0
+
+    def run(
+        self,
+        sql: str,
+        updates: Sequence[Any],
+        replaced: Sequence[int | None],
+        owners: Sequence[Any],
+        pin: int,
+    ) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns, of which both parameters are the pin."""
+        with self._lock:
+            engine = self._up_to(updates, replaced, owners, pin)
+        found = engine.run(sql, (pin, pin))
+        if pin >= self._floor:  # looked at last: the floor rises before rows leave
+            return found
+        alone = PresentRows(self._declared)
+        return alone._up_to(updates, replaced, owners, pin).run(sql, (pin, pin))
+
+    def _up_to(
+        self, updates: Sequence[Any], replaced: Sequence[int | None], owners: Sequence[Any], pin: int
+    ) -> EmbeddedEngine:
+        """The engine, once it has the first `pin` slots."""
+        if self._engine is None:
+            self._engine = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})")
+        try:
+            for start in range(self._fed, pin, _TOGETHER):
+                end = min(start + _TOGETHER, pin)
+                self._feed(self._engine, updates[start:end], replaced[start:end], owners[start:end], start)
+                self._fed = end
+            if self._fed - self._swept >= EVERY:
+                self._sweep(self._engine)
+        except BaseException:
+            self._reset()  # what was fed is not known, and the log has it all
+            raise
+        return self._engine
+
+    def _columns(self) -> list[str]:
+        kinds = [stored_kind(named.column) for named in self._declared.columns]
+        width = len(kinds)
+        own = (f"c{i} {kind}" for i, kind in enumerate(kinds))
+        return [*own, f"c{width} BIGINT", f"c{width + 1} BIGINT", "u VARCHAR"]
+
+    def _feed(
+        self,
+        engine: EmbeddedEngine,
+        updates: Sequence[Any],
+        replaced: Sequence[int | None],
+        owners: Sequence[Any],
+        start: int,
+    ) -> None:
+        """Insert these slots, and end the rows that they replaced or removed."""
+        width, slots = len(self._declared.columns), range(start, start + len(updates))
+        blank: tuple[Any, ...] = (None,) * width
+        puts = [update is not None and update[0] for update in updates]
+        fields = zip(*(update[2:] if put else blank for put, update in zip(puts, updates, strict=True)), strict=True)
+        kinds = [stored_kind(named.column) for named in self._declared.columns]
+        begins = [slot if put else None for put, slot in zip(puts, slots, strict=True)]
+        columns = [column_array(kind, values) for kind, values in zip(kinds, fields, strict=True)]
+        columns += [column_array("BIGINT", begins), np.full(len(updates), _ENDLESS)]
+        engine.insert(ROWS, [*columns, column_array("VARCHAR", unit_texts(owners))])
+        ended = np.fromiter((-1 if slot is None else slot for slot in replaced), dtype=np.int64, count=len(replaced))
+        engine.change(
+            f"UPDATE {ROWS} SET c{width + 1} = offered.f1 FROM offered WHERE {ROWS}.c{width} = offered.f0",
+            [ended, np.arange(start, start + len(updates))],
+        )
+
+    def _sweep(self, engine: EmbeddedEngine) -> None:
+        """Drop the rows that had ended when the rows were last swept."""
+        self._floor = self._swept
+        self._swept = self._fed
+        width = len(self._declared.columns)
+        kept = f"c{width} IS NOT NULL AND c{width + 1} >= {self._floor}"
+        engine.run(f"CREATE OR REPLACE TABLE {ROWS} AS SELECT * FROM {ROWS} WHERE {kept}")

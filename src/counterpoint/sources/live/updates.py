@@ -1,0 +1,101 @@
+"""The updates of a live table as they are stored: (True, key, fields...) puts a row, (False, key) removes one.
+
+Fields are converted by the rules of a table's columns, which are total over the types that a column accepts (see
+`records`). The names and the types of what is sent are public, so a record with wrong ones is refused, whatever the
+table holds. A unit or a key that is missing (None) makes an update that does nothing, as None itself does.
+
+>>> from counterpoint.sources.declaring.columns import number
+>>> form = UpdateForm(Fields.of({"age": number(0, 120)}), "person", "row")
+>>> form.put({"person": "ann", "row": 1, "age": 200.3}), form.put({"person": None, "row": 1}), form.put(None)
+(((True, 1, 120), 'ann'), (None, None), (None, None))
+>>> form.removal({"person": "ann", "row": 1})
+((False, 1), 'ann')
+"""
+
+from collections.abc import Iterable, Mapping
+
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.sources.streams.log import Item, Unit
+from counterpoint.sources.streams.records import Fields
+from counterpoint.sources.streams.shape import plain
+
+NOTHING: Item = (None, None)
+"""An update that does nothing, and belongs to no unit."""
+
+
+class UpdateForm(Value, frozen=True):
+    """The declared columns of a live table, and the names of its unit (None: none) and of its key."""
+
+    fields: Fields
+    unit: str | None
+    key: str
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        for what, name in (("unit", self.unit), ("key", self.key)):
+            if not isinstance(name, str) and not (what == "unit" and name is None):
+                raise InvalidParameter(f"{what} must be the name of a column, such as 'person', not {name!r}")
+        if self.unit == self.key:
+            raise InvalidParameter(
+                f"unit and key are both {self.key!r}, but a key tells the rows of one unit apart: name two columns"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What names a row: its unit, if it has one, and its key."""
+        return (self.key,) if self.unit is None else (self.unit, self.key)
+
+    def puts(self, records: Iterable[object]) -> list[Item]:
+        """The updates that put these rows: all of them, or `InvalidRequest` if one has a wrong form."""
+        return [self.put(record) for record in records]
+
+    def put(self, record: object) -> Item:
+        """The update that puts this row; a column that is left out is missing."""
+        if record is None:
+            return NOTHING
+        sent = self._checked(record, (*self.names, *self.fields.names))
+        row = self.fields.fit({name: value for name, value in sent.items() if name in self.fields.names})
+        assert row is not None
+        owner, key = self._owner_and_key(sent)
+        return NOTHING if key is None else ((True, key, *row), owner)
+
+    def removals(self, records: Iterable[object]) -> list[Item]:
+        """The updates that remove these rows: all of them, or `InvalidRequest` if one has a wrong form."""
+        return [self.removal(record) for record in records]
+
+    def removal(self, record: object) -> Item:
+        """The update that removes the row of this unit with this key."""
+        if record is None:
+            return NOTHING
+        owner, key = self._owner_and_key(self._checked(record, self.names))
+        return NOTHING if key is None else ((False, key), owner)
+
+    def _checked(self, record: object, known: tuple[str, ...]) -> Mapping[str, object]:
+        """The record, if it names its row and has no unknown columns."""
+        if not isinstance(record, Mapping):
+            example = ", ".join(f"{name!r}: ..." for name in known)
+            raise InvalidRequest(f"a row of this live table is {{{example}}}, not a {type(record).__name__}")
+        for name in self.names:
+            if name not in record:
+                what = "unit" if name == self.unit else "key"
+                raise InvalidRequest(f"each update of this live table needs {name!r}, which names the row's {what}")
+        for name in record:
+            if name not in known:
+                raise InvalidRequest(f"there is no {str(name)[:40]!r} to give here; there are: {', '.join(known)}")
+        return record
+
+    def _owner_and_key(self, record: Mapping[str, object]) -> tuple[Unit | None, Unit | None]:
+        """The unit and the key of a row; both None if one of them is missing."""
+        owner = None if self.unit is None else _name(self.unit, record[self.unit])
+        key = _name(self.key, record[self.key])
+        missing = key is None or (owner is None and self.unit is not None)
+        return (None, None) if missing else (owner, key)
+
+
+def _name(what: str, given: object) -> Unit | None:
+    """The value of a unit or a key, if it is there."""
+    value = plain(given)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
+        raise InvalidRequest(f"{what!r} must be a text or a whole number, not a {type(value).__name__}")
+    return str.__str__(value) if isinstance(value, str) else value

@@ -1,0 +1,87 @@
+"""How far neighbouring live tables differ: every request, at every moment, at both levels, by brute force.
+
+The rows come from the rules written out in `live_model`; `test_live_table` compares the real table with them. The
+bounds are those that the real table declares, and each is reached.
+"""
+
+from collections import defaultdict
+
+import pytest
+from tests.sources.live_model import EVALUATED, draws, history, live, moments, norms, steps, without
+
+import counterpoint as cp
+
+LEVELS = {
+    "unit": {"protects": "unit"},
+    "unit, three updates": {"protects": "unit", "updates": 3},
+    "event": {"protects": "event"},
+    "event, three updates": {"protects": "event", "updates": 3},
+    "event, no unit": {"protects": "event", "unit": None},
+}
+
+
+def worlds(options, seed):
+    """Random neighbours: the rows of both at each moment."""
+    rng = draws(seed)
+    updates = history(rng, rng.randint(1, 9))
+    for world in (updates, without(updates, options["protects"], rng)):
+        yield moments(world, 2, options.get("updates"), options.get("unit", "who") is not None)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_request_moves_by_at_most_its_sensitivity_at_every_moment_and_reaches_it(level):
+    options = LEVELS[level]
+    table = live(**options)
+    facts = {request: table.prepare(request) for request in EVALUATED}
+    farthest = defaultdict(lambda: (0, 0, 0))
+    for seed in range(5000):
+        ways = defaultdict(set)
+        for one, other in zip(*worlds(options, seed), strict=True):
+            for request, evaluate in EVALUATED.items():
+                moves = steps(evaluate(other), evaluate(one))
+                farthest[request] = tuple(map(max, farthest[request], norms(moves)))
+                ways[request] |= {move > 0 for move in moves if move}
+        for request, seen in ways.items():
+            assert not facts[request].one_way or len(seen) <= 1, (seed, request)
+    for request, found in farthest.items():
+        bound = (facts[request].sensitivity, facts[request].squared, facts[request].each)
+        assert found == bound, (request, found, bound)  # none is passed, and each is reached
+
+
+def test_the_sensitivities_are_those_of_the_theory():
+    def facts(table, request):
+        prepared = table.prepare(request)
+        return prepared.sensitivity, prepared.squared, prepared.each, prepared.one_way
+
+    event, unit = live("event"), live("unit")
+    for request, single in {
+        cp.count(): (1, 1, 1),
+        cp.sum("n"): (7, 49, 7),
+        cp.histogram("state"): (2, 2, 1),
+        cp.sum("n", by="state"): (10, 50, 7),
+        cp.count_distinct(): (1, 1, 1),
+        cp.keys("note"): (2, 2, 1),
+    }.items():
+        assert facts(event, request) == (*single, False)
+        assert facts(live("event", unit=None), request) == (*single, False)
+        l1, squared, each = single
+        if request not in (cp.count_distinct(), cp.keys("note")):
+            assert facts(live("event", updates=9), request) == (2 * l1, 4 * squared, 2 * each, False)
+    assert facts(unit, cp.count()) == (2, 4, 2, True) and facts(unit, cp.sum("n")) == (10, 100, 10, False)
+    assert facts(unit, cp.histogram("state")) == (2, 4, 2, True)
+
+
+def test_with_keys_shared_between_units_one_unit_would_move_more_than_its_rows():
+    """Why a key belongs to its unit: a unit of at most 2 rows would move a count by 3, by removing rows of others."""
+    updates = [("put", "bob", 1, {}), ("put", "eve", 2, {}), ("put", "dan", 3, {})]
+    updates += [("remove", "ann", key) for key in (1, 2, 3)]
+    shared = [(kind, None, *rest) for kind, _, *rest in updates]
+    gone = [*shared[:3], None, None, None]
+    counts = [len(moments(world, 2, units=False)[-1]) for world in (shared, gone)]
+    assert counts == [0, 3]
+    table = live()
+    for kind, who, key, *_ in updates:
+        (table.put if kind == "put" else table.remove)({"who": who, "k": key})
+    from counterpoint.privacy.secret import reveal
+
+    assert reveal(table.resolve(6, table.prepare(cp.count()))) == 3
