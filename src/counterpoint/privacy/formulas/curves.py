@@ -10,14 +10,21 @@ Fraction(11, 20)
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import groupby, pairwise
+from math import lcm
+from operator import itemgetter
 
 Point = tuple[Fraction, Fraction]
 Points = tuple[Point, ...]
 Line = tuple[Fraction, Fraction]
 """(s, c) stands for the line c - s alpha."""
+Share = tuple[int, int]
+"""The probabilities of an outcome under P and Q, in some whole unit."""
+Direction = tuple[int, int]
+"""How far a segment goes to the right and up, in some whole unit."""
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
 NO_LOSS: Points = ((_ZERO, _ONE), (_ONE, _ZERO))
@@ -43,22 +50,38 @@ def value_at(points: Points, alpha: Fraction) -> Fraction:
 def without_flat_points(points: Iterable[Point]) -> Points:
     """The same chain without points inside a segment, so that equal curves are equal tuples."""
     kept: list[Point] = []
+    ways: list[Direction] = []
     for point in points:
         if kept and kept[-1] == point:
             continue
-        while len(kept) > 1 and _turn(kept[-2], kept[-1], point) == 0:
+        way = _direction(kept[-1], point) if kept else None
+        while way is not None and ways and _turn(ways[-1], way) == 0:
             kept.pop()
+            ways.pop()
+            way = _direction(kept[-1], point)
         kept.append(point)
+        ways += [] if way is None else [way]
     return tuple(kept)
 
 
 def is_convex(points: Points) -> bool:
     """Whether the chain never turns downward."""
-    return all(_turn(*triple) > 0 for triple in zip(points, points[1:], points[2:], strict=False))
+    ways = [_direction(here, there) for here, there in pairwise(points)]
+    return all(_turn(first, second) > 0 for first, second in pairwise(ways))
 
 
-def _turn(first: Point, second: Point, third: Point) -> Fraction:
-    return (second[0] - first[0]) * (third[1] - second[1]) - (third[0] - second[0]) * (second[1] - first[1])
+def _direction(here: Point, there: Point) -> Direction:
+    """Where a segment goes, in some whole unit: reducing fractions would take most of the time that a curve takes."""
+    (a, at_a), (b, at_b) = here, there
+    widths, heights = a.denominator * b.denominator, at_a.denominator * at_b.denominator
+    right = b.numerator * a.denominator - a.numerator * b.denominator
+    up = at_b.numerator * at_a.denominator - at_a.numerator * at_b.denominator
+    return right * heights, up * widths
+
+
+def _turn(first: Direction, second: Direction) -> int:
+    """Above 0 for a turn upward, 0 for none."""
+    return first[0] * second[1] - second[0] * first[1]
 
 
 def atoms(points: Points) -> list[Point]:
@@ -72,17 +95,52 @@ def atoms(points: Points) -> list[Point]:
 
 def of_atoms(outcomes: Iterable[Point]) -> Points:
     """The curve of a pair of distributions: reject the likeliest evidence for Q first (Neyman, Pearson)."""
-    pairs = list(outcomes)
-    chain = [(_ZERO, 1 - sum((q for p, q in pairs if p == 0), _ZERO))]
-    for p, q in sorted(((p, q) for p, q in pairs if p), key=lambda pair: pair[1] / pair[0], reverse=True):
-        alpha, beta = chain[-1]
-        chain.append((alpha + p, beta - q))
-    return without_flat_points(chain)
+    return _of_shares(*_whole(list(outcomes)))
 
 
 def product(one: Points, other: Points) -> Points:
     """The curve of the two pairs of distributions drawn independently."""
-    return of_atoms((p * r, q * s) for p, q in atoms(one) for r, s in atoms(other))
+    (firsts, first_unit), (seconds, second_unit) = _whole(atoms(one)), _whole(atoms(other))
+    return _of_shares([(p * r, q * s) for p, q in firsts for r, s in seconds], first_unit * second_unit)
+
+
+def _whole(outcomes: Sequence[Point]) -> tuple[list[Share], int]:
+    """The outcomes in shares of 1/unit, and the unit."""
+    unit = lcm(*(value.denominator for outcome in outcomes for value in outcome))
+    return [(p.numerator * (unit // p.denominator), q.numerator * (unit // q.denominator)) for p, q in outcomes], unit
+
+
+def _of_shares(outcomes: list[Share], unit: int) -> Points:
+    """The curve of outcomes that are given in shares of 1/unit: outcomes that are as likely make one segment."""
+    alpha, beta = 0, unit - sum(q for p, q in outcomes if p == 0)
+    chain = [(_ZERO, Fraction(beta, unit))]
+    for p, q in _by_evidence([outcome for outcome in outcomes if outcome[0]]):
+        alpha, beta = alpha + p, beta - q
+        chain.append((Fraction(alpha, unit), Fraction(beta, unit)))
+    return tuple(chain)
+
+
+def _by_evidence(outcomes: list[Share]) -> Iterator[Share]:
+    """Outcomes by q/p, the largest first, those with equal ratios as one.
+
+    Dividing whole numbers rounds correctly, so that floats are in the right order, but for ratios that share one.
+    """
+    try:
+        rough = [(q / p, p, q) for p, q in outcomes]
+    except OverflowError:  # a ratio beyond all floats: they all share one
+        rough = [(0.0, p, q) for p, q in outcomes]
+    rough.sort(key=itemgetter(0), reverse=True)
+    for _, group in groupby(rough, key=itemgetter(0)):
+        alike = [(p, q) for _, p, q in group]
+        first_p, first_q = alike[0]
+        if all(q * first_p == first_q * p for p, q in alike):
+            yield sum(p for p, _ in alike), sum(q for _, q in alike)
+        else:
+            exact: defaultdict[Fraction, list[Share]] = defaultdict(list)
+            for p, q in alike:
+                exact[Fraction(q, p)].append((p, q))
+            for _, equal in sorted(exact.items(), key=itemgetter(0), reverse=True):
+                yield sum(p for p, _ in equal), sum(q for _, q in equal)
 
 
 def through(first: Points, second: Points) -> Points:
