@@ -133,6 +133,53 @@ def test_t08_time_uniform_odometers_want_one_shot_pure_or_probabilistic_claims()
     assert read(Odometer.advanced("0.01"), ApproxDP("0.1", "1e-3")).delta == Fraction(1, 100)
 
 
+TIME_UNIFORM = [Odometer.filter, Odometer.mixture, Odometer.stitched]
+
+
+@pytest.mark.parametrize("make", TIME_UNIFORM)
+def test_a_first_launch_without_a_delta_gives_the_tail_nine_tenths_of_delta_and_another_half(make):
+    pure, failing = PureDP("0.1"), ProbabilisticDP("0.1", "1e-9")
+    rule = make(DELTA, tuned_for=1)
+    assert read(rule, pure) == read(make(DELTA, tuned_for=1, slack=DELTA * 9 / 10), pure)
+    assert read(rule, failing) == read(make(DELTA, tuned_for=1, slack=DELTA / 2), failing)
+    assert read(rule, pure).epsilon < read(make(DELTA, tuned_for=1, slack=DELTA / 2), pure).epsilon
+
+
+@pytest.mark.parametrize("make", TIME_UNIFORM)
+def test_what_the_first_launch_decided_stays_whatever_comes_later(make):
+    pure, failing = PureDP("0.1"), ProbabilisticDP("0.1", "1e-9")
+    rule = make(DELTA, tuned_for=1)
+    for order in ([pure, failing, pure], [failing, pure, pure]):
+        slack = DELTA * 9 / 10 if order[0] == pure else DELTA / 2
+        assert read(rule, *order) == read(make(DELTA, tuned_for=1, slack=slack), *order)
+
+
+def test_before_the_first_launch_a_time_uniform_odometer_says_what_would_be_left_for_a_delta():
+    rule = Odometer.mixture(DELTA, 1).within(OneSidedDP(1, DELTA))
+    assert rule.remaining(rule.start()).delta == DELTA / 2
+    assert rule.remaining(rule.admit(rule.start(), of(PureDP("0.1")))).delta == DELTA / 10
+
+
+def test_a_stored_time_uniform_odometer_keeps_its_bytes_and_its_readings():
+    stored = (
+        b'{"type":"Odometer/1","empty":{"type":"TimeUniform/1","kind":"mixture","constant":"51/50000",'
+        b'"delta":"1/1000000","slack":"1/2000000","variance":"0/1","exposed":"0/1"}}'
+    )
+    rule = decode(stored, Odometer)
+    assert Odometer.mixture(DELTA, 1).earlier == (rule,) and encode(rule) == stored
+    assert round(float(read(rule, PureDP("0.1")).epsilon), 6) == 0.593215
+    assert (
+        rule.earlier == ()
+        and rule.within(OneSidedDP(1, DELTA)) in Odometer.mixture(DELTA, 1).within(OneSidedDP(1, DELTA)).earlier
+    )
+
+
+def test_two_odometers_to_choose_from_have_one_delta_and_nothing_launched():
+    other = TimeUniform("mixture", Fraction(1), DELTA / 2, DELTA / 2)
+    with pytest.raises(InvalidParameter, match="first launch"):
+        TimeUniform("mixture", Fraction(1), DELTA, DELTA, if_exposed=other)
+
+
 def test_t10_the_mixture_bracket_and_y_star():
     mixture = TimeUniform("mixture", Fraction(1, 100), Fraction(5, 100), Fraction(5, 100), Fraction(1, 100))
     assert round(float(mixture.total.epsilon), 4) == 0.3706

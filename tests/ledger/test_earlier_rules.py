@@ -90,3 +90,13 @@ def test_other_words_are_still_refused(before, monkeypatch):
     now = cp.Session(people(), BUDGET, ledger=ledger)
     with pytest.raises(cp.RequestConflict):
         now.delegate(cp.ApproxDP("0.125", "1e-7"), id="D")
+
+
+def test_the_same_words_find_a_time_uniform_odometer_of_then():
+    ledger = MemoryLedger()
+    words = cp.Odometer.mixture(delta="1e-6", tuned_for=1)
+    then = cp.Session(people(), rule=words.earlier[0], ledger=ledger)
+    then.launch(cp.Laplace("0.125"), id="L")
+    now = cp.Session(people(), rule=words, ledger=ledger)
+    now.launch(cp.Laplace("0.125"), id="L")
+    assert now.rule == words.earlier[0] and now.loss == then.loss

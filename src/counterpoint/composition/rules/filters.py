@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal, get_args
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.composition.rules.best import MixedSum, union_within
@@ -166,6 +166,8 @@ class Filter(Rule, Value, frozen=True):
         >>> Filter(ApproxDP(1, 1e-6)).earlier
         (Filter(ApproxDP(1, 1e-6), slack=5e-7, alpha=23.3),)
         """
+        if self.empty is not UNSET:
+            return tuple(replace(self, empty=empty) for empty in self.empty.earlier)
         if not isinstance(self.budget, ApproxDP) or self.by != "best" or self.alpha is not None:
             return ()
         if self.launches is not UNSET:

@@ -16,6 +16,8 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
+from msgspec.structs import replace
+
 from counterpoint.composition.rules.advanced import AdvancedSum
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.orders import order_for
@@ -122,6 +124,9 @@ class Odometer(Rule, Value, frozen=True):
     def filter(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
         """Whitehouse et al.'s time-uniform filter odometer, tangent to advanced composition at the target epsilon;
         one-sided.
+
+        `slack` is the part of delta for the tail bound. If it is left out, the first launch decides: nine tenths of
+        delta if it has none itself, else half.
         """
         return cls._time_uniform("filter", delta, tuned_for, slack)
 
@@ -134,7 +139,7 @@ class Odometer(Rule, Value, frozen=True):
         >>> rule = Odometer.mixture(delta=1e-6, tuned_for=1.0)
         >>> reading = rule.loss(rule.admit(rule.start(), Laplace(0.1).claim))
         >>> round(float(reading.epsilon), 4), float(reading.delta), round(float(reading.two_sided().delta), 9)
-        (0.5932, 1e-06, 1.842e-06)
+        (0.5837, 1e-06, 1.839e-06)
         """
         return cls._time_uniform("mixture", delta, tuned_for, slack)
 
@@ -147,8 +152,20 @@ class Odometer(Rule, Value, frozen=True):
 
     @classmethod
     def _time_uniform(cls, kind: Kind, delta: Number, tuned_for: Number, slack: Number | None) -> Self:
-        total, tail = _split(delta, slack)
-        return cls(TimeUniform(kind, constant_for(kind, positive(tuned_for, "tuned_for"), tail), total, tail))
+        target = positive(tuned_for, "tuned_for")
+        half = _tuned(kind, target, *_split(delta, slack))
+        if slack is not None:
+            return cls(half)
+        return cls(replace(_tuned(kind, target, half.delta, half.delta * _IF_PURE), if_exposed=half))
+
+    @property
+    def earlier(self) -> "tuple[Odometer, ...]":
+        """The time-uniform ones kept half of delta for exposures, whatever was launched first.
+
+        >>> len(Odometer.mixture(delta=1e-6, tuned_for=1).earlier), Odometer.mixture(1e-6, 1, slack=1e-6).earlier
+        (1, ())
+        """
+        return tuple(Odometer(empty) for empty in self.empty.earlier)
 
     def __repr__(self) -> str:
         measure = type(self.empty.total)
@@ -238,6 +255,14 @@ def truncated(readings: Iterable[tuple[Loss, T]], threshold: Loss) -> tuple[T, .
             break
         kept.append(answer)
     return tuple(kept)
+
+
+_IF_PURE = Fraction(9, 10)
+"""The share of delta for the tail bound of a time-uniform odometer whose first launch has no delta."""
+
+
+def _tuned(kind: Kind, target: Fraction, delta: Fraction, slack: Fraction) -> TimeUniform:
+    return TimeUniform(kind, constant_for(kind, target, slack), delta, slack)
 
 
 def _split(delta: Number, slack: Number | None) -> tuple[Fraction, Fraction]:

@@ -14,6 +14,12 @@ The promise is one-sided, P[L > U ever] <= delta in either world, so a reading i
 delta (1 + e^-u), with u the smallest value that U can take: each bound grows with V, so that is its value at V = 0 (for
 the stitched one at v0).
 
+How much of delta is delta', and how much is kept for the deltas of launches, is fixed before the first answer. It may
+depend on the first launch, whose loss is public and chosen before any answer: given that launch, all constants are
+fixed in advance. So by default a first launch without a delta gives delta' nine tenths of delta, one with a delta gives
+it half. Moving the unused half to delta' later would not be valid: a bound with half of delta may have been crossed by
+then, and both together fail with 1.5 delta.
+
 >>> from counterpoint import PureDP
 >>> empty = TimeUniform("mixture", Fraction(1, 100), delta=Fraction(5, 100), slack=Fraction(5, 100))
 >>> reading = empty.plus(PureDP(0.1), "one-shot").total
@@ -26,6 +32,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from counterpoint.composition.rules.advanced import variance_at
@@ -46,6 +53,8 @@ Kind = Literal["filter", "mixture", "stitched"]
 class TimeUniform(Accumulator, Value, frozen=True):
     """One of Whitehouse et al.'s three odometers, with its tuning constant (y, r or v0) and delta' = `slack` fixed
     in advance.
+
+    Before the first launch there may be another one, `if_exposed`, that takes its place if that launch has a delta.
     """
 
     kind: Kind
@@ -54,12 +63,16 @@ class TimeUniform(Accumulator, Value, frozen=True):
     slack: Fraction
     variance: Fraction = Fraction(0)
     exposed: Fraction = Fraction(0)
+    # left out of the encoding where it is unset, so that odometers in older ledgers keep their bytes
+    if_exposed: "TimeUniform | UnsetType" = UNSET
     theorem = "time-uniform odometer for one-shot probabilistically private mechanisms (Whitehouse et al. 2023, Thm 2)"
 
     def __post_init__(self) -> None:
         """An invalid configuration fails here."""
         if self.constant <= 0 or not 0 < self.slack <= self.delta or self.slack >= 1 or self.delta > 1:
             raise InvalidParameter("an odometer needs a constant above 0 and 0 < slack <= delta <= 1, slack below 1")
+        if self.if_exposed is not UNSET and (self.variance or self.exposed or self.if_exposed.delta != self.delta):
+            raise InvalidParameter("which of two odometers is read is decided at the first launch, at one delta")
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TimeUniform":
         """Add a one-shot pure or probabilistic loss."""
@@ -72,11 +85,18 @@ class TimeUniform(Accumulator, Value, frozen=True):
                 "for others use Odometer.approximate",
             )
         epsilon, delta = added
+        chosen = self if self.if_exposed is UNSET or delta == 0 else self.if_exposed
         return replace(
-            self,
-            variance=added_up(self.variance, epsilon * epsilon),
-            exposed=added_up(self.exposed, delta),
+            chosen,
+            variance=added_up(chosen.variance, epsilon * epsilon),
+            exposed=added_up(chosen.exposed, delta),
+            if_exposed=UNSET,
         )
+
+    @property
+    def earlier(self) -> "tuple[TimeUniform, ...]":
+        """The one with half of delta for exposures, whatever was launched first."""
+        return () if self.if_exposed is UNSET else (self.if_exposed,)
 
     @property
     def total(self) -> OneSidedDP | Unbounded:
@@ -104,8 +124,9 @@ class TimeUniform(Accumulator, Value, frozen=True):
         return root_below(crossing(lambda v: self._excess(v, epsilon), first, high) - self.variance)
 
     def delta_left(self, budget: Loss) -> Fraction:
-        """What delta' and the deltas so far leave of delta."""
-        return max(ZERO, self.delta - self.slack - self.exposed)
+        """What delta' and the deltas so far leave of delta; before the first launch, what they would leave to one."""
+        slack = self.slack if self.if_exposed is UNSET else self.if_exposed.slack
+        return max(ZERO, self.delta - slack - self.exposed)
 
     def _excess(self, variance: Fraction, epsilon: Fraction) -> Fraction:
         return Fraction(self._bound(variance).upper) - epsilon
@@ -125,7 +146,8 @@ class TimeUniform(Accumulator, Value, frozen=True):
     @property
     def _least(self) -> Fraction:
         """The smallest value that the bound can take after a launch, rounded down."""
-        return rounded_down(self._bound(self.constant if self.kind == "stitched" else Fraction(0)).lower)
+        least = rounded_down(self._bound(self.constant if self.kind == "stitched" else Fraction(0)).lower)
+        return least if self.if_exposed is UNSET else min(least, self.if_exposed._least)
 
     def _bound(self, variance: Fraction) -> Interval:
         return BOUNDS[self.kind](precision(DIGITS), variance, self.constant, self.slack)
