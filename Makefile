@@ -73,6 +73,7 @@ bench: $(BENCH)/.ready ## side by side with the peers, as ratios
 	$(BENCH)/bin/python -m bench
 
 docs: $(BENCH)/.ready ## regenerate the computed pages and figures
+	$(BENCH)/bin/python -m docs.make_coverage
 	$(BENCH)/bin/python docs/make_score.py
 	$(BENCH)/bin/python docs/make_tightness.py
 	$(BENCH)/bin/python docs/make_mechanisms.py

@@ -67,8 +67,9 @@ def require_finite(claimed: Claim, slot: Loss) -> None:
     """
     if slot.needs_finite_communication and claimed.interaction == "endless":
         raise NotCovered(
-            f"{slot!r} composes by theorems on f-DP, which need finite communication, and this mechanism has no such "
-            "bound; use a measure such as zCDP or ApproxDP instead"
+            f"{slot!r} composes by theorems on f-DP, which need finite communication (Henzinger et al. 2024, Cor 14.7, "
+            "14.9) or no memory (theory, Gaussian budgets), and this mechanism has neither; use a measure such as zCDP "
+            "or ApproxDP instead"
         )
 
 

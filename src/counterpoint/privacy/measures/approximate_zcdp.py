@@ -8,7 +8,9 @@ ones, so filters refuse those. To (epsilon, delta) it converts as what it is: th
 (True, inf)
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
@@ -69,6 +71,14 @@ class ApproxzCDP(Loss, Value, frozen=True):
         2023, Lemma 2.19).
         """
         return ApproximateZCDPSum()
+
+    @classmethod
+    def together(cls, counted: Mapping[Self, int]) -> tuple[Loss, str]:
+        """None: slots, parts and composites may hold mechanisms that interact."""
+        raise NotCovered(
+            "approximate zCDP adds up for mechanisms that answer once alone (Whitehouse et al. 2023, Thm 7), and what "
+            "is composed here may interact; use a Filter or an Odometer in ApproxzCDP, or as_approx(delta)"
+        )
 
     def added_rho_and_delta(self) -> tuple[Fraction, Fraction]:
         """Rho and delta."""
