@@ -203,7 +203,7 @@ class DurableLedger(Ledger):
             )
         if self._book is None:
             if log is not None and log.kept_for is not None:
-                raise in_use_log(log.kept_for)
+                raise in_use_log(log.kept_for, log.what)
             self._create(fingerprint, rows, second_budget)
         if self._opened_book.fingerprint != fingerprint:
             raise DataChanged(

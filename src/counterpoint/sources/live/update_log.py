@@ -27,6 +27,7 @@ class UpdateLog(Log):
     `replaced` has the slot of the row that an update replaced or removed (-1: none, the row is new).
     """
 
+    what = "live table"
     __slots__ = ("_present", "_rows", "replaced")
 
     def __init__(self, unit: str | None, rows_per_unit: int | None, most: int | None = None) -> None:

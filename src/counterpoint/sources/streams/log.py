@@ -67,8 +67,10 @@ class Log:
     """The items of a stream in stored form, None for those that do not count; threads may append at once.
 
     `unit` and `most` are both given (user level) or both None (event level). `sums` caches running sums, and `rows`
-    holds the items for requests, once there was one.
+    holds the items for requests, once there was one. `what` is what messages call its source.
     """
+
+    what = "stream"
 
     __slots__ = (
         "_arrived",
@@ -140,14 +142,14 @@ class Log:
         kept = keeper.length()
         with self._lock:
             if self._keeper is not None and self._keeper.identity != keeper.identity:
-                raise in_use(self._keeper.name)
+                raise in_use(self._keeper.name, self.what)
             if self._keeper is not None and kept < len(self.items):
                 raise DataChanged("the stored log is shorter than it was: the ledger was replaced by an old copy")
             if self._keeper is None and self.items:
                 if kept:
                     raise DataChanged(
-                        f"the ledger holds {kept} items of this stream: open the session with an empty stream, then "
-                        "append the new items"
+                        f"the ledger holds {kept} items of this {self.what}: open the session with an empty "
+                        f"{self.what}, then append the new items"
                     )
                 keeper.begin(list(self._arrivals()))
                 self._sent = {}
@@ -239,11 +241,11 @@ class Log:
         return owner
 
 
-def in_use(name: str) -> DataInUse:
-    """The refusal of a second session for one stream."""
+def in_use(name: str, what: str = "stream") -> DataInUse:
+    """The refusal of a second session for one stream or live table."""
     return DataInUse(
-        f"this stream belongs to another session, {name!r}, which has a budget for it: delegate a part of that budget, "
-        "as in session.delegate(PureDP(0.1)); for other items, make another stream"
+        f"this {what} belongs to another session, {name!r}, which has a budget for it: delegate a part of that budget, "
+        f"as in session.delegate(PureDP(0.1)); for other items, make another {what}"
     )
 
 
