@@ -8,6 +8,7 @@ from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import Halted
 from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.sources.streams.shape import Followed
 
 Path = tuple[int | str, ...]
 """Where a mechanism lives: the root is (), its children (0,), (1,), ..., a part ("str:CA",) below its partition."""
@@ -40,7 +41,7 @@ class Row(Tagged, Value, frozen=True):
     """A launched mechanism: its state (None: halted), how often it has stepped, how much of a stream it has read.
 
     `by` is the column that a partition cuts the data by; its children are the parts. `of` is what a mechanism follows
-    of a stream's records: a field, several of them, or the records as such.
+    of a stream's records: a field, several of them, a request, or the records as such.
     """
 
     mechanism: Mechanism
@@ -48,7 +49,7 @@ class Row(Tagged, Value, frozen=True):
     version: int = 0
     cursor: int | str = 0
     by: str | None = None
-    of: str | tuple[str, ...] | None = None
+    of: Followed = None
 
 
 class Fact(Tagged, Value, frozen=True):

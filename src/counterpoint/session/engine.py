@@ -32,7 +32,7 @@ from counterpoint.privacy.relations import Relation
 from counterpoint.session.stepping import answered
 from counterpoint.sources.source import Prepared, Source
 from counterpoint.sources.streams.ids import checked_id
-from counterpoint.sources.streams.shape import Of
+from counterpoint.sources.streams.shape import Followed
 
 _STRIPES = 1024
 
@@ -61,7 +61,7 @@ class Engine:
         cursor: int | str = 0,
         name: str | None = None,
         by: str | None = None,
-        of: Of = None,
+        of: Followed = None,
         request: str | None = None,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""

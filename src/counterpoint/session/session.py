@@ -52,8 +52,9 @@ from counterpoint.session.fitting import launchable
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
+from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.source import Source
-from counterpoint.sources.streams.shape import named
+from counterpoint.sources.streams.shape import followed
 
 
 class Quote(Value, frozen=True):
@@ -165,7 +166,7 @@ class Session:
         composition, node = self._engine.node(self._path)
         return composition.rule.remaining(node.account)
 
-    def would_cost(self, mechanism: Mechanism, *, of: str | Sequence[str] | None = None) -> Quote:
+    def would_cost(self, mechanism: Mechanism, *, of: str | Sequence[str] | Request | None = None) -> Quote:
         """What this launch would cost, by the very code that would admit it; nothing happens."""
         source = self._source.of(of)
         fitted = launchable(mechanism, source)
@@ -177,16 +178,33 @@ class Session:
             return Quote(fitted.claim.loss, None, f"{type(error).__name__}: {error}")
         return Quote(fitted.claim.loss, self.rule.loss(account))
 
-    def launch(self, mechanism: Mechanism, *, of: str | Sequence[str] | None = None, id: str | None = None) -> Handle:
+    def launch(
+        self,
+        mechanism: Mechanism,
+        *,
+        of: str | Sequence[str] | Request | None = None,
+        id: str | None = None,
+    ) -> Handle:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free.
 
-        Of a stream of records a mechanism follows the field that `of` names (see `Stream.of`), or the records as such.
-        What is launched is the mechanism as `fitted` to the data.
+        Of a stream of records a mechanism follows what `of` says: a field, several of them, or a request that is a sum
+        over records (see `Stream.of`); else the records as such. What is launched is the mechanism as `fitted` to the
+        data.
+
+        >>> import counterpoint as cp
+        >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"]), "seconds": cp.number(0, 600)})
+        >>> session = cp.Session(visits, within=cp.PureDP(1))
+        >>> home = session.launch(cp.Counter(epsilon=0.5), of=cp.count(where="page = 'home'"))
+        >>> visits.append({"page": "home", "seconds": 20})
+        >>> isinstance(home.ask(), int)
+        True
         """
         self._must_be_open()
         source = self._source.of(of)
         fitted = launchable(mechanism, source)
-        path = self._engine.launch(self._path, fitted, source.relation, cursor=source.pin(), of=named(of), request=id)
+        path = self._engine.launch(
+            self._path, fitted, source.relation, cursor=source.pin(), of=followed(of), request=id
+        )
         return Handle(self, source, path, fitted)
 
     def delegate(self, within: Loss | Rule, *, delta: Number | None = None, id: str | None = None) -> "Session":

@@ -26,6 +26,7 @@ from counterpoint.privacy.secret import Secret
 from counterpoint.sources.declaring.columns import Key
 
 if TYPE_CHECKING:
+    from counterpoint.sources.asking.requests import Request
     from counterpoint.sources.streams.log import Log
 
 
@@ -109,8 +110,8 @@ class Source:
         """What one integer step of an update is worth in the user's units."""
         return Fraction(1)
 
-    def of(self, fields: str | Sequence[str] | None = None) -> "Source":
-        """The same data, whose updates carry only these fields; a table has no updates."""
+    def of(self, fields: "str | Sequence[str] | Request | None" = None) -> "Source":
+        """The same data, whose updates carry these fields, or what they add to a request; a table has no updates."""
         if fields is not None:
             raise InvalidRequest(
                 f"this source has no fields to read as updates, so not {shown(fields)}: leave out the fields, or "

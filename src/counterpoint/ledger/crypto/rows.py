@@ -13,13 +13,14 @@ True
 
 from functools import lru_cache
 
-from counterpoint.encoding import Tagged, Value, decode, encode
+from counterpoint.encoding import Plain, Tagged, Value, decode, encode
 from counterpoint.errors import Unsealable
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
 from counterpoint.ledger.state import Node, Path, Row, Sealed
 from counterpoint.ledger.store.records import BUDGET, StoredRow, path_text, read_path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.sources.streams.shape import followed
 
 _KEPT = 1024
 _LARGEST = 2**16
@@ -31,7 +32,7 @@ class Frame(Tagged, Value, frozen=True):
     mechanism: Mechanism
     cursor: int | str
     by: str | None
-    of: str | tuple[str, ...] | None = None
+    of: Plain = None
 
 
 def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row] | None = None) -> StoredRow:
@@ -78,7 +79,7 @@ def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
 
 def _row(stored: StoredRow, state: State | None) -> Row:
     frame = read_frame(stored.frame)
-    return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by, frame.of)
+    return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by, followed(frame.of))
 
 
 class OpenRows:

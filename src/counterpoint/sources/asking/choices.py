@@ -193,6 +193,11 @@ class Quantile(Request, Value, frozen=True):
         """The public facts, with the candidates."""
         return Scored(*self._facts(declared, plan), candidates=self.candidates, dates=self.dates)
 
+    @property
+    def unfollowed(self) -> str:
+        """Ranks can be followed."""
+        return "a distance of ranks is not a sum over rows; follow ranks, from which quantile_from computes quantiles"
+
 
 class Scored(Prepared, frozen=True, kw_only=True):
     """Prepared scores. In units, a `Chosen` or the index of a candidate becomes the candidate; scores are in rows."""

@@ -57,6 +57,14 @@ class Request(Tagged):
         """The answer, from the rows that the engine returned for the plan."""
         return self.read_cells(declared, tally(plan, fetched))
 
+    @property
+    def unfollowed(self) -> str | None:
+        """Why no mechanism can follow this request as rows arrive; None if its answer is a sum over rows.
+
+        Such a sum adds up `read_cells` of each row alone, so `read_cells` must be linear.
+        """
+        return "its answer is not a sum of what each row adds by itself"
+
     def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
         """How far the answer can move in the L1 norm, in the squared L2 norm and in each coordinate."""
         return sum_sensitivities(plan.corners, 1 if plan.once else declared.rows_per_unit, declared.neighbours)
@@ -91,6 +99,11 @@ class Count(Request, Value, frozen=True):
         """Count rows."""
         return QueryPlan(Rows(), ((1,),), self._condition(declared))
 
+    @property
+    def unfollowed(self) -> None:
+        """A row adds 1."""
+        return None
+
 
 class CountDistinct(Request, Value, frozen=True):
     """How many units have a row that satisfies `where`. A unit contributes 0 or 1, whatever its rows."""
@@ -105,6 +118,11 @@ class CountDistinct(Request, Value, frozen=True):
         """Count units; with one row per unit that is counting rows."""
         adds = Rows() if declared.rows_per_unit == 1 else Units()
         return QueryPlan(adds, ((1,),), self._condition(declared), once=True)
+
+    @property
+    def unfollowed(self) -> str:
+        """Later rows of a unit add nothing."""
+        return "a unit counts once, so what a row adds depends on the unit's other rows"
 
 
 DistinctKeys = Annotated[tuple[Key, ...] | None, Read(lambda keys, _: distinct(keys))]
@@ -141,6 +159,11 @@ class Sum(Request, Value, frozen=True):
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """One sum, or one for each key."""
         return found[0] if self.by is None else found
+
+    @property
+    def unfollowed(self) -> None:
+        """A row adds its value, in one coordinate."""
+        return None
 
     def names(self, declared: Declaration) -> tuple[Key, ...] | None:
         """The keys, if there are any."""
@@ -179,6 +202,14 @@ class Mean(Request, Value, frozen=True):
         """The public facts, with the bounds that turn a noisy answer into a mean."""
         number = declared.number(self.column)
         return Averaged(*self._facts(declared, plan), low=number.low, high=number.high)
+
+    @property
+    def unfollowed(self) -> str:
+        """Two counters give it."""
+        return (
+            f"a mean is a ratio of two sums; follow sum({self.column!r}) and count(where='{self.column} IS NOT NULL'), "
+            "each with a counter, and divide"
+        )
 
 
 class Histogram(Request, Value, frozen=True):
@@ -219,6 +250,11 @@ class Histogram(Request, Value, frozen=True):
         """One count for each key or bin; rows below the first edge or above the last are not counted."""
         return found if self.edges is None else found[1:-1]
 
+    @property
+    def unfollowed(self) -> None:
+        """A row adds 1 to its key or bin."""
+        return None
+
     def names(self, declared: Declaration) -> tuple[Key, ...] | None:
         """The keys; bins are numbered."""
         return (self.keys or declared.column(self.column).known_keys) if self.edges is None else None
@@ -254,6 +290,11 @@ class Ranks(Request, Value, frozen=True):
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """Prefix sums."""
         return tuple(accumulate(found[:-1]))
+
+    @property
+    def unfollowed(self) -> None:
+        """A row adds 1 from the first candidate that is not below it."""
+        return None
 
 
 REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)

@@ -96,7 +96,7 @@ class Log:
             raise InvalidParameter(f"unit must be a text such as 'user', not a {type(unit).__name__}")
         self.unit, self.most = unit, None if most is None else whole(most, 1, "per_unit")
         self.items: list[Raw | Record | None] = []
-        self.sums: dict[object, tuple[int, Raw]] = {}
+        self.sums: dict[bytes, tuple[int, Raw]] = {}
         self.rows: ArrivedRows | None = None
         self._arrived: dict[Unit, int] = {}
         self._owners: list[Unit | None] = []

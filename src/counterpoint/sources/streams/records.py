@@ -25,10 +25,12 @@ import numpy as np
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.sources.asking.contributions import Contribution, contribution
+from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.declaring.columns import Boolean, Category, Key, Number, Text, is_readable
 from counterpoint.sources.declaring.dates import Date, days
 from counterpoint.sources.declaring.declaration import Declaration, Named
-from counterpoint.sources.streams.shape import Of, Reading, Record, is_nan, plain
+from counterpoint.sources.streams.shape import Followed, Reading, Record, is_nan, plain
 from counterpoint.sources.tables.loading import DIGITS, INFINITE, LONGEST_NUMBER, NUMBER
 
 _MISSING = {"NoneType", "NAType", "NaTType"}
@@ -89,10 +91,15 @@ class Fields(Value, frozen=True):
     def _example(self) -> str:
         return "{" + ", ".join(f"{name!r}: ..." for name in self.names) + "}"
 
-    def reading(self, neighbours: str, of: Of = None) -> Reading:
-        """A record as 1; a number or truth value as what it is; a category as a 1 at its key; several as a vector."""
+    def reading(self, neighbours: str, of: Followed = None) -> Reading | Contribution:
+        """A record as 1; a number or truth value as what it is; a category as a 1 at its key; several as a vector.
+
+        Of a request, what the record adds to its answer.
+        """
         if of is None:
             return Reading(1, 1, fields=())
+        if isinstance(of, Request):
+            return contribution(of, Declaration(None, 1, neighbours, self.declared.columns))
         if isinstance(of, str):
             column, place = self.declared.column(of), self.declared.find(of)
             if isinstance(column, Category):
@@ -112,7 +119,7 @@ class Fields(Value, frozen=True):
         return Reading(sum(steps), sum(step * step for step in steps), len(of), grid, places, each=max(steps))
 
     def covering(self, neighbours: str) -> Reading:
-        """Distances that hold for every possible reading: of all numbers together, of each category, of records."""
+        """Distances that hold for every reading by names: of all numbers together, of each category, of records."""
         numeric = tuple(named.name for named in self.declared.columns if isinstance(named.column, Number | Boolean))
         keyed = [named.name for named in self.declared.columns if isinstance(named.column, Category)]
         steps = [self._move(name, neighbours) for name in numeric]

@@ -20,17 +20,32 @@ import numpy as np
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, PositiveInt
 from counterpoint.privacy.secret import Raw
+from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.engines.compiling import is_request
 
 Record = tuple[Key | None, ...]
 """A stored record: its declared fields in order, None where one is missing."""
 
 Of = str | tuple[str, ...] | None
 """What a mechanism reads of an item: a field, several as a vector, or None for the item itself (a record as 1)."""
+
+Followed = Of | Request
+"""What a mechanism follows of a stream: what it reads of each item, or a request, to which each item adds something."""
+
+
+def followed(of: object) -> Followed:
+    """Names of fields as `named` reads them, or a request.
+
+    >>> from counterpoint.sources.asking.requests import count
+    >>> followed(count("page = 'home'")), followed(["clicks"])
+    (Count(where="page = 'home'"), ('clicks',))
+    """
+    return of if isinstance(of, Request) and is_request(of) else named(of)
 
 
 def named(of: object) -> Of:
@@ -71,6 +86,11 @@ class Reading(Value, frozen=True):
     def zero(self) -> Raw:
         """The reading of an item that does not count."""
         return 0 if self.dimensions is None else (0,) * self.dimensions
+
+    @property
+    def stored(self) -> "Reading":
+        """What a ledger stores of it."""
+        return self
 
     def read(self, item: "Raw | Record") -> Raw:
         """The integers of a stored item; a missing field is 0."""
@@ -139,8 +159,13 @@ class ItemShape(Value, frozen=True, tag="Shape/1"):
         """An item that does not count."""
         return 0 if self.dimensions is None else (0,) * self.dimensions
 
-    def reading(self, neighbours: str, of: Of = None) -> Reading:
+    def reading(self, neighbours: str, of: Followed = None) -> Reading:
         """The whole item. Neighbours differ by the distance of two items, or (add-or-remove) of one item and 0."""
+        if isinstance(of, Request):
+            raise InvalidRequest(
+                f"an item of this stream has no fields, so {shown(of, 200)} has nothing to ask about: leave it out, or "
+                "declare a stream of records, Stream(fields={...})"
+            )
         if of is not None:
             raise InvalidRequest(
                 f"an item of this stream has no fields, so none called {of!r}: leave out the name, or declare a stream "

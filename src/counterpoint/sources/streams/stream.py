@@ -24,13 +24,15 @@ from typing import Annotated, Self
 
 from msgspec.structs import replace
 
-from counterpoint.encoding import Plain, Tagged, Value, digest
+from counterpoint.encoding import Plain, Tagged, Value, digest, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.parameters import Read
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, OneOf
+from counterpoint.sources.asking.contributions import Contribution
+from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
@@ -39,7 +41,7 @@ from counterpoint.sources.source import Prepared, Source, describe_request
 from counterpoint.sources.streams.arrived import ROWS
 from counterpoint.sources.streams.log import Log, Unit
 from counterpoint.sources.streams.records import Fields
-from counterpoint.sources.streams.shape import ItemShape, Of, Reading, Record, named
+from counterpoint.sources.streams.shape import ItemShape, Of, Reading, Record, followed, named
 
 
 class RunningTotal(Tagged, Value, frozen=True):
@@ -120,11 +122,11 @@ class Stream(Source):
         self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
         self._log = Log(unit, per_unit)
         self._neighbours = neighbours
-        self._reading: Reading | None = None
+        self._reading: Reading | Contribution | None = None
         self._where: tuple[tuple[int, Key], ...] = ()
         self._compile: Callable[[bytes], Compiled] | None = None
 
-    def _view(self, reading: Reading | None, where: tuple[tuple[int, Key], ...], label: str) -> Self:
+    def _view(self, reading: Reading | Contribution | None, where: tuple[tuple[int, Key], ...], label: str) -> Self:
         """Another view of the same log; the repr shows its label."""
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
@@ -160,28 +162,34 @@ class Stream(Source):
         return self._read.dimensions
 
     @property
-    def _read(self) -> Reading:
+    def _read(self) -> Reading | Contribution:
         return self._reading or self._kind.reading(self._neighbours)
 
-    def of(self, fields: "str | Sequence[str] | None" = None) -> Self:
+    def of(self, fields: "str | Sequence[str] | Request | None" = None) -> Self:
         """The same stream, whose mechanisms receive these fields of a record as a number or a vector.
 
         A category arrives as a vector with a 1 at its key; several numbers as a vector, if their steps are equal;
-        without a name, a record arrives as 1. The relation is that of the reading.
+        without a name, a record arrives as 1. In the place of fields, a request that is a sum over records (`count`,
+        `sum`, `histogram`, `ranks`): a record arrives as what it adds to the answer. The relation is that of what is
+        read.
 
+        >>> from counterpoint.sources.asking.requests import count
         >>> from counterpoint.sources.declaring.columns import category, number
         >>> visits = Stream(fields={"page": category(["home", "shop"]), "clicks": number(0, 10)})
         >>> visits.of("clicks").relation, visits.of("page").dimensions, visits.of().relation
         (Steps(updates=1, bound=10), 2, Steps(updates=1, bound=1))
+        >>> visits.of(count(where="clicks >= 3")).relation
+        Steps(updates=1, bound=1)
         """
-        chosen = named(fields)
+        chosen = followed(fields)
         if chosen is None and (self._reading is not None or isinstance(self._kind, ItemShape)):
             return self
         if self._reading is not None:
             raise InvalidRequest(
-                f"fields were chosen for this stream already: call of({chosen!r}) on the original stream instead"
+                f"fields were chosen for this stream already: call of({shown(chosen, 200)}) on the original stream "
+                "instead"
             )
-        return self._view(self._kind.reading(self._neighbours, chosen), self._where, f"of={chosen!r}")
+        return self._view(self._kind.reading(self._neighbours, chosen), self._where, f"of={shown(chosen, 200)}")
 
     def append(self, value: object, unit: Unit | None = None, *, id: str | None = None) -> None:
         """Append one item; at user level `unit` names the unit that owns it, or a field of the record does.
@@ -231,7 +239,8 @@ class Stream(Source):
     def fingerprint(self) -> str:
         """A digest of the declaration and the reading; a durable ledger stores the items themselves."""
         unit = (self._log.unit, self._log.most)
-        return digest("stream", self._kind, unit, self._neighbours, self._reading, self._where).hex()
+        read = None if self._reading is None else self._reading.stored
+        return digest("stream", self._kind, unit, self._neighbours, read, self._where).hex()
 
     def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
         """The items that arrived between two pins, as updates."""
@@ -243,7 +252,7 @@ class Stream(Source):
         """All updates have the shape of what is read."""
         return Update(self._read.zero)
 
-    def _value(self, read: Reading, item: Raw | Record | None) -> Raw:
+    def _value(self, read: Reading | Contribution, item: Raw | Record | None) -> Raw:
         """The integers of an item, 0 if it does not count or is in another part."""
         if item is None:
             return read.zero
@@ -288,7 +297,7 @@ class Stream(Source):
         found = self._compile(canonical(request))
         return found._replace(prepared=replace(found.prepared, one_way=False))
 
-    def _requested(self, request: object) -> Reading:
+    def _requested(self, request: object) -> Reading | Contribution:
         if type(request) is not RunningTotal:
             answers = "total()" if isinstance(self._kind, ItemShape) else "total() and the requests of a table"
             raise InvalidRequest(
@@ -307,14 +316,15 @@ class Stream(Source):
             return Secret(compiled.request.read_rows(self.declaration, compiled.plan, fetched))
         return Secret(self._sum(self._place(pin), self._requested(prepared.request)))
 
-    def _sum(self, place: int, read: Reading) -> Raw:
+    def _sum(self, place: int, read: Reading | Contribution) -> Raw:
         """The sum of the first `place` items; the last sum of each reading is cached, so only new items are added."""
-        known, before = self._log.sums.get((read, self._where), (0, read.zero))
+        about = encode((read.stored, self._where))  # as values, the keys 1 and True would be one
+        known, before = self._log.sums.get(about, (0, read.zero))
         if known > place:
             known, before = 0, read.zero
         values = (self._value(read, item) for item in self._log.items[known:place])
         found: Raw = reduce(_plus, values, before)
-        self._log.sums[read, self._where] = (place, found)
+        self._log.sums[about] = (place, found)
         return found
 
     @property
