@@ -11,6 +11,7 @@ CounterpointError
 ├── SecretLeak           a decision, an answer or a display would have depended on raw data
 ├── TapeMismatch         two runs that should have tossed the same coins did not
 ├── NotAllowed           the caller may not do this
+├── FeedFailed           the source of a feed failed; what had arrived stays, and feeding again goes on from there
 └── LedgerError          the durable record cannot be read, written or trusted
     ├── RequestConflict      this request id was used before, for another request
     ├── LedgerBusy           another process has this ledger open
@@ -111,6 +112,10 @@ class TapeMismatch(CounterpointError):
 
 class NotAllowed(CounterpointError):
     """The caller may not do this."""
+
+
+class FeedFailed(CounterpointError):
+    """The source of a feed failed. Whole batches arrived before; feed again, and it goes on behind them."""
 
 
 class LedgerError(CounterpointError):

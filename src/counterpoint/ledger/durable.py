@@ -41,6 +41,7 @@ from counterpoint.ledger.store.records import FORM, INTENTS, Book, StoredItems, 
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store, Unit
 from counterpoint.randomness.fresh import fresh
+from counterpoint.sources.streams.ids import position
 from counterpoint.sources.streams.log import Log
 from counterpoint.sources.streams.log import in_use as in_use_log
 
@@ -277,6 +278,11 @@ class DurableLedger(Ledger):
         """The items of the session's stream from a place on."""
         with self._connection() as store:
             return list(store.items(self.name, start))
+
+    def stored_position(self, feed: str) -> str | None:
+        """How far a feed of the session's stream has come."""
+        with self._connection() as store:
+            return position(store.newest_ids(self.name), feed)
 
     def rotate(self, master: MasterKey) -> None:
         """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""

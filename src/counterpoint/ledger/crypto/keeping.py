@@ -21,6 +21,7 @@ from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.ledger import Lookups
 from counterpoint.ledger.store.records import StoredItems
 from counterpoint.ledger.store.store import Unit
+from counterpoint.sources.streams.ids import FeedStep
 from counterpoint.sources.streams.log import Arrival, Item, conflict
 
 _TOGETHER = 1024
@@ -49,6 +50,9 @@ class LogStore(Protocol):
     def stored_items(self, start: int) -> list[StoredItems]:
         """The items from a place on."""
 
+    def stored_position(self, feed: str) -> str | None:
+        """How far a feed has come."""
+
 
 class KeptLog:
     """The keeper of one session's log."""
@@ -65,10 +69,14 @@ class KeptLog:
         """How many items there are."""
         return self._store.stored_length()
 
-    def add(self, items: Sequence[Item], id: str | None = None) -> int:
+    def add(self, items: Sequence[Item], id: str | None = None, step: FeedStep | None = None) -> int:
         """Keep these behind all others, in one transaction, unless they are; the place of the first of them."""
-        place: int = self._store.transact(_Add(self._sealer, items, list(_batches((id, items))), id))
+        place: int = self._store.transact(_Add(self._sealer, items, list(_batches((id, items))), id, step))
         return place
+
+    def position(self, feed: str) -> str | None:
+        """How far a feed has come, by the ids on record."""
+        return self._store.stored_position(feed)
 
     def begin(self, arrivals: Sequence[Arrival]) -> None:
         """Keep these in one transaction, if there are no others."""
@@ -90,12 +98,15 @@ class _Add(NamedTuple):
     items: Sequence[Item]
     batches: list[_Batch]
     id: str | None
+    step: FeedStep | None = None
 
     def looks_up(self) -> Lookups:
         return Lookups()
 
     def run(self, records: SealedTransaction) -> int:
         unit = records.unit
+        if self.step is not None:
+            self.step.check(unit.newest_ids())
         known = [] if self.id is None else unit.sent(self.id)
         if self.id is not None and not known:
             records.must_be_new("items", self.id)

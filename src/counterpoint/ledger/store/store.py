@@ -88,6 +88,9 @@ class Store(Protocol):
     def sent(self, name: str, request: str) -> list[StoredItems]:
         """The items that were sent under an id, in order; none if it is new."""
 
+    def newest_ids(self, name: str) -> Iterator[str]:
+        """The ids under which items were sent to a session's stream, newest first."""
+
     def begin_unit(self, name: str, lookups: Lookups) -> "Unit | None":
         """Begin a transaction on that book, as `begin` does, and read along all that is going to be looked up."""
 
@@ -215,6 +218,11 @@ class Unit:
         """The items that were sent under an id, as this unit leaves them."""
         own = [items for items in self.items if items.request == request]
         return own if own or self._store is None else self._store.sent(self.name, request)
+
+    def newest_ids(self) -> Iterator[str]:
+        """The ids under which items were sent, newest first, as this unit leaves them."""
+        yield from (items.request for items in reversed(self.items) if items.request is not None and not items.part)
+        yield from () if self._store is None else self._store.newest_ids(self.name)
 
     def put_items(self, items: StoredItems) -> None:
         """Store items that arrived; their sender may rely on it, as on an answer."""

@@ -39,6 +39,13 @@ class _Numbered(NamedTuple):
     data: bytes
 
 
+class _Sent(NamedTuple):
+    """Where items that were sent under an id begin, and the id."""
+
+    start: int
+    request: str
+
+
 class _Version(NamedTuple):
     """The version of a row."""
 
@@ -248,6 +255,15 @@ class Tables(Store):
     def sent(self, name: str, request: str) -> list[StoredItems]:
         """The items that were sent under an id."""
         return [_record(StoredItems, found) for found in self._run(f"{self._SENT} ORDER BY part", (name, request))]
+
+    def newest_ids(self, name: str) -> Iterator[str]:
+        """The ids under which items were sent to a session's stream, newest first."""
+        before = self.length(name)
+        sql = f"""SELECT start, request FROM counterpoint_items WHERE name = ? AND part = 0 AND start < ?
+            ORDER BY start DESC LIMIT {_PAGE}"""
+        while page := self._run(sql, (name, before)):
+            yield from (_record(_Sent, found).request for found in page)
+            before = page[-1][0]
 
     def write(self, unit: Unit) -> None:
         """Write all that a unit has changed."""

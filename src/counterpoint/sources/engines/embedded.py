@@ -172,6 +172,13 @@ class EmbeddedOffer:
             return EmbeddedEngine(self._connection)
         raise unreadable()
 
+    def read(self, query: str, data: object) -> list[tuple[Any, ...]]:
+        """The rows of a query over `given`, which stands for this data from now on: more rows of the same schema."""
+        with suppress(Exception):
+            self._connection.register("offered", frames.Arrow(data))
+            return self._connection.execute(query).fetchall()
+        raise unreadable()
+
     def close(self) -> None:
         """Close the database, also if an engine has taken it."""
         self._connection.close()

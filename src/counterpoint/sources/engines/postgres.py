@@ -133,6 +133,11 @@ class PostgresOffer:
         """PostgreSQL's own."""
         return POSTGRES
 
+    @property
+    def engine(self) -> PostgresEngine:
+        """The session in which `given` can be read."""
+        return self._engine
+
     def take(self, query: str, name: str) -> PostgresEngine:
         """Materialise a query over `given`, then drop that view."""
         with suppress(InvalidRequest):

@@ -11,7 +11,8 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: a table from Spark is a DataFrame, not a list
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from secrets import token_hex
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -131,22 +132,35 @@ class SparkOffer:
         return SPARK
 
     def take(self, query: str, name: str) -> SparkEngine:
-        """Pass the frame to a separate session, under a random name, and compute the query there."""
-        shared_name = f"counterpoint_{token_hex(16)}"
-        with suppress(Exception):
-            session = self._frame.sparkSession.newSession()
-            for setting, value in _SETTINGS.items():
-                session.conf.set(setting, value)
-            self._engine = engine = SparkEngine(session)
-            self._frame.createGlobalTempView(shared_name)
-            try:
-                engine.run(f"CREATE TEMPORARY VIEW given AS SELECT * FROM global_temp.{shared_name}")
-                engine.create(name, query)
-                engine.drop("given")
-            finally:
-                session.catalog.dropGlobalTempView(shared_name)
-            return engine
+        """Compute the query in a separate session and store its rows there under this name."""
+        with suppress(Exception), self._separate() as engine:
+            engine.create(name, query)
+            engine.drop("given")
+            self._engine = engine
+        if self._engine is None:
+            raise unreadable()
+        return self._engine
+
+    def read(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query, computed in a separate session and stored nowhere."""
+        with suppress(Exception), self._separate() as engine:
+            return engine.run(query)
         raise unreadable()
+
+    @contextmanager
+    def _separate(self) -> Iterator[SparkEngine]:
+        """A separate session in which the frame is `given`; it is passed there under a random name."""
+        shared_name = f"counterpoint_{token_hex(16)}"
+        session = self._frame.sparkSession.newSession()
+        for setting, value in _SETTINGS.items():
+            session.conf.set(setting, value)
+        engine = SparkEngine(session)
+        self._frame.createGlobalTempView(shared_name)
+        try:
+            engine.run(f"CREATE TEMPORARY VIEW given AS SELECT * FROM global_temp.{shared_name}")
+            yield engine
+        finally:
+            session.catalog.dropGlobalTempView(shared_name)
 
     def close(self) -> None:
         """Drop the views of the frame; the frame itself belongs to the user."""

@@ -23,7 +23,7 @@ from counterpoint.privacy.secret import Raw
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.streams.arrived import ArrivedRows
-from counterpoint.sources.streams.ids import checked_id
+from counterpoint.sources.streams.ids import FeedStep, checked_id, position
 from counterpoint.sources.streams.shape import Record, plain
 
 Unit = str | int
@@ -50,11 +50,15 @@ class Keeper(Protocol):
     def length(self) -> int:
         """How many items are stored."""
 
-    def add(self, items: Sequence[Item], id: str | None = None) -> int:
+    def add(self, items: Sequence[Item], id: str | None = None, step: FeedStep | None = None) -> int:
         """Append these items in one transaction; returns the place of the first, once they are durable.
 
-        Items that are stored under this id already are not stored again; `RequestConflict` if those differ.
+        Items that are stored under this id already are not stored again; `RequestConflict` if those differ, or if the
+        step of a feed does not continue it.
         """
+
+    def position(self, feed: str) -> str | None:
+        """How far a feed has come, by the ids on record; None if nothing of it has arrived."""
 
     def begin(self, arrivals: Sequence[Arrival]) -> None:
         """Store these arrivals in one transaction, as the first of the log; `DataChanged` if it is not empty."""
@@ -109,23 +113,37 @@ class Log:
         self._lock = Lock()  # always the last lock taken: a keeper may ask for the length inside its transaction
 
     def extend(
-        self, items: Iterable[Raw | Record | None], owners: Iterable[Unit | None], id: str | None = None
+        self,
+        items: Iterable[Raw | Record | None],
+        owners: Iterable[Unit | None],
+        id: str | None = None,
+        step: FeedStep | None = None,
     ) -> None:
         """Append these items together, in this order; with a keeper they are durable when this returns.
 
-        Items that were appended under this id before are not appended again; `RequestConflict` if those differ.
+        Items that were appended under this id before are not appended again; `RequestConflict` if those differ. The
+        step of a feed has its own id, and must continue that feed.
         """
         self._process.check()
-        own = None if id is None else checked_id(id)
+        own = step.id if step is not None else None if id is None else checked_id(id)
         arriving = list(zip(items, owners, strict=True))
         if own is not None and not arriving:
             raise InvalidRequest("an id was given without items: append at least one item, or leave out the id")
         with self._lock:
             keeper = self._keeper
+            if keeper is None and step is not None:
+                step.check(reversed(self._sent))
             if keeper is None and self._is_new(own, arriving):
                 self._take(arriving)
         if keeper is not None and arriving:
-            self._take_at(keeper.add(arriving, own), arriving)
+            self._take_at(keeper.add(arriving, own, step), arriving)
+
+    def position(self, feed: str) -> str | None:
+        """How far a feed has come, by the ids on record; None if nothing of it has arrived."""
+        self._process.check()
+        with self._lock:
+            keeper, found = self._keeper, position(reversed(self._sent), feed)
+        return found if keeper is None else keeper.position(feed)
 
     def _is_new(self, id: str | None, arriving: list[Item]) -> bool:
         """Whether this append is not a retry; records its id."""

@@ -20,7 +20,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from msgspec.structs import replace
 
@@ -37,8 +37,10 @@ from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB
+from counterpoint.sources.feeds.feed import BATCH, feed
 from counterpoint.sources.source import Prepared, Source, describe_request
 from counterpoint.sources.streams.arrived import ROWS
+from counterpoint.sources.streams.ids import FeedStep
 from counterpoint.sources.streams.log import Log, Unit
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.streams.shape import ItemShape, Of, Reading, Record, followed, named
@@ -213,19 +215,66 @@ class Stream(Source):
         """
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
             raise InvalidRequest(f"extend takes a list of items, not a {type(values).__name__}; append takes one item")
+        self._check_whole()
+        self._log.extend(*self._converted(list(values), units), id)
+
+    def _check_whole(self) -> None:
         if self._where or self._reading is not None:
             raise InvalidRequest("items are appended to the whole stream, not to a part or a field: use the original")
-        given = list(values)
+
+    def _converted(
+        self, given: list[object], units: Iterable[Unit] | None
+    ) -> "tuple[list[Raw | Record | None], list[Unit | None]]":
+        """Items in stored form, and their owners."""
         if isinstance(self._kind, ItemShape):
             owners = self._log.owners(units, len(given))
-            return self._log.extend([self._kind.fit(value) for value in given], owners, id)
+            return [self._kind.fit(value) for value in given], owners
         if units is not None:
             raise InvalidRequest(
                 f"a record names its unit in its own field{'' if self._log.unit is None else f' {self._log.unit!r}'}: "
                 "leave out units"
             )
         owners = self._log.owners_in(given)
-        return self._log.extend([self._kind.fit(value, but=self._log.unit) for value in given], owners, id)
+        return [self._kind.fit(value, but=self._log.unit) for value in given], owners
+
+    def feed(self, source: object, *, name: str | None = None, batch: int = BATCH, **options: Any) -> Any:
+        """Append what a source delivers, in batches, each item once; after a crash, feed again, and it goes on.
+
+        The source is
+
+        - an iterable of items, as `extend` takes them, or anything with Arrow's C stream protocol, such as a
+          `pyarrow.RecordBatchReader`: it begins with the same items each time, and those that have arrived are
+          skipped. A source that can begin anywhere is given as a function of the number of items to leave out;
+        - a streaming DataFrame of Spark: `checkpoint` is Spark's folder, `trigger` a dictionary of what its trigger
+          takes. The result is Spark's running query;
+        - a postgresql:// URL: `relation` names a table and `key` its growing key. Rows are read up to where no smaller
+          key can appear (see `feeds.postgres`; at most `wait` seconds are waited for writers to end), or `lag` keys
+          below the largest. Feed again to poll.
+
+        Otherwise the result is the number of items that arrived. The ids of the appends begin with `name`, which
+        belongs to one source (the default for Spark is "spark", for PostgreSQL the relation). Rows of Arrow, Spark and
+        PostgreSQL are records: columns that are not declared are left out, and values are converted as in a table.
+        Names, positions and the number of items in a batch are public. What comes before a feed must make one item of
+        each event, by that event alone: a filter on private values would reveal them by the number of items.
+
+        >>> visits = Stream(bound=1)
+        >>> visits.feed(iter([1, 0, 1]), name="monday.csv"), visits.feed(iter([1, 0, 1, 1]), name="monday.csv")
+        (3, 1)
+        """
+        self._check_whole()
+        return feed(self, source, name=name, batch=batch, **options)
+
+    def position(self, feed: str) -> str | None:
+        """How far a feed has come, by the ids on record; None if nothing of it has arrived."""
+        return self._log.position(feed)
+
+    def receive(self, values: Sequence[object], step: FeedStep) -> None:
+        """Append a batch of a feed: all items, or none if one has a wrong shape."""
+        self._log.extend(*self._converted(list(values), None), step=step)
+
+    def receive_stored(self, rows: Sequence[tuple[Any, ...]], step: FeedStep) -> None:
+        """Append a batch of records in stored form, each with its unit behind its fields."""
+        self._log.extend([row[:-1] for row in rows], [row[-1] for row in rows], step=step)
 
     def pin(self) -> int:
         """How many items have arrived."""
@@ -281,7 +330,8 @@ class Stream(Source):
     @property
     def declaration(self) -> Declaration:
         """Everything public about the records of this stream, as a table would declare it."""
-        assert isinstance(self._kind, Fields)
+        if not isinstance(self._kind, Fields):
+            raise InvalidRequest("the items of this stream are not records: declare them with fields={...}")
         return Declaration(self._log.unit, self._log.most or 1, self._neighbours, self._kind.declared.columns)
 
     def _compiled(self, request: object) -> Compiled:

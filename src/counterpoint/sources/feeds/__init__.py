@@ -1,0 +1,1 @@
+"""Feeds: how data arrives from where it is produced, each item once."""
