@@ -91,6 +91,7 @@ from counterpoint.mechanisms.counting.monotone_queries import (
     monotone_query as monotone_query,
 )
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter as VectorCounter
+from counterpoint.mechanisms.counting.windows import Windowed as Windowed
 from counterpoint.mechanisms.dice import Dice as Dice
 from counterpoint.mechanisms.interaction import (
     Analyst as Analyst,

@@ -15,6 +15,7 @@ from counterpoint.mechanisms.composed.postprocessing import Postprocessor, postp
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -74,6 +75,12 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         Counter("0.5", horizon=4, bound=2),
         [Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask(), Update(1), Update(2), Update(1), Ask()],
     ),
+    (
+        Windowed(Counter("0.5", horizon=3), 2),
+        [Ask(), Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask(), Update(1), Update(2), Ask()],
+    ),
+    (Windowed(Counter(rho="0.5"), 1), [Update(1), Ask(), Update(0), Update(1), Ask()]),
+    (Windowed(VectorCounter(2, epsilon=1), 2), [Ask(), Update((1, 0)), Update((0, 2**80)), Ask()]),
     (Counter("1e-30"), [Update(1), Ask(), Update(0), Ask()]),
     (Counter(1, per_unit=3, clamp=False), [Update(-(2**80)), Ask(), Update(5), Ask()]),
     (Counter(rho="0.5", bound=3), [Ask(), Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask()]),

@@ -34,7 +34,7 @@ records = st.none() | st.fixed_dictionaries(
 places = st.sampled_from(["all", "inside", *PAGES])
 doings = st.lists(
     st.one_of(
-        st.tuples(st.just("launch"), places, st.sampled_from(FOLLOWED)),
+        st.tuples(st.just("launch"), places, st.tuples(st.sampled_from(FOLLOWED), st.sampled_from([None, 1, 3]))),
         st.tuples(st.just("ask"), places, st.none()),
         st.tuples(st.just("arrive"), places, st.integers(0, 3)),
     ),
@@ -42,10 +42,10 @@ doings = st.lists(
 )
 
 
-def follower(request):
+def follower(request, last):
     """A counter of the shape of this request."""
     wide = cp.Stream(fields=FIELDS).of(request).dimensions
-    return cp.Counter("0.01") if wide is None else cp.VectorCounter(wide, epsilon="0.01")
+    return (cp.Counter("0.01") if wide is None else cp.VectorCounter(wide, epsilon="0.01")), last
 
 
 def drive(items, options, doings):
@@ -59,7 +59,8 @@ def drive(items, options, doings):
         try:
             here = {"all": session, "inside": inside}.get(place) or parts[place]
             if deed == "launch":
-                handles[place] = here.launch(follower(what), of=what)
+                counter, last = follower(*what)
+                handles[place] = here.launch(counter, of=what[0], last=last)
             elif deed == "ask":
                 handle = handles[place]
                 answers.append((place, handle.mechanism.claim.relation, handle.ask()))

@@ -3,6 +3,8 @@
 from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.ledger.crashes import Killer, in_child
 from tests.ledger.places import Place
 
@@ -143,4 +145,58 @@ def test_an_ask_that_a_crash_interrupted_is_finished_with_the_same_answer(at, tm
         counter = s.launch(cp.Counter("0.5"), of=of, id="C")
         first, second = (counter.ask(id=name) for name in ("q1", "q2"))
         assert first == second and said == [f"q{n + 1} {first}" for n in range(len(said))]
+        s._engine.ledger.verify()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from(["home", "shop", None, "ask"]), max_size=25),
+    st.integers(1, 6),
+)
+def test_a_window_is_over_the_last_items_of_the_stream_whether_they_satisfy_the_condition_or_not(doings, last):
+    stream, items = visits(), []
+    session = cp.Session(stream, within=SURE)
+    stream.append({"page": "home"})
+    recent = session.launch(cp.Counter(10**6), of=cp.count(where="page = 'home'"), last=last)
+    wide = session.launch(cp.VectorCounter(3, epsilon=10**6), of=cp.histogram("page"), last=last)
+    for doing in doings:
+        if doing == "ask":
+            window = items[-last:]
+            assert recent.ask() == window.count("home")
+            assert wide.ask() == tuple(window.count(page) for page in PAGES)
+        else:
+            stream.append(None if doing is None else {"page": doing})
+            items.append(doing)
+
+
+def test_a_window_costs_what_its_counter_costs_and_counts_slots_of_the_whole_stream_in_a_part():
+    stream = visits()
+    session = cp.Session(stream, within=SURE)
+    assert session.would_cost(cp.Counter(7), of=cp.count(), last=5).cost == cp.PureDP(7)
+    parts = session.partition("page", k=2, within=cp.PureDP(10**6))
+    home = parts["home"].launch(cp.Counter(10**6), of=cp.sum("seconds"), last=3)
+    stream.extend([{"page": page, "seconds": 5} for page in ("home", "home", "shop", "shop", "home")])
+    assert home.ask() == 5, "of the last three items of the stream one is in this part"
+    with pytest.raises(cp.InvalidParameter, match="Counter or a VectorCounter"):
+        session.launch(cp.Laplace(1), last=3)
+    assert session.loss == cp.PureDP(2 * 10**6)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_window_is_found_again_with_what_it_released(kind, tmp_path):
+    place, stream, of = Place(kind, tmp_path), visits(), cp.count(where="page = 'home'")
+    with place.session(cp.PureDP(1), source=stream) as s:
+        recent = s.launch(cp.Counter("0.5"), of=of, last=4, id="W")
+        stream.extend([{"page": "home"}] * 10)
+        first = recent.ask(id="q1")
+        stream.append({"page": "home"})
+    again = visits()
+    with place.reopened(source=again) as s:
+        found = s.launch(cp.Counter("0.5"), of=of, last=4, id="W")
+        assert found.path == recent.path and found.mechanism == recent.mechanism
+        assert found.ask(id="q1") == first
+        later = found.ask(id="q2")
+        assert found.ask() == later, "no item is new, so nothing is drawn"
+        with pytest.raises(cp.RequestConflict):
+            s.launch(cp.Counter("0.5"), of=of, last=5, id="W")
         s._engine.ledger.verify()

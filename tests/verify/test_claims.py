@@ -26,6 +26,7 @@ TIGHT = {
     "noisy max, by 2",
     "counter, 2 of a unit",
     "counter, off range",
+    "window",
     "membership, off range",
     "randomized response",
     "exposing response",

@@ -14,6 +14,7 @@ counterpoint.errors.InvalidRequest: Counter follows single numbers, but this dat
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps
@@ -41,6 +42,16 @@ def launchable(mechanism: object, source: Source) -> Mechanism:
             "SparseVector, or keep what arrives in a Stream"
         )
     return fitted
+
+
+def windowed(mechanism: Mechanism, last: int | None) -> Mechanism:
+    """The mechanism itself, or its window over the last so many items; `last` was left out or is a whole number.
+
+    >>> from counterpoint import Counter
+    >>> windowed(Counter(epsilon=1), 100).last
+    100
+    """
+    return mechanism if last is None else Windowed(mechanism, last)
 
 
 def sends_updates(source: Source) -> bool:

@@ -48,7 +48,7 @@ from counterpoint.session.counting import launched_claims
 from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_table
 from counterpoint.session.engine import Engine
-from counterpoint.session.fitting import launchable
+from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
@@ -166,10 +166,12 @@ class Session:
         composition, node = self._engine.node(self._path)
         return composition.rule.remaining(node.account)
 
-    def would_cost(self, mechanism: Mechanism, *, of: str | Sequence[str] | Request | None = None) -> Quote:
+    def would_cost(
+        self, mechanism: Mechanism, *, of: str | Sequence[str] | Request | None = None, last: int | None = None
+    ) -> Quote:
         """What this launch would cost, by the very code that would admit it; nothing happens."""
         source = self._source.of(of)
-        fitted = launchable(mechanism, source)
+        fitted = launchable(windowed(mechanism, last), source)
         try:
             account = self._engine.quote(self._path, fitted, source.relation)
         except LedgerError:  # no refusal of the rule: the account could not be read
@@ -183,25 +185,28 @@ class Session:
         mechanism: Mechanism,
         *,
         of: str | Sequence[str] | Request | None = None,
+        last: int | None = None,
         id: str | None = None,
     ) -> Handle:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free.
 
         Of a stream of records a mechanism follows what `of` says: a field, several of them, or a request that is a sum
-        over records (see `Stream.of`); else the records as such. What is launched is the mechanism as `fitted` to the
-        data.
+        over records (see `Stream.of`); else the records as such. With `last`, a counter counts over the last so many
+        items of the stream, whether they satisfy a condition or not (see `Windowed`). What is launched is the mechanism
+        as `fitted` to the data.
 
         >>> import counterpoint as cp
         >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"]), "seconds": cp.number(0, 600)})
         >>> session = cp.Session(visits, within=cp.PureDP(1))
         >>> home = session.launch(cp.Counter(epsilon=0.5), of=cp.count(where="page = 'home'"))
+        >>> recent = session.launch(cp.Counter(epsilon=0.5), of=cp.count(where="page = 'home'"), last=1000)
         >>> visits.append({"page": "home", "seconds": 20})
-        >>> isinstance(home.ask(), int)
-        True
+        >>> isinstance(home.ask(), int), isinstance(recent.ask(), int)
+        (True, True)
         """
         self._must_be_open()
         source = self._source.of(of)
-        fitted = launchable(mechanism, source)
+        fitted = launchable(windowed(mechanism, last), source)
         path = self._engine.launch(
             self._path, fitted, source.relation, cursor=source.pin(), of=followed(of), request=id
         )

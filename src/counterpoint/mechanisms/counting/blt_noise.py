@@ -117,6 +117,32 @@ class BltNoise(NamedTuple):
         """The largest `bound` at any time from 0 to t: the last, as both variance and rounding only grow."""
         return self.bound(probability, t)
 
+    def deviation_between(self, earlier: int, t: int) -> float:
+        """An upper bound of the standard deviation of the difference of the answers after `earlier` and after t steps.
+
+        The noise after t steps is the sum of b_k z_(t-k) over k < t. So with n = t - earlier the difference has the
+        variance sum of b_k^2 over k < n, plus the sum of (b_k - b_(k+n))^2 over k < earlier, in units of a draw. As b
+        is positive and falls (`blt.py`), a term of the latter is at most b_k^2 - b_(k+n)^2; and these sums are spreads.
+        Rounding to whole units is in both answers, and may go against each other.
+        """
+        if t == earlier:
+            return 0.0
+        whole_units = 2 * precision(40)(Fraction(1, 12)).sqrt() if earlier else precision(40)(Fraction(1, 12)).sqrt()
+        rounding = self._rounding(earlier) + self._rounding(t) + whole_units
+        return float_up((self._variance_between(earlier, t).sqrt() + rounding).upper)
+
+    def bound_between(self, probability: Fraction, earlier: int, t: int) -> int:
+        """What no coordinate of that difference exceeds in absolute value, all at once, with this probability."""
+        if t == earlier:
+            return 0
+        odds = precision(40)(2 * self.width / (1 - probability)).log()
+        most = (2 * self._variance_between(earlier, t) * odds).sqrt() + self._rounding(earlier) + self._rounding(t) + 1
+        return floor(Fraction(most.upper))
+
+    def _variance_between(self, earlier: int, t: int) -> Interval:
+        """The bound of `deviation_between` on the variance, before rounding to whole units."""
+        return self._variance(earlier) + 2 * self._variance(t - earlier) - self._variance(t)
+
     def _variance(self, t: int) -> Interval:
         if t > LIFETIME:
             raise InvalidParameter(f"t must not be past the lifetime of {LIFETIME}, but {t} was given")

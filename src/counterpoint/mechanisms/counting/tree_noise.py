@@ -133,6 +133,28 @@ class TreeNoise(NamedTuple):
         """What no coordinate exceeds in absolute value after t items, all at once, with this probability."""
         return bound_of_sum(self.parts(t), 1 - (1 - probability) / self.width)
 
+    def parts_between(self, earlier: int, t: int) -> list[Part]:
+        """The noises in the difference of the answers at two times: a node that both name is in neither.
+
+        Under one parent a node that serves at both times serves at every time between them (`surviving`), so it is the
+        same draw whatever was asked between.
+        """
+        last, first = self.parts(t), self.parts(earlier)
+        here, before = self.epoch(t), self.epoch(earlier)
+        if here != before:  # what both have of still earlier epochs is the same, too
+            return [last[0], first[0], (self._total_scale, here.number - before.number)]
+        then, now = (here.tree.digits(time - here.start) for time in (earlier, t))
+        scale, nodes = last[0]
+        return [(scale, nodes + first[0][1] - 2 * sum(surviving(then, now)))]
+
+    def deviation_between(self, earlier: int, t: int) -> float:
+        """The standard deviation of the difference of the answers at two times, exact up to rounding (upward)."""
+        return deviation_of_sum(self.parts_between(earlier, t))
+
+    def bound_between(self, probability: Fraction, earlier: int, t: int) -> int:
+        """What no coordinate of that difference exceeds in absolute value, all at once, with this probability."""
+        return bound_of_sum(self.parts_between(earlier, t), 1 - (1 - probability) / self.width)
+
     def worst_bound(self, probability: Fraction, t: int) -> int:
         """The largest `bound` at any time from 0 to t: of each epoch, where its tree names the most nodes."""
         worst, time, each = 0, t, 1 - (1 - probability) / self.width

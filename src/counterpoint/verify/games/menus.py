@@ -28,6 +28,7 @@ from counterpoint.mechanisms.composed.postprocessing import Postprocessed
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -199,6 +200,11 @@ def _(mechanism: VectorCounter) -> Menu:
     zero = (0,) * mechanism.dimensions
     one = (1, *zero[1:])
     return Menu((*updates([(zero, one), (one, zero), (zero, zero)]), _ASK), 4)
+
+
+@menu.register
+def _(mechanism: Windowed) -> Menu:
+    return menu(mechanism.counter)
 
 
 @menu.register

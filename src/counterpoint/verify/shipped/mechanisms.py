@@ -18,6 +18,7 @@ from counterpoint.mechanisms.composed.multiplicative_weights import multiplicati
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
@@ -104,6 +105,14 @@ _COUNTERS = (
         4,
         cut=_COARSE,
         delta=_HUNDREDTH,
+    ),
+    Instance(
+        "window",
+        Windowed(Counter(4, horizon=2), last=1),
+        (*updates([(0, 1), (1, 0), (0, 0)]), _ASK),
+        4,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
     ),
     Instance(
         "vector counter",
