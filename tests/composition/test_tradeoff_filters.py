@@ -120,7 +120,9 @@ def test_gaussian_launches_are_taken_by_their_tables():
 
 
 @pytest.mark.parametrize(
-    "claimed", [of(zCDP("0.01")), of(GaussianDP("0.1"), "endless"), of(TradeOff.of_approx(1, 0), "endless")], ids=repr
+    "claimed",
+    [of(zCDP("0.01"), "endless"), of(GaussianDP("0.1"), "endless"), of(TradeOff.of_approx(1, 0), "endless")],
+    ids=repr,
 )
 def test_what_is_no_postprocessing_of_one_draw_is_refused(claimed):
     rule = Filter(TradeOff.of_approx(1, 0))

@@ -6,7 +6,7 @@ from counterpoint.local.membership import Among, Membership
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.properties import AtMost, Data, Guarded
-from counterpoint.mechanisms.additive import Gaussian, Laplace
+from counterpoint.mechanisms.additive import Gaussian, Laplace, Range
 from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.composed.guess_and_check import Guess, GuessAndCheck
 from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
@@ -47,6 +47,11 @@ NESTED = Concurrent(Filter(PureDP(1)), every_step())
 CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (Laplace(1, asks=3), [Ask(private=5), Ask(private=(1, 2**80), sensitivity=3), Ask("public", 0)]),
     (Laplace("1/3"), [Ask(private=-(2**100))]),
+    (
+        Laplace(1, asks=3, clamp=(-9, "9.5")),
+        [Ask(private=2**80), Ask(Range(0, 2**62), (1, -(2**80)), sensitivity=3), Ask("public", 0)],
+    ),
+    (SparseVector(rho="0.5", asks=2), [Ask(private=-(2**80)), Ask(private=2**80)]),
     (
         Gaussian("0.5", asks=2),
         [Ask(private=5, sensitivity=4), Ask(private=(1, 2, 3), sensitivity=2, squared=2)],

@@ -14,18 +14,29 @@ True
 from abc import abstractmethod
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil, floor
+from typing import Annotated, Any
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
-from counterpoint.encoding import Value
+from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
+from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed, refuse_options
 from counterpoint.mechanisms.tails import gaussian_within, laplace_beyond, may_fail, rounded_normal_within
 from counterpoint.numbers import Number, spell, sqrt_up
-from counterpoint.numbers.exact import whole
-from counterpoint.numbers.parameters import Positive, PositiveInt, PositiveOrNone, ProbabilityOrNone, default
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.numbers.exact import exact, whole
+from counterpoint.numbers.parameters import (
+    Parameter,
+    Positive,
+    PositiveInt,
+    PositiveOrNone,
+    ProbabilityOrNone,
+    Rational,
+    Read,
+    default,
+)
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.loss import rounded_up
 from counterpoint.privacy.losses import GaussianDP, PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Message
@@ -59,9 +70,62 @@ class Additive(Mechanism):
         assert isinstance(state, Left) and isinstance(message, Ask) and message.private is not None
         value = reveal(message.private)
         if isinstance(value, int):
-            return state.after_one(), value + self.noise(message, 1, coins)[0]
+            return state.after_one(), self.released(message, (value + self.noise(message, 1, coins)[0],))[0]
         noise = self.noise(message, len(value), coins)
-        return state.after_one(), tuple(a + b for a, b in zip(value, noise, strict=True))
+        return state.after_one(), self.released(message, tuple(a + b for a, b in zip(value, noise, strict=True)))
+
+    def released(self, ask: Ask, noisy: tuple[int, ...]) -> tuple[int, ...]:
+        """What is released of the noisy numbers: all of them, as they are."""
+        return noisy
+
+
+class Range(Tagged, Value, frozen=True):
+    """The public part of an ask whose answer is clamped: from `low` to `high`, on the grid of its value.
+
+    >>> Ask(Range(0, 10), private=3).public
+    Range(low=0, high=10)
+    """
+
+    low: Annotated[Rational, "the lower end"]
+    high: Annotated[Rational, "the upper end"]
+
+    @property
+    def whole_numbers(self) -> tuple[int, int]:
+        """The smallest and the largest whole number in it; the first is larger if there is none.
+
+        >>> Range("-2.5", 7).whole_numbers
+        (-2, 7)
+        """
+        return ceil(self.low), floor(self.high)
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether there is a whole number in it, and all of them are among the finitely many that are ever answered."""
+        low, high = self.whole_numbers
+        return -_FARTHEST <= low <= high <= _FARTHEST
+
+
+_FARTHEST = 2**63
+"""Clamped answers lie between plus and minus this, whatever grid an ask has: so they are finitely many."""
+_MOST_NUMBERS = 2**20
+"""A clamped answer has at most so many numbers."""
+
+
+def _two_ends(given: object, what: str) -> tuple[Fraction, Fraction]:
+    """Read the two ends of a range of answers."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InvalidParameter(f"{what} is a pair (low, high), such as (0, 1000), between which answers are clamped")
+    low, high = (exact(end, f"an end of {what}") for end in given)
+    if low >= high:
+        raise InvalidParameter(f"{what} goes from low to high, not from {spell(low)} to {spell(high)}")
+    return low, high
+
+
+Ends = Annotated[
+    Parameter[tuple[Fraction, Fraction] | UnsetType, tuple[Number, Number] | UnsetType],
+    Read(_two_ends),
+]
+"""The two ends of a range, or unset: then the field is not written."""
 
 
 class Laplace(Additive, Value, frozen=True):
@@ -70,18 +134,61 @@ class Laplace(Additive, Value, frozen=True):
     Proof: one answer changes its odds by at most e^(epsilon/asks) when the value moves by its sensitivity in L1
     (P[z] is proportional to e^(-|z|/scale), coordinate by coordinate); adaptive answers multiply.
 
+    With `clamp=(low, high)` every number of an answer is clamped to that range, a postprocessing. So there are finitely
+    many answers: the mechanism has finite communication, which the theorems on f-DP need (theory, f-DP in general). The
+    range is in the units of the requests; without units (`Ask` by `Ask`) that is the grid of the values.
+
     >>> Laplace(epsilon=0.3, asks=3).claim.loss
     PureDP(0.3)
+    >>> Laplace(epsilon=0.3, asks=3, clamp=(0, 1000)).claim.interaction
+    'finite'
     """
 
     epsilon: Positive
     asks: PositiveInt = 1
+    # Unset, it is left out of the encoding, so that mechanisms in older ledgers keep their bytes.
+    clamp: Ends = default(UNSET)
 
     @property
     def claim(self) -> Claim:
         """PureDP(epsilon) for neighbours that may move every ask by its sensitivity."""
         by = f"discrete Laplace noise, epsilon/{self.asks} an ask, adaptive answers multiply"
-        return claim(PureDP(self.epsilon), every_step(), by, interaction="one-shot" if self.asks == 1 else "endless")
+        several: Interaction = "endless" if self.clamp is UNSET else "finite"
+        return claim(PureDP(self.epsilon), every_step(), by, interaction="one-shot" if self.asks == 1 else several)
+
+    def accepts(self, message: object) -> bool:
+        """As every `Additive`; with a clamp, only asks whose answers are among finitely many."""
+        if not Additive.accepts(self, message):
+            return False
+        if self.clamp is UNSET:
+            return True
+        assert isinstance(message, Ask) and message.private is not None
+        width = message.private.width
+        return (width is None or width <= _MOST_NUMBERS) and self._range(message).has_answers
+
+    def public_part(self, grid: Fraction | None, /, **options: Any) -> Plain:
+        """The range of the answer on the grid of the request; nothing without a clamp.
+
+        >>> Laplace(1, clamp=(0, 2.5)).public_part(Fraction(1, 100))
+        Range(low=0, high=250)
+        """
+        refuse_options(self, options)
+        if self.clamp is UNSET:
+            return None
+        low, high = self.clamp
+        step = 1 if grid is None else grid
+        return Range(low / step, high / step)
+
+    def released(self, ask: Ask, noisy: tuple[int, ...]) -> tuple[int, ...]:
+        """The noisy numbers, clamped if there is a range."""
+        if self.clamp is UNSET:
+            return noisy
+        low, high = self._range(ask).whole_numbers
+        return tuple(low if number < low else high if number > high else int(number) for number in noisy)
+
+    def _range(self, ask: Ask) -> Range:
+        assert self.clamp is not UNSET
+        return ask.public if isinstance(ask.public, Range) else Range(*self.clamp)
 
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
         """Discrete Laplace draws, scaled by the L1 sensitivity."""
@@ -92,7 +199,8 @@ class Laplace(Additive, Value, frozen=True):
         """How far all of `width` numbers of an answer are off at most, with this probability; on their grid.
 
         For an ask of this L1 sensitivity. It is the least such distance for one number (P[|z| > m] = 2 q^(m+1)/(1+q),
-        q = e^(-1/scale)), and for several each has a part of what may fail.
+        q = e^(-1/scale)), and for several each has a part of what may fail. A clamp brings answers no farther from
+        values within its range.
 
         >>> Laplace(epsilon=0.1).error(0.95), Laplace(epsilon=0.1, asks=10).error(0.95, width=3)
         (30, 409)

@@ -58,14 +58,16 @@ class Claim(Tagged, Value, frozen=True):
 
 
 def require_finite(claimed: Claim, slot: Loss) -> None:
-    """Refuse a mechanism that is neither finite nor memoryless where an f-DP theorem is to be used.
+    """Refuse a mechanism that is not known to be a postprocessing of one draw, where an f-DP theorem is to be used.
 
-    See Henzinger et al. 2024, Cor 14.7 to 14.9; theory, Gaussian budgets.
+    Finite and memoryless mechanisms are (Henzinger et al. 2024, Cor 14.7 to 14.9; theory, f-DP in general), and so is
+    everything in PureDP or ApproxDP, however it interacts: the draw is a randomized response (Lemma 4.7).
 
-    >>> from counterpoint import Laplace, PureDP
-    >>> require_finite(Laplace(1, asks=2).claim, PureDP(1))
+    >>> from counterpoint import GaussianDP, Laplace
+    >>> require_finite(Laplace(0.1, asks=2).claim, GaussianDP(1))
     """
-    if slot.needs_finite_communication and claimed.interaction == "endless":
+    one_draw = claimed.interaction != "endless" or claimed.loss.added_response() is not None
+    if slot.needs_finite_communication and not one_draw:
         raise NotCovered(
             f"{slot!r} composes by theorems on f-DP, which need finite communication (Henzinger et al. 2024, Cor 14.7, "
             "14.9) or no memory (theory, Gaussian budgets), and this mechanism has neither; use a measure such as zCDP "

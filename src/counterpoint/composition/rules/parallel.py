@@ -41,7 +41,7 @@ from counterpoint.numbers import spell
 from counterpoint.numbers.exact import bounded_up
 from counterpoint.numbers.parameters import Parameter, PositiveInt, ProbabilityOrNone, Read, default
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Charge, Claim, require_finite
+from counterpoint.privacy.claims import Charge, Claim, Interaction, require_finite
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.relations import Relation, Sparse, Static
@@ -221,6 +221,12 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
     def _charged(self, delta: Fraction) -> Fraction:
         """What a created mechanism with this delta adds to the deltas."""
         return delta if self.symmetric or self.k == 1 else min(Fraction(1), 2 * delta)
+
+    @property
+    def interaction(self) -> Interaction:
+        """Memoryless in a measure of f-DP, where the parts are a postprocessing of k draws made at the start."""
+        drawn = self.first_pair and all(loss.needs_finite_communication for loss in self.losses)
+        return "memoryless" if drawn else "endless"
 
     def bound(self, relation: Relation) -> Loss:
         """The composition of k losses; with `delta_total` in the place of the deltas where all of them count."""

@@ -1,8 +1,9 @@
 """Comparing values with one noisy threshold: the machine that every sparse vector is.
 
 One noise tau on the threshold is drawn at the start and never again; each ask compares its value, with fresh noise nu,
-with the noisy threshold. After its last hit it halts. How large the two noises are, and why that is private, is for
-`sparse_vector` to say; what a comparison gets wrong follows from their scales alone.
+with the noisy threshold. It halts after its last hit, or after its last ask, if these are bounded. How large the two
+noises are, and why that is private, is for `sparse_vector` to say; what a comparison gets wrong follows from their
+scales alone.
 
 >>> from counterpoint import AboveThreshold
 >>> AboveThreshold(epsilon=1, threshold=100).error(0.99, asks=10)
@@ -13,6 +14,8 @@ from abc import abstractmethod
 from fractions import Fraction
 from math import ceil
 from typing import Annotated
+
+from msgspec import UNSET, UnsetType
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -37,10 +40,20 @@ class Threshold(Tagged, Value, frozen=True):
 
 
 class Watching(State, Value, frozen=True):
-    """The noise on the threshold, which stays the same to the end, and how many hits are left."""
+    """The noise on the threshold, which stays the same to the end, and how many hits are left.
+
+    Also how many asks are, where they are counted; else that field is not written.
+    """
 
     tau: int
     hits: int
+    asks: int | UnsetType = UNSET
+
+    def after(self, *, hit: bool) -> "Watching | None":
+        """The state after one more ask; None after the last hit, and after the last ask."""
+        hits = self.hits - 1 if hit else self.hits
+        asks = self.asks if self.asks is UNSET else self.asks - 1
+        return None if hits == 0 or asks == 0 else Watching(self.tau, hits, asks)
 
 
 class Comparing(Mechanism):
@@ -49,6 +62,11 @@ class Comparing(Mechanism):
     __slots__ = ()
     threshold: Rational
     sensitivity: int
+
+    @property
+    def most_asks(self) -> int | UnsetType:
+        """How many asks are answered at most, where that is bounded."""
+        return UNSET
 
     @property
     @abstractmethod
@@ -95,19 +113,18 @@ class Comparing(Mechanism):
 
     def start(self, coins: Coins) -> State:
         """Draws the noise on the threshold, once and for all."""
-        return Watching(coins.discrete_laplace(self.scales[0]), self.hits)
+        return Watching(coins.discrete_laplace(self.scales[0]), self.hits, self.most_asks)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """A hit if the value with its noise reaches the noisy threshold, else a miss; the last hit halts."""
+        """A hit if the value with its noise reaches the noisy threshold, else a miss; the last hit or ask halts."""
         assert isinstance(state, Watching) and isinstance(message, Ask) and message.private is not None
         value = reveal(message.private)
         assert isinstance(value, int)
         # An integer is at or above a rational exactly if it is at or above the rational's ceiling.
         above = value + coins.discrete_laplace(self.scales[1]) - state.tau - ceil(self._threshold(message))
         if above < 0:
-            return state, self.miss()
-        after = Watching(state.tau, state.hits - 1) if state.hits > 1 else None
-        return after, self.hit(message, above, coins)
+            return state.after(hit=False), self.miss()
+        return state.after(hit=True), self.hit(message, above, coins)
 
     def _threshold(self, ask: Ask) -> Fraction | int:
         if isinstance(ask.public, Threshold):

@@ -27,6 +27,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Annotated, Literal, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer
@@ -36,7 +38,7 @@ from counterpoint.mechanisms.tails import laplace_beyond, may_fail
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, Positive, PositiveInt, PositiveOrNone, Rational, default
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import OneWay, every_step
@@ -67,12 +69,17 @@ class SparseVector(Comparing, Value, frozen=True):
     or removed. The proof is then: going up, move tau by D, and a hit by v - v' + D, now at most D; going down, leave
     tau where it is, and move a hit by v - v', at most D.
 
+    With `asks=n` it halts after n asks, hits or not. That costs nothing and saves nothing; but its communication is
+    then finite, unless hits release numbers, which the theorems on f-DP need (theory, f-DP in general).
+
     >>> SparseVector(epsilon=0.3, threshold=1000, hits=3).claim.loss
     PureDP(0.3)
     >>> SparseVector(rho=0.02, threshold=1000, hits=50, release="value", charge=0.01).claim.loss
     zCDP(0.03)
     >>> SparseVector(1, 0, monotone=True).scales, SparseVector(1, 0, monotone=True).claim.relation
     ((Fraction(2, 1), Fraction(2, 1)), OneWay())
+    >>> SparseVector(rho=0.02, asks=10).claim.interaction
+    'finite'
     """
 
     epsilon: PositiveOrNone = default(None)
@@ -83,6 +90,8 @@ class SparseVector(Comparing, Value, frozen=True):
     release: Release | None = None
     charge: PositiveOrNone = default(None)
     rho: PositiveOrNone = default(None)
+    # Unset, it is left out of the encoding, so that mechanisms in older ledgers keep their bytes.
+    asks: PositiveInt | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         """Check that the parameters go together."""
@@ -110,10 +119,20 @@ class SparseVector(Comparing, Value, frozen=True):
         )
         if self.rho is not None:
             by = f"sparse vector, at most {self.hits} hits, its Renyi divergences hit by hit (comparison_noise){fresh}"
-            return claim(zCDP(self.rho + more), relation, by)
+            return claim(zCDP(self.rho + more), relation, by, interaction=self._interaction)
         assert self.epsilon is not None
         by = f"sparse vector, at most {self.hits} hits (Lyu et al. 2017, Alg 7), integer noise, e1 + e2 = epsilon"
-        return claim(PureDP(self.epsilon + more), relation, by + fresh)
+        return claim(PureDP(self.epsilon + more), relation, by + fresh, interaction=self._interaction)
+
+    @property
+    def _interaction(self) -> Interaction:
+        """Finite with a bounded number of asks, if an answer is a hit or a miss and nothing more."""
+        return "endless" if self.asks is UNSET or self.release is not None else "finite"
+
+    @property
+    def most_asks(self) -> int | UnsetType:
+        """As launched."""
+        return self.asks
 
     @property
     def scales(self) -> tuple[Fraction, Fraction]:

@@ -14,14 +14,17 @@ from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Number, certify, precision, spell
-from counterpoint.numbers.exact import exact
+from counterpoint.numbers.exact import exact, whole
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.formulas.divergences import delta_below, renyi_to_delta, renyi_to_epsilon
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_up
+
+if TYPE_CHECKING:
+    from counterpoint.privacy.measures.tradeoff import TradeOff
 
 
 def above_one(value: Number, what: str) -> Fraction:
@@ -93,6 +96,18 @@ class DivergenceBound(Loss):
             return through
         return min(through, rounded_up(certify(lambda p: delta_below(*corner, epsilon, p), DIGITS).upper))
 
+    def as_tradeoff(self, points: int = 24) -> "TradeOff":
+        """The curve that the deltas at this many epsilons prove, down to a delta of 1e-15; lossy between them.
+
+        >>> from counterpoint import zCDP
+        >>> zCDP(0.1).implies(zCDP(0.1).as_tradeoff(points=4))
+        True
+        """
+        from counterpoint.privacy.measures.tradeoff import TradeOff  # noqa: PLC0415 - the base meets its heirs at use
+
+        count, reach = whole(points, 1, "points"), self._least_epsilon(_TINY) or Fraction(0)
+        return TradeOff.proven_by(self, {rounded_up(reach * k / count) for k in range(count + 1)})
+
     def _covers(self, epsilon: Fraction, delta: Fraction) -> bool:
         if delta == 0:
             return self._is_zero()
@@ -100,6 +115,7 @@ class DivergenceBound(Loss):
         return (least is not None and least <= epsilon) or self._least_delta(epsilon) <= delta
 
 
+_TINY = Fraction(1, 10**15)
 _SMALLEST_POWER = 997
 """2 to minus this is about 10^-300: no corner is looked for below."""
 

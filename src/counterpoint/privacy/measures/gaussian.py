@@ -141,10 +141,7 @@ class GaussianDP(Loss, Value, frozen=True):
         True
         """
         count = whole(points, 1, "points")
-        epsilons = [rounded_up(8 * self.mu * k / count) for k in range(count)]
-        return tradeoff.TradeOff.highest(
-            tradeoff.TradeOff.of_approx(epsilon, self._least_delta(epsilon)) for epsilon in epsilons
-        )
+        return tradeoff.TradeOff.proven_by(self, [rounded_up(8 * self.mu * k / count) for k in range(count)])
 
     def _advice(self) -> str:
         return "its loss is unbounded; use as_approx(delta), as_zcdp(), as_renyi(alpha) or as_tradeoff()"

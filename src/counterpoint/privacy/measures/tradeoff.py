@@ -11,6 +11,7 @@ rounded below.
 (Fraction(11, 20), 0.4)
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -20,7 +21,7 @@ from typing import Annotated, ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
+from counterpoint.numbers import Interval, Number, Precision, certify, float_up, precision, spell
 from counterpoint.numbers.exact import at_least, exact, probability, whole
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
@@ -28,6 +29,7 @@ from counterpoint.privacy.formulas import curves
 from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
 from counterpoint.privacy.formulas.rests import rest_after
 from counterpoint.privacy.formulas.roots import short
+from counterpoint.privacy.formulas.trimmed import approximate_divergence
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_down, rounded_up
 from counterpoint.privacy.measures import gaussian, probabilistic, pure, renyi, tcdp, unbounded, zcdp
 from counterpoint.privacy.measures.divergence_bound import above_one
@@ -101,6 +103,11 @@ class TradeOff(Loss, Value, frozen=True):
     def highest(cls, several: Iterable["TradeOff"]) -> "TradeOff":
         """The upper envelope: what holds for something that has all of these losses at once."""
         return cls(curves.envelope([line for curve in several for line in curves.lines(curve.vertices)]))
+
+    @classmethod
+    def proven_by(cls, loss: Loss, epsilons: Iterable[Fraction]) -> "TradeOff":
+        """The highest curve that follows from the deltas of a loss at these epsilons: never above its own curve."""
+        return cls.highest(cls.of_approx(epsilon, loss._least_delta(epsilon)) for epsilon in epsilons)
 
     def __call__(self, alpha: Number) -> Fraction:
         """f(alpha): the least type II error at type I error alpha."""
@@ -218,9 +225,24 @@ class TradeOff(Loss, Value, frozen=True):
         order, most = above_one(alpha, "alpha"), self._through_pure("RenyiDP").epsilon
         if most == 0 or order * most > 10**12:  # D_alpha never exceeds the pure epsilon
             return renyi.RenyiDP(order, most)
-        pairs = curves.atoms(self.vertices)[1:]
-        mirrored = [(q, p) for p, q in pairs]
-        return renyi.RenyiDP(order, max(_divergence(pairs, order), _divergence(mirrored, order)))
+        return renyi.RenyiDP(order, max(bound for bound in self._divergences(order, ZERO) if bound is not None))
+
+    def renyi_at(self, alpha: Number, delta: Number = 0) -> float:
+        """The delta-approximate Renyi divergence of the pair that has this curve, either way, rounded up.
+
+        See Whitehouse et al. 2023, Def 9; infinite where more than delta is exposed.
+
+        >>> coin = TradeOff.between([0.5, 0.5], [0.1, 0.9])
+        >>> round(coin.renyi_at(2), 6), round(coin.renyi_at(2, delta=0.1), 6), coin.renyi_at(2, delta=0.4)
+        (1.021651, 0.753772, 0.0)
+        """
+        found = self._divergences(above_one(alpha, "alpha"), probability(delta, "delta"))
+        return max(math.inf if bound is None else float_up(bound) for bound in found)
+
+    def _divergences(self, order: Fraction, delta: Fraction) -> list[Fraction | None]:
+        """Those of P from Q and of Q from P; None for an infinite one."""
+        pairs = curves.atoms(self.vertices)
+        return [approximate_divergence(some, order, delta) for some in (pairs, [(q, p) for p, q in pairs])]
 
     def as_zcdp(self) -> "zcdp.zCDP":
         """The better of what its pure and its Gaussian DP imply; lossy."""
@@ -289,9 +311,10 @@ class TradeOffRest(Accumulator, Value, frozen=True):
     See theory, f-DP in general; Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, Cor 14.10.
 
     The rest is searched for and certified (formulas/rests.py); a launch for which none is found does not fit. Covers
-    curves of at most 64 segments: of TradeOff and GaussianDP with finite communication or without memory, and of every
-    PureDP and ApproxDP, which are postprocessings of one randomized response. It is no odometer: what was lost is read
-    as the whole budget from the first launch on.
+    curves of at most 64 segments: of every PureDP and ApproxDP, which are postprocessings of one randomized response;
+    of TradeOff and GaussianDP with finite communication or without memory; and of zCDP, RenyiDP and tCDP with finite
+    communication, by the curve that their deltas prove. It is no odometer: what was lost is read as the whole budget
+    from the first launch on.
 
     >>> left = TradeOff.of_approx(1, 0).accumulator().plus(TradeOff.of_approx(0.3, 0), "one-shot").left
     >>> round(left.epsilon_at(0), 9)
@@ -316,11 +339,12 @@ class TradeOffRest(Accumulator, Value, frozen=True):
         response = loss.added_response()
         if response is not None:
             return TradeOff.of_approx(*response)
-        if not loss.needs_finite_communication or interaction == "endless":
+        drawn_once = ("one-shot", "finite", "memoryless") if loss.needs_finite_communication else ("one-shot", "finite")
+        if interaction not in drawn_once:
             self._not_covered(
-                loss,
-                "PureDP and ApproxDP, and TradeOff and GaussianDP of mechanisms that answer once, have finite "
-                "communication or are memoryless",
+                f"{loss!r} of a mechanism without finite communication",
+                "PureDP and ApproxDP, and of mechanisms that answer once or have finite communication every loss with "
+                "a trade-off curve; also TradeOff and GaussianDP of memoryless ones",
             )
         curve = loss.as_tradeoff()
         _must_be_few(curve)
@@ -405,18 +429,6 @@ def _must_be_short(bits: int, most: int) -> None:
             "the composed curve would have too many vertices; convert first, by as_approx(delta), or by as_pure() or "
             "as_gaussian() if the curve starts at (0, 1) and stays above 0 before 1"
         )
-
-
-def _divergence(pairs: Sequence[curves.Point], alpha: Fraction) -> Fraction:
-    """D_alpha(P|Q) = log(sum of q (p/q)^alpha)/(alpha-1), rounded up."""
-
-    def formula(p: Precision) -> Interval:
-        total = p(0)
-        for one, other in pairs:
-            total = total + other * p(one / other) ** alpha
-        return (total.log() / (alpha - 1)).at_least(0)
-
-    return rounded_up(certify(formula, DIGITS).upper)
 
 
 def _log_down(value: Fraction) -> Fraction:

@@ -129,6 +129,14 @@ class Draw:
             self.low = limit
         return is_below
 
+    def settled(self) -> int | None:
+        """Z itself, where comparisons have left finitely many values: one branch for each; None where they have not."""
+        if self.low is None or self.high is None:
+            return None
+        while self.high - self.low > 1:
+            self.below((self.low + self.high) // 2)
+        return self.low
+
 
 @lru_cache(maxsize=2**16)
 def _sides(scale: Fraction, low: int | None, limit: int, high: int | None) -> Options[bool]:
@@ -166,7 +174,10 @@ def _tail(scale: Fraction, start: int) -> Interval:
 
 
 class Noise:
-    """An integer sign * Z + offset, which can be shifted, negated and compared with integers; any other use escapes."""
+    """An integer sign * Z + offset, which can be shifted, negated and compared with integers.
+
+    `int` of it is a number where comparisons have left finitely many values, as a clamp does. Any other use escapes.
+    """
 
     __slots__ = ("_draw", "_offset", "_sign")
 
@@ -181,6 +192,12 @@ class Noise:
 
     def _escape(self, *_: object) -> NoReturn:
         raise Escaped(self._draw.number)
+
+    def __int__(self) -> int:
+        value = self._draw.settled()
+        return self._escape() if value is None else self._sign * value + self._offset
+
+    __index__ = __int__
 
     def __add__(self, other: object) -> "Noise":
         return Noise(self._draw, self._sign, self._offset + self._whole(other))
@@ -217,7 +234,7 @@ class Noise:
 
     __sealed__ = __getattr__ = _escape
     __eq__ = __ne__ = __bool__ = __hash__ = _escape
-    __int__ = __index__ = __float__ = __complex__ = __round__ = __str__ = __repr__ = __format__ = _escape
+    __float__ = __complex__ = __round__ = __str__ = __repr__ = __format__ = _escape
     __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = _escape
     __pow__ = __rpow__ = __divmod__ = __abs__ = __invert__ = __and__ = __or__ = __xor__ = __lshift__ = _escape
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _escape

@@ -55,6 +55,7 @@ _KEYS = tuple((_two_keys(n), _two_keys(n + 1)) for n in range(8))
 
 _SELECTION = (
     Instance("sparse vector", SparseVector(1, 0), _BOTH_WAYS, 10),
+    Instance("sparse vector, 8 asks", SparseVector(1, 0, asks=8), _BOTH_WAYS, 9),
     Instance("sparse vector, 2 hits", SparseVector(2, 0, hits=2), _BOTH_WAYS, 8),
     Instance("sparse vector, one way", SparseVector(1, 0, monotone=True), rounds=8),
     Instance("sparse vector, by 2", SparseVector(1, 0, sensitivity=2), _BY_TWO, 10),
@@ -153,6 +154,7 @@ MECHANISMS: tuple[Instance, ...] = (
     Instance("Laplace, 3 asks", Laplace(1, asks=3)),
     Instance("Laplace, by 2", Laplace(1), _BY_TWO),
     Instance("Laplace, a vector", Laplace(2), _VECTORS, cut=_FINE),
+    Instance("Laplace, clamped", Laplace(1, asks=3, clamp=(-1, 2))),
     Instance("Gaussian", Gaussian("0.5")),
     Instance("Gaussian, 2 asks", Gaussian("0.5", asks=2)),
     Instance("Gaussian, by 2", Gaussian("0.5"), _BY_TWO),
