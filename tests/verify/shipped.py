@@ -11,6 +11,7 @@ EXCUSED = {
     "FiniteMechanism": "what theorems are tried out on: it claims only what it is told to",
     "OneOfTwo": "claims nothing: it serves to compare two mechanisms, and its tests compare some",
     "Simulator": "claims nothing of its own: what it answers has the law of what it simulates, which has tests",
+    "CurveSimulator": "the same, for a trade-off curve",
 }
 
 

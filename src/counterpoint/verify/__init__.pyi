@@ -3,6 +3,7 @@
 from counterpoint.verify.auditing import audit as audit
 from counterpoint.verify.audits.audit_report import Audit as Audit
 from counterpoint.verify.decomposing import (
+    CurveTooHigh as CurveTooHigh,
     DeltaTooSmall as DeltaTooSmall,
     decompose as decompose,
 )
@@ -25,6 +26,7 @@ from counterpoint.verify.games.two_worlds import (
     two_worlds as two_worlds,
 )
 from counterpoint.verify.shipped.sessions import session_game as session_game
+from counterpoint.verify.simulating.by_curve import CurveDecomposition as CurveDecomposition
 from counterpoint.verify.simulating.decomposition import Decomposition as Decomposition
 from counterpoint.verify.verdict import Verdict as Verdict
 

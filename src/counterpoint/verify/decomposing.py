@@ -10,19 +10,24 @@ Decomposition(OpenDoor, growth=1, delta=1/7, in one step)
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, precision, spell
 from counterpoint.numbers.exact import at_least, probability
+from counterpoint.privacy.formulas import curves
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import TradeOff
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.exactly.adversary import Adversary, strategy
 from counterpoint.verify.exactly.growing import LIMIT, grow
 from counterpoint.verify.exactly.lazy_delta import lazy_delta
 from counterpoint.verify.exactly.recursion import Best, best, hockey_stick
+from counterpoint.verify.exactly.regions import Regions, own_curve
 from counterpoint.verify.exactly.worlds import Worlds
 from counterpoint.verify.games.inputs import check_inputs
+from counterpoint.verify.simulating.by_curve import CurveDecomposition
 from counterpoint.verify.simulating.decomposition import Decomposition
 
 _ROUNDING = 1e-12
@@ -38,6 +43,46 @@ class DeltaTooSmall(InvalidParameter):
         self.adversary = adversary
 
 
+class CurveTooHigh(InvalidParameter):
+    """There is no decomposition by this curve, below which `adversary` gets.
+
+    `curve` is the mechanism's own, exactly; None where its probabilities are not rational.
+    """
+
+    def __init__(self, message: str, curve: TradeOff | None, adversary: Adversary) -> None:
+        super().__init__(message)
+        self.curve = curve
+        self.adversary = adversary
+
+
+@overload
+def decompose(
+    mechanism: Mechanism,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    relation: Relation | None = None,
+    messages: Iterable[Pair] | None = None,
+    rounds: int | None = None,
+    *,
+    growth: Number | None = None,
+    curve: None = None,
+    in_two_steps: bool = False,
+    rational: bool | None = None,
+    limit: int = LIMIT,
+) -> Decomposition: ...
+@overload
+def decompose(
+    mechanism: Mechanism,
+    epsilon: None = None,
+    delta: Number = 0,
+    relation: Relation | None = None,
+    messages: Iterable[Pair] | None = None,
+    rounds: int | None = None,
+    *,
+    curve: Loss,
+    rational: bool | None = None,
+    limit: int = LIMIT,
+) -> CurveDecomposition: ...
 def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     mechanism: Mechanism,
     epsilon: Number | None = None,
@@ -47,11 +92,16 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     rounds: int | None = None,
     *,
     growth: Number | None = None,
+    curve: Loss | None = None,
     in_two_steps: bool = False,
     rational: bool | None = None,
     limit: int = LIMIT,
-) -> Decomposition:
+) -> Decomposition | CurveDecomposition:
     """The decomposition of a mechanism into E^0, E^1, N^0, N^1, over these pairs of messages and this many rounds.
+
+    With `curve`, a `TradeOff` or a loss that has a trade-off curve, it is the simulation by one draw from the pair of
+    distributions that has this curve (Haney et al. 2023, Thm 1.24): for the worlds in this order, left for the bit 0.
+    Raises `CurveTooHigh`, with the adversary that shows it, if the curve is above the mechanism's own.
 
     An `epsilon` is replaced by a rational growth just below e^epsilon; give `growth` = e^epsilon itself for an exact
     one. Raises `DeltaTooSmall`, with the adversary that shows it, if delta is less than the mechanism needs.
@@ -70,14 +120,13 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"decompose takes a mechanism, not a {type(mechanism).__name__}")
+    if curve is not None:
+        if (epsilon, delta, growth, in_two_steps) != (None, 0, None, False):
+            raise InvalidParameter("give a curve, or an epsilon or a growth with a delta, not both")
+        wanted = curve.as_tradeoff()
+        return _by_curve(_grown(mechanism, relation, messages, rounds, rational=rational, limit=limit), wanted)
     ratio, allowed = _growth(epsilon, growth), probability(delta, "delta")
-    pairs, many, checked = check_inputs(mechanism, relation, messages, rounds)
-    worlds = grow(mechanism, pairs, many, checked, rational=rational, limit=limit, complete=True)
-    if worlds.is_cut:
-        raise NotCovered(
-            "the decomposition is a theorem about finitely many answers (Lyu 2022, Thm 3), and this mechanism has "
-            "infinitely many, whose tail was truncated: decompose it with its answers clamped"
-        )
+    worlds = _grown(mechanism, relation, messages, rounds, rational=rational, limit=limit)
     if not worlds.rational and ratio > _LARGEST_IN_FLOATS:
         raise InvalidParameter(
             "the probabilities of this mechanism are not rational, so epsilon must be at most about 100"
@@ -90,6 +139,45 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     if in_two_steps:
         _require_lazy(made)
     return made
+
+
+def _grown(
+    mechanism: Mechanism,
+    relation: Relation | None,
+    messages: Iterable[Pair] | None,
+    rounds: int | None,
+    *,
+    rational: bool | None,
+    limit: int,
+) -> Worlds:
+    """The tree of the two worlds, if all of it was enumerated."""
+    pairs, many, checked = check_inputs(mechanism, relation, messages, rounds)
+    worlds = grow(mechanism, pairs, many, checked, rational=rational, limit=limit, complete=True)
+    if worlds.is_cut:
+        raise NotCovered(
+            "the decomposition is a theorem about finitely many answers (Lyu 2022, Thm 3), and this mechanism has "
+            "infinitely many, whose tail was truncated: decompose it with its answers clamped, as Laplace(clamp=...) is"
+        )
+    return worlds
+
+
+def _by_curve(worlds: Worlds, wanted: TradeOff) -> CurveDecomposition:
+    """The decomposition by a curve, if no adversary gets below one of its lines."""
+    regions = Regions(worlds)
+    reached = regions.of(0, 0)
+    number = Fraction if worlds.rational else float
+    for slope, height in curves.lines(wanted.vertices):
+        least = sum(min(number(slope) * p, q) for p, q in reached) * worlds.factor
+        if _exceeds(worlds, number(height) - least, Fraction(0)):
+            bit, growth = (1, slope) if slope >= 1 else (0, 1 / slope)
+            found = best(worlds, hockey_stick(number(growth), bit))
+            raise CurveTooHigh(
+                f"the curve is too high: at slope {spell(slope)} it is at least {spell(height)}, and an adversary "
+                f"reaches {spell(Fraction(least))} (see .adversary); give a lower one, such as exact(...).trade_off()",
+                own_curve(worlds, regions) if worlds.rational else None,
+                strategy(worlds, found, number(growth), bit),
+            )
+    return CurveDecomposition(worlds, wanted, regions)
 
 
 def _growth(epsilon: Number | None, growth: Number | None) -> Fraction:

@@ -35,7 +35,9 @@ from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.exactly.adversary import Adversary, strategy
 from counterpoint.verify.exactly.arithmetic import UNIT
 from counterpoint.verify.exactly.growing import LIMIT, grow
+from counterpoint.verify.exactly.histories import History, RealisedLoss, realised_loss, renyi_left
 from counterpoint.verify.exactly.recursion import Best, best, hockey_stick, nothing, renyi
+from counterpoint.verify.exactly.regions import Regions, own_curve
 from counterpoint.verify.exactly.worlds import Worlds
 from counterpoint.verify.games.inputs import check_inputs
 from counterpoint.verify.verdict import Verdict, allowed, compared, loss_of
@@ -181,15 +183,60 @@ class ExactLoss:
         divergence = math.log(value) / (order - 1)
         return max(0.0, divergence - off), max(0.0, divergence) + off
 
-    def renyi_at(self, alpha: Number) -> float:
-        """The Renyi divergence of order alpha, rounded up.
+    def renyi_at(self, alpha: Number, delta: Number = 0) -> float:
+        """The Renyi divergence of order alpha, rounded up; with a `delta`, the delta-approximate one.
+
+        That one (Whitehouse et al. 2023, Def 9) is read off the trade-off curve, below which no adversary gets: an
+        upper bound for all adversaries, and exact if one of them is best at every trade-off, as in one round, and all
+        probabilities are rational.
 
         >>> from counterpoint import RandomizedResponse
         >>> loss = exact(RandomizedResponse(1), rounds=1)
         >>> abs(loss.renyi_at(2) - float(RandomizedResponse(1).claim.loss.as_renyi(2).epsilon)) < 1e-12
         True
         """
-        return self.renyi_bounds(alpha)[1]
+        allowed = probability(delta, "delta")
+        if allowed == 0:
+            return self.renyi_bounds(alpha)[1]
+        curve = own_curve(self.worlds, Regions(self.worlds)) if self._is_exact else self.trade_off()
+        return curve.renyi_at(alpha, allowed)
+
+    @property
+    def _is_exact(self) -> bool:
+        return self.worlds.rational and not self.worlds.is_cut and self.worlds.error == 0
+
+    def renyi_left(self, alpha: Number, history: History = ()) -> float:
+        """The Renyi divergence of order alpha that is left after a transcript.
+
+        It is the largest divergence, either way, that an adversary can reach from there on (Lyu 2022, sec. 4.2);
+        without a transcript, that of the mechanism. The transcript is a list of pairs of messages, or of their numbers,
+        with the answers. A number for people, which is not rounded up.
+
+        >>> from counterpoint import Laplace
+        >>> loss = exact(Laplace(1, asks=2, clamp=(0, 1)))
+        >>> round(loss.renyi_left(2), 4), round(loss.renyi_left(2, [(0, 1)]), 4), loss.renyi_left(2, [(0, 1), (1, 0)])
+        (0.4547, 0.2273, 0.0)
+        """
+        order = float(above_one(alpha, "alpha"))
+        if self.worlds.is_cut:
+            raise NotCovered("tails were truncated in this tree, and the divergence of a tail can be arbitrarily large")
+        zero, one = (best(self.worlds, renyi(order, bit), floats=True).values for bit in (0, 1))
+        return renyi_left(self.worlds, (zero, one), history, order)
+
+    def realised(self, history: History, bit: int = 0) -> RealisedLoss:
+        """The realised privacy loss of a transcript if `bit` is the true world (Whitehouse et al. 2023, Def 2).
+
+        The transcript is a list of pairs of messages, or of their numbers, with the answers, as `adversary.play` gives.
+
+        >>> from counterpoint import Laplace, SeededCoins
+        >>> loss = exact(Laplace(1, asks=2, clamp=(0, 1)))
+        >>> played = loss.adversary.play(Laplace(1, asks=2, clamp=(0, 1)), bit=0, coins=SeededCoins(1))
+        >>> loss.realised(zip(played.pairs, played.answers, strict=True))
+        RealisedLoss(0.5)
+        >>> loss.realised([(0, 1), (1, 1)]).conditional
+        (-0.5, 0.5)
+        """
+        return realised_loss(self.worlds, history, 1 if bit else 0)
 
     def trade_off(self, points: int = 33) -> TradeOff:
         """The f-DP curve, as the envelope of this many certified lines: never above the exact curve.
