@@ -225,8 +225,7 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
     @property
     def interaction(self) -> Interaction:
         """Memoryless in a measure of f-DP, where the parts are a postprocessing of k draws made at the start."""
-        drawn = self.first_pair and all(loss.needs_finite_communication for loss in self.losses)
-        return "memoryless" if drawn else "endless"
+        return "memoryless" if all(loss.needs_finite_communication for loss in self.losses) else "endless"
 
     def bound(self, relation: Relation) -> Loss:
         """The composition of k losses; with `delta_total` in the place of the deltas where all of them count."""
