@@ -208,6 +208,10 @@ class Loss(Tagged):
         """The mu whose square it adds to a sum of Gaussian losses."""
         return None
 
+    def added_curve(self, interaction: "Interaction") -> "TradeOff | None":
+        """The trade-off curve by which it is taken out of a budget in f-DP, beside what has a randomized response."""
+        return None
+
     def added_variance(self, interaction: "Interaction") -> tuple[Fraction, Fraction] | None:
         """What it adds to the V = sum epsilon^2 of advanced composition, and its delta."""
         response = self.added_response()

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Number, certify, precision, spell
-from counterpoint.numbers.exact import exact, whole
+from counterpoint.numbers.exact import exact
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.formulas.divergences import delta_below, renyi_to_delta, renyi_to_epsilon
 from counterpoint.privacy.loss import DIGITS, Loss, certified_delta, rounded_up
 
 if TYPE_CHECKING:
+    from counterpoint.privacy.accumulator import Interaction
     from counterpoint.privacy.measures.tradeoff import TradeOff
 
 
@@ -96,17 +97,21 @@ class DivergenceBound(Loss):
             return through
         return min(through, rounded_up(certify(lambda p: delta_below(*corner, epsilon, p), DIGITS).upper))
 
-    def as_tradeoff(self, points: int = 24) -> "TradeOff":
-        """The curve that the deltas at this many epsilons prove, down to a delta of 1e-15; lossy between them.
+    def added_curve(self, interaction: "Interaction") -> "TradeOff | None":
+        """The curve that its deltas prove, at 25 epsilons and down to 1e-15, with finite communication.
+
+        A mechanism with this loss has that curve against every adversary (theory, f-DP in general).
 
         >>> from counterpoint import zCDP
-        >>> zCDP(0.1).implies(zCDP(0.1).as_tradeoff(points=4))
-        True
+        >>> zCDP(0.1).implies(zCDP(0.1).added_curve("finite")), zCDP(0.1).added_curve("endless")
+        (True, None)
         """
         from counterpoint.privacy.measures.tradeoff import TradeOff  # noqa: PLC0415 - the base meets its heirs at use
 
-        count, reach = whole(points, 1, "points"), self._least_epsilon(_TINY) or Fraction(0)
-        return TradeOff.proven_by(self, {rounded_up(reach * k / count) for k in range(count + 1)})
+        if interaction not in ("one-shot", "finite"):
+            return None
+        reach = self._least_epsilon(_TINY) or Fraction(0)
+        return TradeOff.proven_by(self, {rounded_up(reach * k / _STEPS) for k in range(_STEPS + 1)})
 
     def _covers(self, epsilon: Fraction, delta: Fraction) -> bool:
         if delta == 0:
@@ -115,7 +120,7 @@ class DivergenceBound(Loss):
         return (least is not None and least <= epsilon) or self._least_delta(epsilon) <= delta
 
 
-_TINY = Fraction(1, 10**15)
+_TINY, _STEPS = Fraction(1, 10**15), 24
 _SMALLEST_POWER = 997
 """2 to minus this is about 10^-300: no corner is looked for below."""
 

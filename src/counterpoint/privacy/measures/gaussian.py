@@ -110,6 +110,10 @@ class GaussianDP(Loss, Value, frozen=True):
         """Mu, with finite communication or without memory."""
         return None if interaction == "endless" else self.mu
 
+    def added_curve(self, interaction: Interaction) -> "tradeoff.TradeOff | None":
+        """Its table, with finite communication or without memory."""
+        return None if interaction == "endless" else self.as_tradeoff()
+
     def added_rho(self) -> Fraction:
         """mu^2/2."""
         return self.as_zcdp().rho

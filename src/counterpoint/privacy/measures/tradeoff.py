@@ -201,6 +201,10 @@ class TradeOff(Loss, Value, frozen=True):
         """As every measure of f-DP."""
         return True
 
+    def added_curve(self, interaction: Interaction) -> "TradeOff | None":
+        """Itself, with finite communication or without memory."""
+        return None if interaction == "endless" else self
+
     def as_pure(self) -> "pure.PureDP":
         """The logarithm of the steepest slope, either way, if f(0) = 1 and f is 0 only at 1; tight."""
         epsilon = self._least_epsilon(Fraction(0))
@@ -339,14 +343,15 @@ class TradeOffRest(Accumulator, Value, frozen=True):
         response = loss.added_response()
         if response is not None:
             return TradeOff.of_approx(*response)
-        drawn_once = ("one-shot", "finite", "memoryless") if loss.needs_finite_communication else ("one-shot", "finite")
-        if interaction not in drawn_once:
+        curve = loss.added_curve(interaction)
+        if curve is None:
             self._not_covered(
-                f"{loss!r} of a mechanism without finite communication",
-                "PureDP and ApproxDP, and of mechanisms that answer once or have finite communication every loss with "
-                "a trade-off curve; also TradeOff and GaussianDP of memoryless ones",
+                f"{loss!r} of a mechanism without finite communication"
+                if loss.added_curve("finite")
+                else f"{loss!r}: it has no trade-off curve",
+                "PureDP and ApproxDP; of mechanisms that answer once or have finite communication also TradeOff, "
+                "GaussianDP, zCDP, RenyiDP and tCDP; and of memoryless ones TradeOff and GaussianDP",
             )
-        curve = loss.as_tradeoff()
         _must_be_few(curve)
         return curve
 
