@@ -249,7 +249,7 @@ def test_its_display_and_its_description_are_public():
     assert repr(table) == "LiveTable(state, n, note; unit='who', rows_per_unit=2, updates_per_unit=9; 2 updates)"
     assert table.describe() == before and "whose first 9 updates count" in before
     assert repr(live("event", unit=None)) == "LiveTable(state, n, note; protects='event'; 0 updates)"
-    assert live("event", unit=None).describe().startswith("unit: every row is its own unit")
+    assert live("event", unit=None).describe().split("\n\n")[1].startswith("unit: every row is its own unit")
 
 
 def test_a_part_holds_the_rows_that_have_its_value_now():

@@ -28,6 +28,7 @@ from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, NotEnded, OneOf
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.declaring.guarantee import of_live_table
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
 from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.live.present import ROWS
@@ -95,15 +96,27 @@ class LiveTable(Source):
         return f"LiveTable({columns}; {shown_facts[2:]}; {len(self._log.items)} updates)"
 
     def describe(self) -> str:
-        """The declaration in words; it does not depend on the rows.
+        """What this table guarantees, in a paragraph, then its declaration line by line; neither depends on the rows.
 
         >>> from counterpoint.sources.declaring.columns import number
         >>> print(LiveTable("person", 2, key="row", columns={"age": number(0, 120)}).describe())
+        Protected is everything about one person (user level). Whatever analysts see would be nearly as
+        likely if all updates of that person did nothing; the budget of the session says how nearly. This
+        holds against analysts who know all other updates, choose every request after the answers before it,
+        and share what they learn. It does not hide what the data say about people in general. Public are
+        how many updates there are, when and in which order they arrive, the ids under which they are sent,
+        and what is declared about them: bounds, steps and keys. At any time a person has at most 2 rows; a
+        row that finds no room is dropped. No answer and no error says whether an update did anything. A
+        value beyond its declared bounds counts as the nearest bound, and one that cannot be read, or is not
+        among the declared keys, as missing.
+        <BLANKLINE>
         unit: person, which has at most 2 rows at a time
         protected: all updates of one person; the number of updates is public
         age: a number from 0 to 120 in steps of 1
         """
-        return self._protection.describe()
+        facts = self._protection
+        guarantee = of_live_table(facts.unit, facts.rows_per_unit, facts.updates_per_unit, event=facts.event)
+        return f"{guarantee.paragraph}\n\n{facts.describe()}"
 
     def put(self, rows: object, *, id: str | None = None) -> None:
         """Put one row, or a list of rows in this order: all of them, or none if one has a wrong form.

@@ -35,6 +35,7 @@ from counterpoint.sources.asking.contributions import Contribution
 from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
+from counterpoint.sources.declaring.guarantee import of_stream
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.feeds.feed import BATCH, feed
@@ -140,17 +141,29 @@ class Stream(Source):
         return f"Stream({self._declared}; {len(self._log.items)} items)"
 
     def describe(self) -> str:
-        """The declaration in words; it does not depend on the items.
+        """What this stream guarantees, in a paragraph, then its declaration line by line; neither depends on the items.
 
         >>> from counterpoint.sources.declaring.columns import number
         >>> print(Stream(fields={"clicks": number(0, 10)}, unit="user", per_unit=3).describe())
+        Protected is everything about one user (user level). Whatever analysts see would be nearly as likely
+        if the items of that user had other values or were empty; the budget of the session says how nearly.
+        This holds against analysts who know all other items, choose every request after the answers before
+        it, and share what they learn. It does not hide what the data say about people in general. Public
+        are how many items there are, when and in which order they arrive, the ids under which they are
+        sent, and what is declared about them: bounds, steps and keys. The first 3 items of each user count;
+        later ones, and items without a user, stay in their places as empty ones. No answer and no error
+        says which. A value beyond its declared bounds counts as the nearest bound, and one that cannot be
+        read, or is not among the declared keys, as missing.
+        <BLANKLINE>
         unit: user, of which the first 3 items count
         neighbours: replace one unit by another
         clicks: a number from 0 to 10 in steps of 1
         """
         unit = "every item is its own unit" if self._log.unit is None else self._log.unit
         count = "" if self._log.most is None else f", of which the first {self._log.most} items count"
-        return "\n".join((f"unit: {unit}{count}", f"neighbours: {NEIGHBOURS[self._neighbours]}", self._kind.describe()))
+        guarantee = of_stream(self._log.unit, self._log.most, self._neighbours)
+        lines = (f"unit: {unit}{count}", f"neighbours: {NEIGHBOURS[self._neighbours]}", self._kind.describe())
+        return "\n".join((guarantee.paragraph, "", *lines))
 
     @property
     def relation(self) -> Relation:

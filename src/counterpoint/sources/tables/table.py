@@ -35,6 +35,7 @@ from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.asking.sensitivity import Sensitivities
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named
+from counterpoint.sources.declaring.guarantee import of_table
 from counterpoint.sources.engines.compiling import RowView, canonical, compiler
 from counterpoint.sources.engines.embedded import EmbeddedOffer
 from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
@@ -137,8 +138,27 @@ class Table(Source):
         return self._bound.declared
 
     def describe(self) -> str:
-        """The declaration in words; it does not depend on the rows."""
-        return self.declaration.describe()
+        """What this table guarantees, in a paragraph, then its declaration line by line; neither depends on the rows.
+
+        >>> import duckdb
+        >>> print(Table(duckdb.sql("SELECT 41 AS age")).describe())
+        Protected is each row by itself (row level): a person with several rows is protected in each of
+        them, and not in all of them together. Whatever analysts see would be nearly as likely if that row
+        were missing; the budget of the session says how nearly. This holds against analysts who know all
+        other rows, choose every request after the answers before it, and share what they learn. It does not
+        hide what the data say about people in general. Public are the names and types of the columns and
+        what is declared about them: bounds, steps and keys. The number of rows is not. Every row counts. A
+        value beyond its declared bounds counts as the nearest bound, and one that cannot be read, or is not
+        among the declared keys, as missing.
+        <BLANKLINE>
+        unit: every row is its own unit
+        rows per unit: at most 1
+        neighbours: add or remove one unit
+        age: a whole number without bounds (undeclared: for where and keys only)
+        """
+        declared = self.declaration
+        guarantee = of_table(declared.unit, declared.rows_per_unit, declared.neighbours)
+        return f"{guarantee.paragraph}\n\n{declared.describe()}"
 
     @property
     def relation(self) -> Relation:

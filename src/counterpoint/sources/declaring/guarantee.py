@@ -1,0 +1,129 @@
+"""What a source guarantees, in words that need no mathematics: who is protected, against what, what is public, what is
+capped.
+
+All sentences are here. Every kind of source says the same things in the same order, and none of them depends on data.
+
+>>> print(of_table("patient", 2, "add-or-remove").paragraph)
+Protected is everything about one patient (user level). Whatever analysts see would be nearly as
+likely if all rows of that patient were missing; the budget of the session says how nearly. This
+holds against analysts who know all other rows, choose every request after the answers before it,
+and share what they learn. It does not hide what the data say about people in general. Public are
+the names and types of the columns and what is declared about them: bounds, steps and keys. The
+number of rows is not. At most 2 rows of each patient count: if there are more, a rule that looks at
+the rows of that patient alone chooses between them, and the others are left out. Rows without a
+patient are left out, too. A value beyond its declared bounds counts as the nearest bound, and one
+that cannot be read, or is not among the declared keys, as missing.
+"""
+
+from textwrap import fill
+from typing import NamedTuple
+
+_WIDTH = 100
+_AGAINST = (
+    "This holds against analysts who know all other {}, choose every request after the answers before it, and share "
+    "what they learn. It does not hide what the data say about people in general."
+)
+_DECLARED = "what is declared about them: bounds, steps and keys"
+_VALUES = (
+    "A value beyond its declared bounds counts as the nearest bound, and one that cannot be read, or is not among the "
+    "declared keys, as missing."
+)
+_UNTOLD = "No answer and no error says which."
+
+
+class Guarantee(NamedTuple):
+    """The sentences of one source: what is protected, as if what, what is public, what is capped."""
+
+    protected: str
+    otherwise: str
+    others: str
+    public: str
+    capped: str
+
+    @property
+    def paragraph(self) -> str:
+        """All sentences as one paragraph, in lines."""
+        likely = f"Whatever analysts see would be nearly as likely if {self.otherwise}; the budget of the session says"
+        against = _AGAINST.format(self.others)
+        return fill(f"{self.protected} {likely} how nearly. {against} {self.public} {self.capped} {_VALUES}", _WIDTH)
+
+
+def of_table(unit: str | None, rows_per_unit: int, neighbours: str) -> Guarantee:
+    """The guarantee of a table."""
+    public = f"Public are the names and types of the columns and {_DECLARED}. The number of rows is not."
+    if unit is None:
+        otherwise = "that row were missing" if neighbours == "add-or-remove" else "that row were another one"
+        return Guarantee(_alone("row", "row"), otherwise, "rows", public, "Every row counts.")
+    missing = f"all rows of that {unit} were missing"
+    otherwise = missing if neighbours == "add-or-remove" else f"all rows of that {unit} were others"
+    capped = (
+        f"At most {_counted(rows_per_unit, 'row')} of each {unit} {'counts' if rows_per_unit == 1 else 'count'}: if "
+        f"there are more, a rule that looks at the rows of that {unit} alone chooses between them, and the others are "
+        f"left out. Rows without a {unit} are left out, too."
+    )
+    return Guarantee(_whole(unit), otherwise, "rows", public, capped)
+
+
+def of_stream(unit: str | None, per_unit: int | None, neighbours: str) -> Guarantee:
+    """The guarantee of a stream.
+
+    >>> of_stream("user", 3, "replace").otherwise, of_stream(None, None, "add-or-remove").otherwise
+    ('the items of that user had other values or were empty', 'that item were empty')
+    """
+    public = _arriving("items")
+    if unit is None:
+        otherwise = (
+            "that item were empty" if neighbours == "add-or-remove" else "that item had another value or were empty"
+        )
+        return Guarantee(_alone("item", "event"), otherwise, "items", public, "Every item counts.")
+    empty = "were empty" if neighbours == "add-or-remove" else "had other values or were empty"
+    first = "first item" if per_unit == 1 else f"first {per_unit} items"
+    capped = (
+        f"The {first} of each {unit} {'counts' if per_unit == 1 else 'count'}; later ones, and items without a {unit}, "
+        f"stay in their places as empty ones. {_UNTOLD}"
+    )
+    return Guarantee(_whole(unit), f"the items of that {unit} {empty}", "items", public, capped)
+
+
+def of_live_table(
+    unit: str | None, rows_per_unit: int | None, updates_per_unit: int | None, *, event: bool
+) -> Guarantee:
+    """The guarantee of a live table, for a unit or, at event level, for one update.
+
+    >>> of_live_table("person", 2, None, event=False).otherwise
+    'all updates of that person did nothing'
+    """
+    protected = _alone("update", "event") if event or unit is None else _whole(unit)
+    otherwise = "that update did nothing" if event or unit is None else f"all updates of that {unit} did nothing"
+    if unit is None:
+        return Guarantee(protected, otherwise, "updates", _arriving("updates"), "Every update counts.")
+    most = (
+        "" if updates_per_unit is None else f" Of its updates the first {updates_per_unit} count, over its whole life."
+    )
+    capped = (
+        f"At any time a {unit} has at most {_counted(rows_per_unit or 1, 'row')}; a row that finds no room is dropped."
+        f"{most} No answer and no error says whether an update did anything."
+    )
+    return Guarantee(protected, otherwise, "updates", _arriving("updates"), capped)
+
+
+def _whole(unit: str) -> str:
+    return f"Protected is everything about one {unit} (user level)."
+
+
+def _alone(thing: str, level: str) -> str:
+    return (
+        f"Protected is each {thing} by itself ({level} level): a person with several {thing}s is protected in each of "
+        "them, and not in all of them together."
+    )
+
+
+def _arriving(things: str) -> str:
+    return (
+        f"Public are how many {things} there are, when and in which order they arrive, the ids under which they are "
+        f"sent, and {_DECLARED}."
+    )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
