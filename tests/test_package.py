@@ -77,7 +77,7 @@ def test_importing_it_loads_hardly_anything():
 def test_the_demo_tells_its_story_and_exits_with_0():
     done = run("-m", "counterpoint", "demo", "--seed", "1")
     assert (done.returncode, done.stderr) == (0, "")
-    for phrase in ("launched", "BudgetExceeded", "Henzinger et al. 2024, Thm 12.4", "after day 3", "Exact delta"):
+    for phrase in ("launched", "BudgetExceeded", "Henzinger et al. 2024, Thm 12.4", "after 3600 visits", "Exact delta"):
         assert phrase in done.stdout
     assert run("-m", "counterpoint", "demo", "--seed", "1").stdout == done.stdout, "a seed makes it repeatable"
     assert run("-m", "counterpoint", "demo").returncode == 0

@@ -14,7 +14,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from csv import DictReader
 from fractions import Fraction
+from itertools import islice
 from tempfile import TemporaryDirectory
 
 from rich.console import Console
@@ -29,19 +31,20 @@ from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Durable
 from counterpoint.local.cores import core_decomposition
-from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
-from counterpoint.privacy.losses import ApproxDP, PureDP
+from counterpoint.privacy.losses import ApproxDP, PureDP, zCDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.secure import SecureCoins
 from counterpoint.session.session import Session
 from counterpoint.session.session import open as open_session
-from counterpoint.sources.asking.requests import count
+from counterpoint.sources.asking.requests import count, mean
+from counterpoint.sources.declaring.columns import category, number
 from counterpoint.sources.streams.stream import Stream
 from counterpoint.sources.tables.table import Table
 
@@ -51,6 +54,8 @@ MADE_UP = """
     FROM range(10000) AS people(i)
 """
 """Ten thousand people who do not exist."""
+VISITS = ["visitor,page,seconds", *(f"v{n % 1800},{'home' if n % 3 else 'shop'},{n % 50 * 12}" for n in range(3600))]
+"""The lines of a file of 3,600 visits that did not happen."""
 
 
 class Seeds:
@@ -125,13 +130,20 @@ def _explain(console: Console, say: Callable[[str], None], session: Session) -> 
 
 
 def _count(say: Callable[[str], None], seeds: Seeds) -> None:
-    say("\n[bold]5. Data that keeps arriving[/] is counted for ever by one mechanism, paid for once:")
-    visits = Stream(bound=1)
-    live = Session(visits, within=PureDP(1), ledger=MemoryLedger(seeds))
-    counter = live.launch(Counter(epsilon="0.5"))
-    for day in (1, 2, 3):
-        visits.extend([1] * (1000 * day))
-        say(f"   after day {day}: about {counter.ask()} visits, {live.loss!r} lost")
+    say("\n[bold]5. Data that keeps arriving:[/] a file of visits is replayed, and a dashboard shows three numbers,")
+    say("   each of them paid for once. Of each visitor two visits count.")
+    fields = {"page": category(["home", "shop"]), "seconds": number(0, 600)}
+    visits = Stream(fields=fields, unit="visitor", per_unit=2)
+    live = Session(visits, within=zCDP("0.5"), ledger=MemoryLedger(seeds))
+    at_home = count(where="page = 'home'")
+    home = live.launch(Counter(rho="0.2"), of=at_home)
+    recent = live.launch(Counter(rho="0.2"), of=at_home, last=1000)
+    asked = live.launch(Gaussian(rho="0.05", asks=3))
+    for arrived in (1200, 2400, 3600):
+        visits.feed(islice(DictReader(VISITS), arrived), name="visits.csv")
+        seconds = float(asked.ask(mean("seconds", where="page = 'home'")))
+        say(f"   after {visits.pin()} visits: about {home.ask()} to the home page, {recent.ask()} of the last 1,000,")
+        say(f"   {seconds:.0f} seconds each; {live.loss!r} lost, as before")
 
 
 def _crash(say: Callable[[str], None], seed: int | None) -> None:

@@ -61,6 +61,7 @@ def _spark():
                 "spark.ui.showConsoleProgress": "false",
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.memory": "512m",
+                "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "spark-warehouse"),
                 "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it does not live long
                 "spark.sql.shuffle.partitions": "1",
                 "spark.default.parallelism": "1",
