@@ -20,6 +20,7 @@ lines, so that one sum for each of them decides.
 
 from bisect import bisect_right
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from math import lcm
 
@@ -42,6 +43,7 @@ _SHORTER = (1.0, 1 - 1e-14, 1 - 1e-12, 1 - 1e-10, 1 - 1e-8, 1 - 1e-6, 1 - 1e-4)
 _ZERO, _HALF, _ONE = Fraction(0), Fraction(1, 2), Fraction(1)
 
 
+@lru_cache(maxsize=256)  # a launch is quoted and then made, and losses recur
 def rest_after(launched: curves.Points, left: curves.Points) -> curves.Points | None:
     """A rest R' with launched (x) R' nowhere below `left`; None if none was found.
 

@@ -111,7 +111,7 @@ class DivergenceBound(Loss):
         if interaction not in ("one-shot", "finite"):
             return None
         reach = self._least_epsilon(_TINY) or Fraction(0)
-        return TradeOff.proven_by(self, {rounded_up(reach * k / _STEPS) for k in range(_STEPS + 1)})
+        return TradeOff.proven_by(self, [rounded_up(reach * k / _STEPS) for k in range(_STEPS + 1)])
 
     def _covers(self, epsilon: Fraction, delta: Fraction) -> bool:
         if delta == 0:

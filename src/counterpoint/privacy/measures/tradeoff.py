@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, ClassVar, Self
 
@@ -107,7 +108,7 @@ class TradeOff(Loss, Value, frozen=True):
     @classmethod
     def proven_by(cls, loss: Loss, epsilons: Iterable[Fraction]) -> "TradeOff":
         """The highest curve that follows from the deltas of a loss at these epsilons: never above its own curve."""
-        return cls.highest(cls.of_approx(epsilon, loss._least_delta(epsilon)) for epsilon in epsilons)
+        return _proven_by(loss, tuple(epsilons))
 
     def __call__(self, alpha: Number) -> Fraction:
         """f(alpha): the least type II error at type I error alpha."""
@@ -390,6 +391,12 @@ class TradeOffRest(Accumulator, Value, frozen=True):
     def fitting(self, budget: Loss) -> Loss:
         """What is left, itself."""
         return TradeOff(curves.NO_LOSS) if self.left is None else self.left
+
+
+@lru_cache(maxsize=64)
+def _proven_by(loss: Loss, epsilons: tuple[Fraction, ...]) -> TradeOff:
+    """Remembered, since it takes long, and losses recur."""
+    return TradeOff.highest(TradeOff.of_approx(epsilon, loss._least_delta(epsilon)) for epsilon in epsilons)
 
 
 _MOST_SEGMENTS = 64

@@ -21,12 +21,14 @@ from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.properties import AtMost, Data, Guarded
 from counterpoint.local.protocol import Protocol
+from counterpoint.mechanisms.additive import Gaussian
 from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
-from counterpoint.privacy.losses import ApproxDP, PureDP, RenyiDP, zCDP
+from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, zCDP
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import Pair, Steps, every_step, first_pair_consistent, k_sparse, static_parts
 from counterpoint.privacy.secret import Raw
@@ -35,10 +37,16 @@ from counterpoint.verify.games.suitable import CreatedFirst
 from counterpoint.verify.shipped.instances import Instance
 from counterpoint.verify.shipped.sessions import session_game, stopped
 
-_ZERO, _TWO, _TWENTIETH = Fraction(0), Fraction(2), Fraction(1, 20)
+_ZERO, _TWO, _TWENTIETH, _FIFTIETH = Fraction(0), Fraction(2), Fraction(1, 20), Fraction(1, 50)
 _PURE = [PureDP("0.3"), PureDP("0.5")]
 _THREE = [*_PURE, ApproxDP("0.2", "0.01")]
 _BUDGET = ApproxDP(1, _TWENTIETH)
+_CURVE = TradeOff.of_approx(1, "0.01")
+_MIXED: list[Loss | Mechanism] = [PureDP(1), Gaussian(rho="0.1"), Gaussian(mu="0.6"), ApproxDP(1, "0.005")]
+_NORMALS: list[Loss | Mechanism] = [Gaussian(mu="0.6"), Gaussian(mu="0.8"), PureDP("0.3")]
+_BY_THREE = tuple(
+    pair for number in range(3) for pair in asks([(0, 3)], number, 3)
+)  # a finer grid: rounding tells less
 
 
 def _launch(child: Mechanism) -> Pair:
@@ -58,11 +66,32 @@ _RULES = (
     Instance("filter, by gaussian", session_game(Filter(_BUDGET, by="gaussian"), _THREE, 6), delta=_TWENTIETH),
     Instance("filter, zCDP", session_game(Filter(zCDP("0.1")), _PURE, 6), alpha=_TWO),
     Instance("filter, Renyi", session_game(Filter(RenyiDP(2, "0.5")), _PURE, 6), alpha=_TWO),
+    Instance("filter, mixed", session_game(Filter(ApproxDP(2, _TWENTIETH)), _MIXED, 3), delta=_TWENTIETH),
+    Instance("filter, Gaussian", session_game(Filter(GaussianDP(1)), _NORMALS, 3), _BY_THREE, 3, delta=_TWENTIETH),
+    Instance(
+        "filter, trade-off",
+        session_game(Filter(_CURVE), [PureDP("0.5"), PureDP("0.4999"), ApproxDP(0, "0.0099")], 3),
+        delta=_FIFTIETH,
+    ),
+    Instance(
+        "filter, a table",
+        session_game(
+            Filter(GaussianDP(1).as_tradeoff(points=16)), [PureDP("0.6"), Gaussian(rho="0.18"), Gaussian(mu="0.6")], 3
+        ),
+        epsilon=_ZERO,
+    ),
     Instance("odometer, pure", session_game(stopped(Odometer(PureDP), PureDP(1)), _PURE, 4)),
     Instance("odometer, zCDP", session_game(stopped(Odometer(zCDP), zCDP("0.1")), _PURE, 6), alpha=_TWO),
     Instance(
         "odometer, approximate",
         session_game(stopped(Odometer.approximate(_TWENTIETH), _BUDGET), _THREE, 6),
+        delta=_TWENTIETH,
+    ),
+    Instance(
+        "odometer, Gaussian",
+        session_game(stopped(Odometer(GaussianDP), GaussianDP(1)), _NORMALS, 3),
+        _BY_THREE,
+        3,
         delta=_TWENTIETH,
     ),
     Instance("filter, launches", session_game(Filter(PureDP(1), launches=2), _PURE, 4)),
@@ -72,6 +101,18 @@ _RULES = (
         delta=_TWENTIETH,
     ),
     Instance("slots", session_game(Slots(_THREE), _THREE, 3), delta=_TWENTIETH),
+    Instance(
+        "slots, Gaussian",
+        session_game(Slots([GaussianDP("0.6"), GaussianDP("0.8")]), _NORMALS, 3),
+        _BY_THREE,
+        3,
+        delta=_TWENTIETH,
+    ),
+    Instance(
+        "slots, trade-off",
+        session_game(Slots([_CURVE, PureDP("0.5").as_tradeoff()]), [ApproxDP(1, "0.01"), PureDP("0.5")], 3),
+        delta=_FIFTIETH,
+    ),
     Instance("slots, at a delta", session_game(Converted(Slots(_THREE), _TWENTIETH), _THREE, 3), delta=_TWENTIETH),
     Instance(
         "parallel, pure",
@@ -100,6 +141,22 @@ _RULES = (
         4,
         delta=Fraction(2, 100),
         relation=static_parts(1, every_step()).reaching(0),
+    ),
+    Instance(
+        "parallel, trade-off",
+        Concurrent(Parallel(2, each=_CURVE, first_pair=True), static_parts(2, every_step())),
+        (*_launched(RandomizedResponse(1, "0.01"), 2), *asks([(0, 0)], To(2))),
+        5,
+        delta=Fraction(3, 100),
+        relation=static_parts(2, every_step()).reaching(0, 1),
+    ),
+    Instance(
+        "parallel, Gaussian",
+        Concurrent(Parallel(2, each=GaussianDP("0.5"), first_pair=True), static_parts(2, every_step())),
+        (_launch(Gaussian(mu="0.5")), *(pair for n in (0, 1) for pair in asks([(0, 2)], To(n), 2))),
+        4,
+        delta=_TWENTIETH,
+        relation=static_parts(2, every_step()).reaching(0, 1),
     ),
     Instance(
         "parallel, stored",
