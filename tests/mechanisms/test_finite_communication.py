@@ -12,7 +12,9 @@ from counterpoint.mechanisms.additive import Range
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.mechanisms.selecting.comparing import Watching
 from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.verify.exact_loss import exact
+from counterpoint.verify.exactly.symbolic import SymbolicCoins
 from counterpoint.verify.verdict import Verdict
 
 OLDER = {
@@ -132,6 +134,16 @@ def test_clamped_answers_are_enumerated_in_full_and_the_claim_is_tight():
     assert loss.judge(PureDP("0.99")) is Verdict.REFUTED
     beyond = exact(cp.Laplace(1, clamp=(5, 8)), messages=[(cp.Ask(private=0), cp.Ask(private=1))], rounds=1)
     assert beyond.judge() is Verdict.HOLDS
+
+
+def test_a_clamped_draw_has_the_law_of_the_draw_without_a_cut():
+    mechanism = cp.Laplace("0.5", clamp=(-3, 4))
+    law = SymbolicCoins().law(lambda coins: mechanism.step(mechanism.start(coins), cp.Ask(private=1), coins)[1])
+    noise = dict(EnumeratedCoins(cut=Fraction(1, 10**15)).law(lambda coins: coins.discrete_laplace(2)))
+    for answer, chance in law:
+        drawn = [z for z in noise if max(-3, min(4, 1 + z)) == answer]
+        assert float(chance) == pytest.approx(float(sum(noise[z] for z in drawn)), abs=1e-14)
+    assert [answer for answer, _ in sorted(law)] == list(range(-3, 5)) and law.cut < Fraction(1, 10**50)
 
 
 def test_bounded_asks_keep_the_claim_of_a_sparse_vector():

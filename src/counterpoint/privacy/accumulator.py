@@ -27,9 +27,10 @@ Interaction: TypeAlias = Literal["one-shot", "finite", "memoryless", "endless"]
 """How a mechanism interacts, as far as theorems ask.
 
 - one-shot: one answer and no state.
-- finite: a bounded number of messages, each with finitely many answers.
+- finite: a bounded number of messages, each with finitely many answers (theory, f-DP in general).
 - memoryless: every answer is a postprocessing of a draw of its own, whatever came before, so that for any two
-  neighbours the whole conversation is a postprocessing of one draw that could be made at launch.
+  neighbours the whole conversation is a postprocessing of one draw that could be made at launch, and that has the
+  claimed loss itself.
 - endless: none of these is known.
 
 The theorems about sequences of non-interactive mechanisms (Whitehouse et al. 2023) need one-shot mechanisms; those
