@@ -245,3 +245,28 @@ class OncePaid(Filter, frozen=True):
 @pytest.mark.parametrize(("budget", "each"), GAMES.values(), ids=GAMES)
 def test_a_partition_that_is_paid_for_once_is_beaten(budget, each):
     assert play(OncePaid(budget), each, k=4, rounds=7).judge(budget) is Verdict.REFUTED
+
+
+# Interactive mechanisms with finite communication, beside each other
+
+
+def interleaved(rule, loss, copies=2):
+    """Every interleaving of so many copies of a mechanism with memory, launched and asked twice each."""
+    part = FiniteMechanism(PART.table, loss=loss)
+    messages = [(Ask(Launch(part)),) * 2, *(asked(child, True) for child in range(copies))]
+    return exact(Concurrent(rule, every_step()), messages=messages, rounds=3 * copies)
+
+
+IN_MU = PART.loss.as_gaussian()
+
+
+@pytest.mark.parametrize(
+    ("budget", "claimed"),
+    [(GaussianDP(IN_MU.mu * F(142, 100)), IN_MU), (PART.loss.tensor_power(3), PART.loss)],
+    ids=["Gaussian", "table"],
+)
+def test_interactive_mechanisms_interleave_within_the_budget(budget, claimed):
+    loss = interleaved(Filter(budget), claimed)
+    assert loss.judge(budget) is Verdict.HOLDS
+    tensor = PART.loss.tensor(PART.loss)
+    assert loss.bounds_at_growth(1).lower == largest(tensor, 1), "two fit, and interleaving them tells nothing more"
