@@ -27,6 +27,8 @@ from counterpoint.sources.streams.log import Arrival, Item, conflict
 _TOGETHER = 1024
 """How many items are sealed as one, at most."""
 _SMALLEST = 32
+_line = json.JSONEncoder(separators=(",", ":")).encode
+"""An item as a text; `json.dumps` would make an encoder for each."""
 
 
 class _Batch(NamedTuple):
@@ -159,7 +161,7 @@ def _batches(arrival: Arrival) -> Iterator[_Batch]:
 
 def _written(items: Sequence[Item]) -> bytes:
     """One line for each, filled up; by `json`, which takes a unit's name whatever characters it has."""
-    lines = [json.dumps(item, separators=(",", ":")) for item in items]
+    lines = list(map(_line, items))
     return "\n".join(line.ljust(_room(len(line))) for line in lines).encode("ascii")
 
 

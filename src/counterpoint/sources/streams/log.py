@@ -210,9 +210,11 @@ class Log:
                 self._take(arrived)
 
     def _take(self, arrived: Sequence[Item]) -> None:
-        for item, owner in arrived:
-            self.items.append(item if self.most is None or self._counts(owner, self.most) else None)
-        if self.most is not None:
+        most = self.most
+        if most is None:
+            self.items.extend(item for item, _ in arrived)
+        else:
+            self.items.extend(item if self._counts(owner, most) else None for item, owner in arrived)
             self._owners.extend(owner for _, owner in arrived)
 
     def _counts(self, owner: Unit | None, most: int) -> bool:
@@ -244,7 +246,7 @@ class Log:
         return [None if self.unit is None or record is None else self._owner_in(record) for record in records]
 
     def _owner_in(self, record: object) -> Unit | None:
-        if not isinstance(record, Mapping) or self.unit not in record:
+        if not (type(record) is dict or isinstance(record, Mapping)) or self.unit not in record:
             raise InvalidRequest(
                 f"each record of this stream needs the field {self.unit!r}, which names its unit, as in "
                 f"{{{self.unit!r}: 'ann', ...}}"
@@ -253,6 +255,8 @@ class Log:
         return None if owner is None else self._owner(owner)
 
     def _owner(self, given: object) -> Unit:
+        if type(given) is str or type(given) is int:  # nearly all are, and every item comes this way
+            return given
         owner = plain(given)
         if isinstance(owner, bool) or not isinstance(owner, str | int):
             raise InvalidRequest(f"a {self.unit!r} must be a text or a whole number, not a {type(owner).__name__}")

@@ -13,31 +13,19 @@ so a record with wrong ones is refused.
 (1, 200)
 """
 
-import math
-import re
-from collections.abc import Mapping
-from datetime import date, datetime
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from uuid import UUID
-
-import numpy as np
+from typing import Any
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.asking.contributions import Contribution, contribution
 from counterpoint.sources.asking.requests import Request
-from counterpoint.sources.declaring.columns import Boolean, Category, Key, Number, Text, is_readable
-from counterpoint.sources.declaring.dates import Date, days
+from counterpoint.sources.declaring.columns import Boolean, Category, Number, Text
+from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration, Named
-from counterpoint.sources.streams.shape import Followed, Reading, Record, is_nan, plain
-from counterpoint.sources.tables.loading import DIGITS, INFINITE, LONGEST_NUMBER, NUMBER
-
-_MISSING = {"NoneType", "NAType", "NaTType"}
-_DAYS = ("Y", "M", "W", "D")
-"""numpy's units of time that are whole days."""
-_WIDEST_TEXT = 2**127
-"""Whole numbers from here on are not converted to texts: a table's widest integer type ends there."""
+from counterpoint.sources.streams.shape import Followed, Reading, Record
+from counterpoint.sources.streams.values import reader, stored
 
 
 class Fields(Value, frozen=True):
@@ -86,7 +74,7 @@ class Fields(Value, frozen=True):
             raise InvalidRequest(
                 f"a record of this stream has no field {str(unknown[0])[:40]!r}; it has: {', '.join(self.names)}"
             )
-        return tuple(_stored(named, record.get(named.name)) for named in self.declared.columns)
+        return tuple(stored(named, record.get(named.name)) for named in self.declared.columns)
 
     def _example(self) -> str:
         return "{" + ", ".join(f"{name!r}: ..." for name in self.names) + "}"
@@ -144,99 +132,32 @@ class Fields(Value, frozen=True):
         return max(abs(column.most), abs(column.least))
 
 
-def _stored(named: Named, given: object) -> Key | None:
-    value = plain(given)
-    if type(value).__name__ in _MISSING or is_nan(value) or _is_no_time(value):
-        return None
-    column = named.column
-    try:
-        if isinstance(column, Number):
-            return _steps(column, value)
-        if isinstance(column, Date):
-            return _days(column, value)
-        if column.kind == "number":
-            found: Key | None = _whole(value)
-        else:
-            found = _truth(_written(value)) if column.kind == "boolean" else _written(value)
-    except TypeError:
-        zoned = " with a time zone" if isinstance(value, datetime) and value.tzinfo is not None else ""
-        kind = f"{type(value).__name__}{zoned}"
-        raise InvalidRequest(
-            f"{named.name} is {column.describe()}, and a value of type {kind} cannot be converted to it"
-        ) from None
-    return found if column.known_keys is None or found in column.known_keys else None
+class RecordReader:
+    """Brings many records to stored form at once, field by field: what `Fields.fit` makes of each, or its error.
 
+    >>> from counterpoint.sources.declaring.columns import category, number
+    >>> visits = RecordReader(Fields.of({"page": category(["home"]), "clicks": number(0, 9)}), unit="user")
+    >>> visits.read([{"user": "ann", "page": "home", "clicks": 99}, None, {"clicks": 2.4}])
+    [('home', 9), None, (None, 2)]
+    """
 
-def _steps(column: Number, value: object) -> int | None:
-    """A number in steps, rounded half up as a table does it: whole numbers exactly, others as doubles."""
-    if isinstance(value, str):
-        value = _parsed(value)
-        if value is None:
-            return None
-    if not isinstance(value, int | float | Decimal | Fraction):
-        raise TypeError
-    if value >= column.high:
-        return column.most
-    if value <= column.low:
-        return column.least
-    p, q = column.step.as_integer_ratio()
-    if isinstance(value, int | Fraction):
-        steps = math.floor(Fraction(value) / column.step + Fraction(1, 2))
-    else:
-        steps = math.floor(float(value) * float(q) / float(p) + 0.5)
-    return min(max(steps, column.least), column.most)
+    __slots__ = ("_fields", "_known", "_readers", "_unit")
 
+    def __init__(self, fields: Fields, unit: str | None) -> None:
+        self._fields, self._unit = fields, unit
+        self._known = {*fields.names} if unit is None else {*fields.names, unit}
+        self._readers = [(named.name, reader(named)) for named in fields.declared.columns]
 
-def _days(column: Date, value: object) -> int | None:
-    """A day within the bounds; a timestamp without a time zone becomes its day, as in a table."""
-    if isinstance(value, np.datetime64):
-        found: int | None = int(value.astype("datetime64[D]").astype(np.int64))
-    elif isinstance(value, datetime):
-        if value.tzinfo is not None:
-            raise TypeError
-        found = days(value.date())
-    elif isinstance(value, date | str):
-        found = days(value)
-    else:
-        raise TypeError
-    return None if found is None else min(max(found, column.least), column.most)
-
-
-def _parsed(text: str) -> int | float | None:
-    if len(text) > LONGEST_NUMBER:
-        return None
-    if re.fullmatch(DIGITS, text):
-        return int(text)
-    return float(text) if re.fullmatch(f"{NUMBER}| *[+-]?{INFINITE}", text) else None
-
-
-def _is_no_time(value: object) -> bool:
-    return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
-
-
-def _whole(value: object) -> int | None:
-    if isinstance(value, str):
-        return int(value) if len(value) <= LONGEST_NUMBER and re.fullmatch(DIGITS, value) else None
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError
-    return int(value)
-
-
-def _written(value: object) -> str | None:
-    if isinstance(value, str):
-        return str.__str__(value) if is_readable(value) else None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value) if abs(value) < _WIDEST_TEXT else None
-    if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] in _DAYS:
-        day = value.item()
-        return str(day) if isinstance(day, date) else None  # beyond the years 1 to 9999 it is a number
-    if isinstance(value, UUID) or (isinstance(value, date) and not isinstance(value, datetime)):
-        return str(value)
-    raise TypeError
-
-
-def _truth(text: str | None) -> bool | None:
-    lower = "" if text is None else text.lower()
-    return True if lower in ("true", "t", "1") else False if lower in ("false", "f", "0") else None
+    def read(self, records: Sequence[object]) -> list[Record | None]:
+        """The stored form of each record; `InvalidRequest` for the first that has wrong fields or types."""
+        known = self._known
+        present: list[Any] = [record for record in records if record is not None]
+        if all(type(record) is dict and record.keys() <= known for record in present):
+            try:
+                columns = [[read(record.get(name)) for record in present] for name, read in self._readers]
+            except InvalidRequest:
+                pass  # raised below, for the first record that is wrong
+            else:
+                found = zip(*columns, strict=True)
+                return [None if record is None else next(found) for record in records]
+        return [self._fields.fit(record, but=self._unit) for record in records]

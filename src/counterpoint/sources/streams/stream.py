@@ -43,7 +43,7 @@ from counterpoint.sources.source import Prepared, Source, describe_request
 from counterpoint.sources.streams.arrived import ROWS
 from counterpoint.sources.streams.ids import FeedStep
 from counterpoint.sources.streams.log import Log, Unit
-from counterpoint.sources.streams.records import Fields
+from counterpoint.sources.streams.records import Fields, RecordReader
 from counterpoint.sources.streams.shape import ItemShape, Of, Reading, Record, followed, named
 
 
@@ -93,7 +93,7 @@ class Stream(Source):
     Steps(updates=10, bound=4, squared=4)
     """
 
-    __slots__ = ("_compile", "_declared", "_kind", "_log", "_neighbours", "_reading", "_where")
+    __slots__ = ("_compile", "_declared", "_kind", "_log", "_neighbours", "_reading", "_records", "_where")
 
     def __init__(
         self,
@@ -125,6 +125,7 @@ class Stream(Source):
         self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
         self._log = Log(unit, per_unit)
         self._neighbours = neighbours
+        self._records = RecordReader(self._kind, unit) if isinstance(self._kind, Fields) else None
         self._reading: Reading | Contribution | None = None
         self._where: tuple[tuple[int, Key], ...] = ()
         self._compile: Callable[[bytes], Compiled] | None = None
@@ -134,7 +135,7 @@ class Stream(Source):
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
         view._declared, view._reading, view._where = f"{self._declared}, {label}", reading, where
-        view._compile = None
+        view._compile = view._records = None
         return view
 
     def __repr__(self) -> str:
@@ -237,7 +238,7 @@ class Stream(Source):
 
     def _converted(
         self, given: list[object], units: Iterable[Unit] | None
-    ) -> "tuple[list[Raw | Record | None], list[Unit | None]]":
+    ) -> "tuple[Sequence[Raw | Record | None], list[Unit | None]]":
         """Items in stored form, and their owners."""
         if isinstance(self._kind, ItemShape):
             owners = self._log.owners(units, len(given))
@@ -247,8 +248,9 @@ class Stream(Source):
                 f"a record names its unit in its own field{'' if self._log.unit is None else f' {self._log.unit!r}'}: "
                 "leave out units"
             )
+        assert self._records is not None  # items are appended to the original stream
         owners = self._log.owners_in(given)
-        return [self._kind.fit(value, but=self._log.unit) for value in given], owners
+        return self._records.read(given), owners
 
     def feed(self, source: object, *, name: str | None = None, batch: int = BATCH, **options: Any) -> Any:
         """Append what a source delivers, in batches, each item once; after a crash, feed again, and it goes on.
