@@ -13,6 +13,7 @@ from tests.sources.live_model import EVALUATED, draws, history, live, moments, s
 import counterpoint as cp
 from counterpoint.encoding import digest
 from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.privacy.messages import Update
 from counterpoint.sources.asking.choices import Keys, Quantile
 from counterpoint.sources.asking.requests import Mean
 
@@ -27,6 +28,7 @@ MECHANISMS = {
     "counter": lambda: cp.Counter("0.1"),
     "too much": lambda: cp.Laplace(7),
 }
+FOLLOWED = [cp.count("n >= 3"), cp.sum("n")]
 PLACES = ["all", "inside", "a", "b"]
 questions = st.sampled_from(sorted(EVALUATED, key=repr))
 doings = st.lists(
@@ -107,6 +109,11 @@ class World:
                 send(self.table, self.updates[self.sent - 1], id=f"batch {self.sent}")
         elif deed == "launch":
             self.handles[where] = here.launch(MECHANISMS[what](), id=f"{where} {what}")
+        elif deed == "follow":
+            self.handles[f"{where} counter"] = here.launch(cp.Counter("0.1"), of=what, id=f"{where} {what}")
+        elif deed == "look" and f"{where} counter" in self.handles:
+            handle = self.handles[f"{where} counter"]
+            self.answers.append((where, None, handle.mechanism, handle.ask(), self.table.pin()))
         elif deed == "ask" and where in self.handles:
             handle = self.handles[where]
             self.answers.append((where, what, handle.mechanism, handle.ask(what), self.table.pin()))
@@ -146,6 +153,8 @@ def compared(one, other):
     for (where, request, mechanism, left, _), (*_, right, _) in zip(one.answers, other.answers, strict=True):
         if left != right and where in ("a", "b"):
             differing.add(where)
+        if isinstance(mechanism, cp.Counter):
+            assert abs(left - right) <= mechanism.per_unit * mechanism.bound
         noisy = isinstance(mechanism, cp.Laplace) and not isinstance(request, Keys | Mean | Quantile)
         if noisy:
             facts = one.table.prepare(request)
@@ -181,43 +190,52 @@ moves = st.lists(
     st.tuples(st.just("launch"), st.integers(0, 3), st.sampled_from(one_shots))
     | st.tuples(st.just("delegate"), st.integers(0, 3), st.sampled_from([cp.PureDP("0.3"), cp.PureDP("0.9")]))
     | st.tuples(st.just("update"), st.none(), st.none())
+    | st.tuples(
+        st.just("follow"), st.integers(0, 3), st.sampled_from([cp.Counter("0.2"), cp.Counter("0.1", horizon=9)])
+    )
     | st.tuples(st.just("ask"), st.integers(0, 7), asked),
     min_size=8,
     max_size=40,
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(moves, st.integers(0, 10**6), st.sampled_from(["unit", "event"]))
 def test_a_session_answers_as_the_pure_composition_does(moves, seed, protects):
-    """On equal coins, with the values that the written-out rules give at each moment."""
-    ledger, table, updates = Watching(), live(protects), history(draws(seed), 40) * 12
-    model, arrived = moments(updates, 2), 0
+    """On equal coins, with the values that the written-out rules give at each moment, and their changes as updates.
+
+    The twin has one relation for all that it launches: at unit level that of asks that move one way, so that nothing
+    is followed there, and at event level that of what is followed, in the session itself.
+    """
+    ledger, table, updates = Watching(), live(protects, updates=9), history(draws(seed), 40) * 12
+    model, arrived = moments(updates, 2, 9), 0
+    counts = [EVALUATED[FOLLOWED[0]](rows) for rows in model]
     session = cp.Session(table, cp.PureDP(2), ledger=ledger)
     run, sessions, handles = Run(ledger), [session], []
-    begun = [("delegate", 0, cp.PureDP("0.9")), ("launch", 1, one_shots[0]), ("launch", 0, one_shots[1])]
+    begun = [("delegate", 0, cp.PureDP("0.9")), ("launch", 1, one_shots[0]), ("follow", 0, cp.Counter("0.2"))]
+    seen = table.relation if protects == "unit" else table.of(FOLLOWED[0]).relation
     for move, number, what in begun + moves:
         if move == "update":
             send(table, updates[arrived])
             arrived += 1
+            run.events.append(((), Update(counts[arrived] - counts[arrived - 1]), None, None))
         elif move == "launch":
             handles.append(run.launch(sessions[number % len(sessions)], what))
+        elif move == "follow" and protects == "event":
+            handles.append(run.launch(session, what, of=FOLLOWED[0]))
         elif move == "delegate":
             sessions.append(run.delegate(sessions[number % len(sessions)], what))
-        elif handles:
-            value = EVALUATED[what](model[arrived])
-            run.ask(handles[number % len(handles)], what, value)
+        elif move == "ask" and handles:
+            handle = handles[number % len(handles)]
+            follows = isinstance(handle.mechanism, cp.Counter)
+            run.ask(handle, None if follows else what, None if follows else EVALUATED[what](model[arrived]))
         sessions, handles = [s for s in sessions if s is not None], [h for h in handles if h is not None]
-    pure = Concurrent(cp.Filter(cp.PureDP(2)), table.relation)
+    pure = Concurrent(cp.Filter(cp.PureDP(2)), seen)
     assert losses(pure, run.replayed(pure)) == session_losses(session)
 
 
-def people(**options):
-    return live(**options)
-
-
 def test_asks_see_the_present_in_any_interleaving():
-    table = people()
+    table = live()
     session = cp.Session(table, within=LARGE)
     exact = session.launch(cp.Laplace(10**5, asks=9))
     inner = session.delegate(cp.PureDP(10**6)).launch(cp.Laplace(10**5, asks=9))
@@ -230,7 +248,7 @@ def test_asks_see_the_present_in_any_interleaving():
 
 def test_a_live_table_is_continual_for_a_partition():
     """A static relation would let zCDP and unlimited deltas through (Henzinger et al. 2024, Thm 5.2, 13.5)."""
-    table = people(updates=4)
+    table = live(updates=4)
     assert not table.relation.within(cp.relations.Steps(updates=0))
     session = cp.Session(table, within=cp.ApproxDP(3, 1e-6))
     for within in (cp.ApproxDP("0.1", 1e-8), cp.zCDP("0.01"), cp.GaussianDP("0.1")):
@@ -255,7 +273,7 @@ def test_a_live_table_is_continual_for_a_partition():
     ],
 )
 def test_a_partition_counts_the_parts_that_a_unit_ever_reaches(options, by, k):
-    session = cp.Session(people(**options), within=cp.PureDP(1))
+    session = cp.Session(live(**options), within=cp.PureDP(1))
     with pytest.raises(cp.RelationMismatch, match=f"say k={k}"):
         session.partition(by, k=k - 1, within=cp.PureDP("0.01"))
     session.partition(by, k=k, within=cp.PureDP("0.01"))
@@ -264,7 +282,7 @@ def test_a_partition_counts_the_parts_that_a_unit_ever_reaches(options, by, k):
 
 @pytest.mark.parametrize("options", [{}, {"protects": "event"}])
 def test_without_a_limit_on_updates_a_row_may_reach_any_number_of_parts(options):
-    session = cp.Session(people(**options), within=cp.PureDP(1))
+    session = cp.Session(live(**options), within=cp.PureDP(1))
     with pytest.raises(cp.RelationMismatch, match="updates_per_unit"):
         session.partition("note", k=10**6, within=cp.PureDP("0.01"))
     assert session.loss == cp.PureDP(0)
@@ -274,7 +292,7 @@ def test_without_a_limit_on_updates_a_row_may_reach_any_number_of_parts(options)
     "options", [{"updates": 3}, {"protects": "event", "updates": 3}, {"protects": "event", "unit": None}]
 )
 def test_neighbours_differ_in_no_more_parts_than_the_table_says_and_in_as_many(options):
-    table, most = people(**options), 0
+    table, most = live(**options), 0
     for seed in range(6000):
         rng = draws(seed)
         updates, reached = history(rng, 9), set()
@@ -292,7 +310,7 @@ def test_neighbours_differ_in_no_more_parts_than_the_table_says_and_in_as_many(o
 
 
 def test_parts_of_a_live_table_follow_their_rows():
-    table = people(updates=5)
+    table = live(updates=5)
     parts = cp.Session(table, within=LARGE).partition("note", k=5, within=cp.PureDP(10**6))
     exact = {note: parts[note].launch(cp.Laplace(10**5, asks=5)) for note in "xy"}
     table.put({"who": "ann", "k": 1, "note": "x"})
@@ -302,10 +320,51 @@ def test_parts_of_a_live_table_follow_their_rows():
 
 
 def test_updates_of_a_unit_beyond_its_number_do_nothing():
-    table = people(updates=3)
+    table = live(updates=3)
     exact = cp.Session(table, within=LARGE).launch(cp.Laplace(10**5, asks=5))
     table.put([{"who": "ann", "k": 1, "n": n} for n in (1, 2, 3, 4)])
     table.put({"who": "bob", "k": 1, "n": 5})
     assert exact.ask(cp.sum("n")) == 8
     table.remove(who="ann", k=1)
     assert exact.ask(cp.count()) == 2
+
+
+def test_counters_follow_the_changes_of_a_request():
+    table = live(updates=9)
+    session = cp.Session(table, within=LARGE)
+    table.put({"who": "ann", "k": 1, "n": 5, "state": "a"})
+    adults = session.launch(cp.Counter(10**5), of=cp.count("n >= 3"))
+    states = session.launch(cp.VectorCounter(3, epsilon=10**5), of=cp.histogram("state"))
+    recent = session.launch(cp.Counter(10**5), of=cp.count(), last=2)
+    table.put([{"who": "bob", "k": 1, "n": 4, "state": "b"}, {"who": "ann", "k": 1, "n": 0, "state": "b"}])
+    assert (adults.ask(), states.ask(), recent.ask()) == (0, (-1, 2, 0), 1), "one came, one went, since the launch"
+    table.remove(who="bob", k=1)
+    assert (adults.ask(), states.ask(), recent.ask()) == (-1, (-1, 1, 0), -1)
+    assert adults.mechanism.per_unit == 9 and not adults.mechanism.clamp
+
+
+def test_what_follows_changes_needs_a_limit_on_updates_and_a_request():
+    session = cp.Session(live(), within=cp.PureDP(1))
+    with pytest.raises(cp.RelationMismatch, match="updates_per_unit"):
+        session.launch(cp.Counter("0.1"), of=cp.count())
+    for mechanism in (cp.Counter("0.1"), cp.VectorCounter(3, epsilon="0.1")):
+        for table in (live(), live(updates=3), live("event", unit=None)):
+            with pytest.raises(cp.InvalidRequest, match="say of which request"):
+                cp.Session(table, within=cp.PureDP(1)).launch(mechanism)
+    assert session.loss == cp.PureDP(0)
+
+
+def test_a_counter_of_changes_goes_on_after_a_restart(tmp_path):
+    place, table = Place("sqlite", tmp_path), live(updates=9)
+    with place.session(LARGE, source=table) as s:
+        counter = s.launch(cp.Counter(10**5), of=cp.count("n >= 3"))
+        table.put({"who": "ann", "k": 1, "n": 5})
+        assert counter.ask(id="q") == 1
+        table.put({"who": "ann", "k": 2, "n": 5})
+    table = live(updates=9)
+    with place.reopened(source=table) as s:
+        counter = s.at(counter.path)
+        assert counter.ask(id="q") == 1 and counter.ask() == 2
+        table.remove(who="ann", k=1)
+        assert counter.ask() == 1
+        s._engine.ledger.verify()

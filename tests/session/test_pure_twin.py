@@ -96,10 +96,10 @@ class Run:
         self.events.append((self.place(path), message, said, coins))
         return made
 
-    def launch(self, session, mechanism):
+    def launch(self, session, mechanism, of=None):
         """A mechanism, by its handle."""
-        message = Ask(Launch(launchable(mechanism, session._source)))
-        return self.send(session._path, message, lambda: session.launch(mechanism))
+        message = Ask(Launch(launchable(mechanism, session._source.of(of))))
+        return self.send(session._path, message, lambda: session.launch(mechanism, of=of))
 
     def delegate(self, session, loss):
         """A session inside."""

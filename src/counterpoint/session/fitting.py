@@ -33,6 +33,8 @@ def launchable(mechanism: object, source: Source) -> Mechanism:
         raise InvalidParameter(f"a session launches mechanisms, such as Laplace(epsilon=0.1), not a {kind}")
     if isinstance(mechanism, Concurrent):
         raise InvalidParameter("to give a part of the budget away, use session.delegate(loss)")
+    if source.unfollowed is not None and _only_follows(mechanism):
+        raise InvalidRequest(f"{type(mechanism).__name__} follows data that arrives: {source.unfollowed}")
     fitted = mechanism.fitted(source.relation, source.dimensions)
     if sends_updates(source):
         _must_follow(fitted, source.dimensions)
@@ -66,7 +68,8 @@ def sends_updates(source: Source) -> bool:
 
 def _only_follows(mechanism: Mechanism) -> bool:
     """Whether it takes updates, and asks that carry nothing, but no values."""
-    return mechanism.accepts(_blank(None)) and mechanism.accepts(Ask()) and not mechanism.accepts(Ask(private=0))
+    follows = any(mechanism.accepts(_blank(width)) for width in (None, mechanism.dimensions))
+    return follows and mechanism.accepts(Ask()) and not mechanism.accepts(Ask(private=0))
 
 
 def _must_follow(mechanism: Mechanism, width: int | None) -> None:

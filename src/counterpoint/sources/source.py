@@ -119,6 +119,11 @@ class Source:
             )
         return self
 
+    @property
+    def unfollowed(self) -> str | None:
+        """What is missing before a mechanism that takes updates can follow this source; None if nothing is."""
+        return None
+
     @abstractmethod
     def pin(self) -> int | str:
         """The current version of the data: the fingerprint of a table, the length of a stream. It is public."""

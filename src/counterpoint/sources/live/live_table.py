@@ -17,20 +17,24 @@ for which updates take effect and `protection` for how far neighbours differ.
 Secret(...)
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Self
 
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
-from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.messages import Update
+from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, NotEnded, OneOf
+from counterpoint.sources.asking.contributions import Contribution
+from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.guarantee import of_live_table
-from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
+from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB
+from counterpoint.sources.live.changes import Where, change
 from counterpoint.sources.live.present import ROWS
 from counterpoint.sources.live.protection import Protection
 from counterpoint.sources.live.update_log import UpdateLog
@@ -55,7 +59,7 @@ class LiveTable(Source):
     a unit over its whole life count, which partitions and mechanisms that follow changes need.
     """
 
-    __slots__ = ("_compile", "_form", "_log", "_protection", "_where")
+    __slots__ = ("_compile", "_form", "_log", "_protection", "_reading", "_where")
 
     def __init__(
         self,
@@ -73,14 +77,15 @@ class LiveTable(Source):
         declared = self._form.fields.declared.columns
         self._protection = Protection(unit, rows_per_unit, declared, protects == "event", updates_per_unit)
         self._log = UpdateLog(unit, self._protection.rows_per_unit, self._protection.updates_per_unit)
-        self._where: tuple[tuple[int, Key], ...] = ()
+        self._reading: Contribution | None = None
+        self._where: Where = ()
         self._compile: Callable[[bytes], Compiled] | None = None
 
-    def _view(self, where: tuple[tuple[int, Key], ...]) -> Self:
-        """A part of the same table, on the same log."""
+    def _view(self, reading: Contribution | None, where: Where) -> Self:
+        """A part of the same table, or what is followed of it, on the same log."""
         view = self.__class__.__new__(self.__class__)
         view._form, view._protection, view._log = self._form, self._protection, self._log
-        view._where, view._compile = where, None
+        view._reading, view._where, view._compile = reading, where, None
         return view
 
     def __repr__(self) -> str:
@@ -144,14 +149,69 @@ class LiveTable(Source):
         return self._extend([self._form.removal(names)], id)
 
     def _extend(self, updates: list[Item], id: str | None) -> None:
-        if self._where:
-            raise InvalidRequest("rows are put into the whole live table, not into a part: use the original")
+        if self._where or self._reading is not None:
+            raise InvalidRequest("rows are put into the whole live table, not into a part of it: use the original")
         self._log.extend((update for update, _ in updates), (owner for _, owner in updates), id)
 
     @property
     def relation(self) -> Relation:
-        """Every ask may differ by its own sensitivity, at any moment; the data changes while mechanisms run."""
-        return self._protection.relation
+        """Every ask may differ by its own sensitivity, at any moment; the data changes while mechanisms run.
+
+        Where a request is followed, its changes differ in so many places, each by so much.
+        """
+        read = self._reading
+        if read is None:
+            return self._protection.relation
+        return Steps(updates=self._protection.slots, bound=read.l1, squared=read.squared)
+
+    @property
+    def unfollowed(self) -> str | None:
+        """A mechanism follows the changes of one request."""
+        return None if self._reading is not None else "say of which request, as in launch(..., of=cp.count())"
+
+    @property
+    def dimensions(self) -> int | None:
+        """The length of the changes that mechanisms receive; None if they are numbers."""
+        return None if self._reading is None else self._reading.dimensions
+
+    @property
+    def update_grid(self) -> Fraction:
+        """What one integer step of a change is worth in the user's units."""
+        return Fraction(1) if self._reading is None else self._reading.grid
+
+    def of(self, fields: "str | Sequence[str] | Request | None" = None) -> Self:
+        """The same table, whose mechanisms receive how the answer to this request changes with each update.
+
+        The request is a sum over rows (`count`, `sum`, `histogram`, `ranks`), and the table has a limit on the updates
+        of a unit: `updates_per_unit`.
+
+        >>> from counterpoint.sources.asking.requests import count
+        >>> from counterpoint.sources.declaring.columns import number
+        >>> ages = {"age": number(0, 120)}
+        >>> LiveTable("person", 2, key="row", columns=ages, updates_per_unit=5).of(count("age >= 18")).relation
+        Steps(updates=5, bound=1)
+        """
+        if fields is None:
+            return self
+        if not (isinstance(fields, Request) and is_request(fields)):
+            raise InvalidRequest(
+                f"mechanisms follow requests of a live table, as in of=cp.count() or of=cp.sum('age'), not "
+                f"{shown(fields)}"
+            )
+        if self._reading is not None:
+            raise InvalidRequest("a request was chosen for this live table already: use the original")
+        return self._view(self._protection.following(fields), self._where)
+
+    def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
+        """The changes of the request that is followed, with each update between two pins."""
+        first, last, read = self._place(start), self._place(end), self._reading
+        if read is None:
+            return ()
+        return tuple(Update(change(self._log, slot, read, self._where)) for slot in range(first, last))
+
+    def blank_update(self) -> Update | None:
+        """All changes of one request have one shape."""
+        return None if self._reading is None else Update(self._reading.zero)
 
     @property
     def declaration(self) -> Declaration:
@@ -168,8 +228,9 @@ class LiveTable(Source):
         return self._log
 
     def fingerprint(self) -> str:
-        """A digest of the declaration and the part; a durable ledger stores the updates themselves."""
-        return digest("live table", self._form, self._protection, self._where).hex()
+        """A digest of the declaration and the view; a durable ledger stores the updates themselves."""
+        read = None if self._reading is None else self._reading.stored
+        return digest("live table", self._form, self._protection, read, self._where).hex()
 
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""
@@ -203,7 +264,7 @@ class LiveTable(Source):
         column, value = self.declaration.column(by), self.key(by, key)
         if column.known_keys is not None and value not in column.known_keys:
             raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
-        return self._view((*self._where, (self.declaration.find(by), value)))
+        return self._view(self._reading, (*self._where, (self.declaration.find(by), value)))
 
     def key(self, by: str, key: Plain | float | Fraction) -> Key:
         """The stored value of column `by` that names a part."""

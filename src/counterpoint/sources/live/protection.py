@@ -21,12 +21,12 @@ worlds that receive the same update differ by the row that it replaces: each cha
 """
 
 from counterpoint.encoding import Value
-from counterpoint.errors import InvalidParameter, RelationMismatch
+from counterpoint.errors import InvalidParameter, RelationMismatch, shown
 from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.relations import OneWay, Relation, Steps
-from counterpoint.sources.asking.sensitivity import Sensitivities, sum_sensitivities
+from counterpoint.sources.asking.contributions import Contribution, contribution
+from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.declaring.declaration import Declaration, Named
-from counterpoint.sources.engines.query_plan import QueryPlan
 
 
 class Protection(Value, frozen=True):
@@ -84,9 +84,15 @@ class Protection(Value, frozen=True):
         steps = Steps(updates=self.slots)
         return steps if self.event else OneWay(steps)
 
-    def change(self, plan: QueryPlan) -> Sensitivities:
-        """How far the change of a sum over rows can differ at one update: as where one row is replaced by another."""
-        return sum_sensitivities(plan.corners, 1, "replace")
+    def following(self, request: Request) -> Contribution:
+        """What a row adds to a request that a mechanism follows; a change of it differs as a replaced row does."""
+        if self.slots is None:
+            raise RelationMismatch(
+                f"a mechanism that follows {shown(request, 200)} sees every change of a row, and a limit on the rows "
+                "of a unit does not limit how often they change: declare updates_per_unit=..., or ask for the present "
+                "answer with a one-shot mechanism, such as Laplace"
+            )
+        return contribution(request, Declaration(None, 1, "replace", self.columns))
 
     def reach(self, by: str) -> int:
         """In how many parts by this column neighbours may ever differ.
