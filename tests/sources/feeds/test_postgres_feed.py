@@ -132,6 +132,12 @@ def test_a_key_that_is_not_taken_one_by_one_needs_a_lag():
             poll(stream, url, relation="given", lag=lag)
 
 
+@pytest.mark.parametrize("wait", [-1, "long", None, float("nan")])
+def test_a_time_to_wait_is_a_number(wait):
+    with pytest.raises(InvalidParameter, match="wait must be a number of seconds"):
+        poll(visits(), fresh(SERIAL), wait=wait)
+
+
 def test_a_table_is_refused_by_its_definition_before_it_is_read():
     url = fresh(
         SERIAL,

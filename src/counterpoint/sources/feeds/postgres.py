@@ -111,7 +111,7 @@ def feed_postgres(
 ) -> int:
     """Append the rows behind those that have arrived, as far as their keys are settled; how many that were."""
     with closing(PostgresOffer(url, relation)) as offer:
-        table = _polled(offer, key, lag, wait)
+        table = _polled(offer, key, lag, _checked_wait(wait))
 
         def converted(given: str) -> str:
             return conversion(target.declaration, offer.kinds, given, POSTGRES)
@@ -146,3 +146,9 @@ def _polled(offer: PostgresOffer, key: object, lag: int | None, wait: float) -> 
             "as in lag=1000: no row appears with a key more than 1000 below the largest"
         )
     return PolledTable(engine, oid, POSTGRES.quoted(key), None if lag is None else whole(lag, 0, "lag"), wait)
+
+
+def _checked_wait(wait: object) -> float:
+    if isinstance(wait, int | float) and wait >= 0:
+        return wait
+    raise InvalidParameter(f"wait must be a number of seconds, at least 0, not {shown(wait)}")

@@ -13,7 +13,7 @@ the feed would make the number and the places of items depend on them.
 import re
 from typing import Any
 
-from counterpoint.errors import InvalidParameter, RequestConflict
+from counterpoint.errors import FeedFailed, InvalidParameter, RequestConflict
 from counterpoint.sources.engines.spark import SparkOffer
 from counterpoint.sources.feeds.target import StoredRecord, Target, conversion, deliver, other_source
 
@@ -40,9 +40,10 @@ def feed_spark(
     query = conversion(target.declaration, offer.kinds, "given", offer.dialect)
 
     def arrive(delivered: Any, number: int) -> None:
-        context = delivered.sparkSession.sparkContext
-        position = f"batch {number} of query {context.getLocalProperty(_QUERY)}"
-        follows = target.position(name)
+        query_id = delivered.sparkSession.sparkContext.getLocalProperty(_QUERY)
+        if query_id is None:
+            raise FeedFailed("Spark does not say which query delivers this batch: use a classic session, not Connect")
+        position, follows = f"batch {number} of query {query_id}", target.position(name)
         if _is_new(name, follows, position):
             rows: list[StoredRecord] = SparkOffer(delivered).read(query)
             deliver(name, follows, [(rows, position)] if rows else [], target.receive_stored)
