@@ -20,7 +20,7 @@ from typing import Any
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources.engines.embedded import EmbeddedOffer
 from counterpoint.sources.feeds.items import Resumed, too_short, unquoted
-from counterpoint.sources.feeds.target import StoredRecord, Target, conversion, deliver
+from counterpoint.sources.feeds.target import StoredRecord, Target, deliver
 from counterpoint.sources.tables.frames import is_pandas
 
 
@@ -33,7 +33,7 @@ def feed_arrow(target: Target, source: object, resumed: Resumed) -> int:
     """Append the rows that have not arrived; how many that were."""
     reader = _reader(source)
     with closing(EmbeddedOffer(reader.schema.empty_table())) as offer:
-        query = conversion(target.declaration, offer.kinds, "given", offer.dialect)
+        query = target.conversion(offer.kinds, "given", offer.dialect)
         batches = unquoted(_batches(reader, offer, query, resumed), resumed.name)
         return deliver(resumed.name, resumed.follows, batches, target.receive_stored)
 

@@ -22,7 +22,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.sources.engines.dialects import POSTGRES
 from counterpoint.sources.engines.postgres import PostgresEngine, PostgresOffer
 from counterpoint.sources.feeds.items import unquoted
-from counterpoint.sources.feeds.target import StoredRecord, Target, conversion, deliver, other_source
+from counterpoint.sources.feeds.target import StoredRecord, Target, deliver, other_source
 
 _POSITION = re.compile("key (-?[0-9]+)")
 _PAUSE = 0.02
@@ -114,7 +114,7 @@ def feed_postgres(
         table = _polled(offer, key, lag, _checked_wait(wait))
 
         def converted(given: str) -> str:
-            return conversion(target.declaration, offer.kinds, given, POSTGRES)
+            return target.conversion(offer.kinds, given, POSTGRES)
 
         converted("given")  # refuses a column of a wrong type before the table is read
         known = target.position(name)

@@ -15,7 +15,7 @@ from typing import Any
 
 from counterpoint.errors import FeedFailed, InvalidParameter, RequestConflict
 from counterpoint.sources.engines.spark import SparkOffer
-from counterpoint.sources.feeds.target import StoredRecord, Target, conversion, deliver, other_source
+from counterpoint.sources.feeds.target import StoredRecord, Target, deliver, other_source
 
 _POSITION = re.compile("batch ([0-9]+) of query ([-0-9a-f]+)")
 _QUERY = "sql.streaming.queryId"
@@ -37,7 +37,7 @@ def feed_spark(
             "and the numbers of its batches are the positions of this feed"
         )
     offer = SparkOffer(frame)
-    query = conversion(target.declaration, offer.kinds, "given", offer.dialect)
+    query = target.conversion(offer.kinds, "given", offer.dialect)
 
     def arrive(delivered: Any, number: int) -> None:
         query_id = delivered.sparkSession.sparkContext.getLocalProperty(_QUERY)

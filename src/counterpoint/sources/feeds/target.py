@@ -21,15 +21,16 @@ _LONGEST_NAME = 150
 """A position has room beside the name in an id."""
 
 StoredRecord = tuple[Any, ...]
-"""A record in stored form, and behind its fields the unit that owns it (None: it does not count)."""
+"""A record in stored form, as `Target.conversion` returns it."""
 
 
 class Target(Protocol):
-    """Data that batches can be appended to under ids: a stream."""
+    """Data that batches can be appended to under ids: a stream, or a live table, into which rows are put."""
 
-    @property
-    def declaration(self) -> Declaration:
-        """How records are declared; `InvalidRequest` if the items are not records."""
+    def conversion(self, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
+        """The query that converts rows to stored form, refused by the schema alone; `InvalidRequest` if the items are
+        not records.
+        """
 
     def position(self, feed: str) -> str | None:
         """How far a feed has come; None if nothing of it has arrived."""
@@ -78,12 +79,25 @@ def other_source(name: str) -> RequestConflict:
     )
 
 
-def conversion(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
-    """The query that converts rows to stored form, as a table of that engine would; refused by the schema alone."""
-    needed = [named.name for named in declared.columns]
-    for name in [*needed, *([] if declared.unit is None else [declared.unit])]:
+def conversion(
+    declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, key: str | None = None
+) -> str:
+    """The query that converts rows to stored form, as a table of that engine does: the fields, then the unit.
+
+    With a key, which names a row as a unit is named, the key comes first.
+    """
+    names = [named.name for named in declared.columns]
+    for name in (*names, *(name for name in (declared.unit, key) if name is not None)):
         if name not in kinds:
             raise InvalidParameter(
                 f"the data has no column {name!r}, which is declared; it has: {', '.join(kinds) or 'none'}"
             )
-    return loading.load(declared, kinds, given, dialect)
+    query = loading.load(declared, kinds, given, dialect)
+    if key is None:
+        return query
+    named = loading.unit(kinds[key], dialect.quoted(key), dialect)
+    if named is None:
+        raise InvalidParameter(
+            f"column {key!r} of type {kinds[key]} cannot be the key: use a column of whole numbers, texts or dates"
+        )
+    return query.replace("SELECT ", f"SELECT {named} AS k, ", 1)

@@ -37,8 +37,9 @@ from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
 from counterpoint.sources.declaring.guarantee import of_stream
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
-from counterpoint.sources.engines.dialects import DUCKDB
+from counterpoint.sources.engines.dialects import DUCKDB, Dialect
 from counterpoint.sources.feeds.feed import BATCH, feed
+from counterpoint.sources.feeds.target import conversion
 from counterpoint.sources.source import Prepared, Source, describe_request
 from counterpoint.sources.streams.arrived import ROWS
 from counterpoint.sources.streams.ids import FeedStep
@@ -282,6 +283,10 @@ class Stream(Source):
     def position(self, feed: str) -> str | None:
         """How far a feed has come, by the ids on record; None if nothing of it has arrived."""
         return self._log.position(feed)
+
+    def conversion(self, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
+        """The query by which a feed converts rows to records in stored form, and behind their fields the unit."""
+        return conversion(self.declaration, kinds, given, dialect)
 
     def receive(self, values: Sequence[object], step: FeedStep) -> None:
         """Append a batch of a feed: all items, or none if one has a wrong shape."""
