@@ -27,6 +27,8 @@ StoredRecord = tuple[Any, ...]
 class Target(Protocol):
     """Data that batches can be appended to under ids: a stream, or a live table, into which rows are put."""
 
+    __slots__ = ()
+
     def conversion(self, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
         """The query that converts rows to stored form, refused by the schema alone; `InvalidRequest` if the items are
         not records.

@@ -19,7 +19,7 @@ Secret(...)
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Self
+from typing import Any, Self
 
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
@@ -33,20 +33,23 @@ from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.guarantee import of_live_table
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
-from counterpoint.sources.engines.dialects import DUCKDB
+from counterpoint.sources.engines.dialects import DUCKDB, Dialect
+from counterpoint.sources.feeds.feedable import Feedable
+from counterpoint.sources.feeds.target import conversion
 from counterpoint.sources.live.changes import Where, change
 from counterpoint.sources.live.present import ROWS
 from counterpoint.sources.live.protection import Protection
 from counterpoint.sources.live.update_log import UpdateLog
 from counterpoint.sources.live.updates import UpdateForm
 from counterpoint.sources.source import Prepared, Source
+from counterpoint.sources.streams.ids import FeedStep
 from counterpoint.sources.streams.log import Item
 from counterpoint.sources.streams.records import Fields
 
 PROTECTS = ("unit", "event")
 
 
-class LiveTable(Source):
+class LiveTable(Feedable, Source):
     """Rows of declared columns that change, each with a key, each belonging to one privacy unit.
 
     A row is named by its unit and its key: `put` adds it or replaces it, `remove` removes it. A unit has at most
@@ -148,10 +151,26 @@ class LiveTable(Source):
             return self._extend([self._form.removal({**names, "id": id})], None)
         return self._extend([self._form.removal(names)], id)
 
-    def _extend(self, updates: list[Item], id: str | None) -> None:
+    def _extend(self, updates: list[Item], id: str | None, step: FeedStep | None = None) -> None:
+        self.check_whole()
+        self._log.extend((update for update, _ in updates), (owner for _, owner in updates), id, step)
+
+    def check_whole(self) -> None:
+        """Refuse to put rows into a part of this table."""
         if self._where or self._reading is not None:
             raise InvalidRequest("rows are put into the whole live table, not into a part of it: use the original")
-        self._log.extend((update for update, _ in updates), (owner for _, owner in updates), id)
+
+    def conversion(self, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
+        """The query by which a feed converts rows to stored form: the key, the columns, the unit."""
+        return conversion(self.declaration, kinds, given, dialect, key=self._form.key)
+
+    def receive(self, values: Sequence[object], step: FeedStep) -> None:
+        """Put the rows of a feed's batch: all of them, or none if one has a wrong form."""
+        self._extend(self._form.puts(values), None, step)
+
+    def receive_stored(self, rows: Sequence[tuple[Any, ...]], step: FeedStep) -> None:
+        """Put the rows of a feed's batch, given in stored form."""
+        self._extend([self._form.stored(*row) for row in rows], None, step)
 
     @property
     def relation(self) -> Relation:

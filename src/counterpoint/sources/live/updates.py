@@ -13,6 +13,7 @@ table holds. A unit or a key that is missing (None) makes an update that does no
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -59,6 +60,17 @@ class UpdateForm(Value, frozen=True):
         assert row is not None
         owner, key = self._owner_and_key(sent)
         return NOTHING if key is None else ((True, key, *row), owner)
+
+    def stored(self, key: Unit | None, *converted: Any) -> Item:
+        """The update that puts a row whose columns, and behind them its unit, are converted already.
+
+        >>> from counterpoint.sources.declaring.columns import number
+        >>> UpdateForm(Fields.of({"age": number(0, 120)}), "person", "row").stored(1, 41, "ann")
+        ((True, 1, 41), 'ann')
+        """
+        *row, owner = converted
+        is_missing = key is None or (owner is None and self.unit is not None)
+        return NOTHING if is_missing else ((True, key, *row), owner)
 
     def removals(self, records: Iterable[object]) -> list[Item]:
         """The updates that remove these rows: all of them, or `InvalidRequest` if one has a wrong form."""

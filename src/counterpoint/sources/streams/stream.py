@@ -38,7 +38,7 @@ from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
 from counterpoint.sources.declaring.guarantee import of_stream
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
-from counterpoint.sources.feeds.feed import BATCH, feed
+from counterpoint.sources.feeds.feedable import Feedable
 from counterpoint.sources.feeds.target import conversion
 from counterpoint.sources.source import Prepared, Source, describe_request
 from counterpoint.sources.streams.arrived import ROWS
@@ -65,7 +65,7 @@ def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
     return RunningTotal(of)  # type: ignore[arg-type]  # any sequence of names is read as a tuple
 
 
-class Stream(Source):
+class Stream(Feedable, Source):
     """An append-only log of private values, with a public length.
 
     An item is a number in [0, bound], or in [-bound, bound] if `signed`; with `dimensions`, a vector of that many
@@ -230,10 +230,11 @@ class Stream(Source):
         """
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
             raise InvalidRequest(f"extend takes a list of items, not a {type(values).__name__}; append takes one item")
-        self._check_whole()
+        self.check_whole()
         self._log.extend(*self._converted(list(values), units), id)
 
-    def _check_whole(self) -> None:
+    def check_whole(self) -> None:
+        """Refuse to append to a part of this stream, or to a field."""
         if self._where or self._reading is not None:
             raise InvalidRequest("items are appended to the whole stream, not to a part or a field: use the original")
 
@@ -252,37 +253,6 @@ class Stream(Source):
         assert self._records is not None  # items are appended to the original stream
         owners = self._log.owners_in(given)
         return self._records.read(given), owners
-
-    def feed(self, source: object, *, name: str | None = None, batch: int = BATCH, **options: Any) -> Any:
-        """Append what a source delivers, in batches, each item once; after a crash, feed again, and it goes on.
-
-        The source is
-
-        - an iterable of items, as `extend` takes them, or anything with Arrow's C stream protocol, such as a
-          `pyarrow.RecordBatchReader`: it begins with the same items each time, and those that have arrived are
-          skipped. A source that can begin anywhere is given as a function of the number of items to leave out;
-        - a streaming DataFrame of Spark: `checkpoint` is Spark's folder, `trigger` a dictionary of what its trigger
-          takes. The result is Spark's running query;
-        - a postgresql:// URL: `relation` names a table and `key` its growing key. Rows are read up to where no smaller
-          key can appear (see `feeds.postgres`; at most `wait` seconds are waited for writers to end), or `lag` keys
-          below the largest. Feed again to poll.
-
-        Otherwise the result is the number of items that arrived. The ids of the appends begin with `name`, which
-        belongs to one source (the default for Spark is "spark", for PostgreSQL the relation). Rows of Arrow, Spark and
-        PostgreSQL are records: columns that are not declared are left out, and values are converted as in a table.
-        Names, positions and the number of items in a batch are public. What comes before a feed must make one item of
-        each event, by that event alone: a filter on private values would reveal them by the number of items.
-
-        >>> visits = Stream(bound=1)
-        >>> visits.feed(iter([1, 0, 1]), name="monday.csv"), visits.feed(iter([1, 0, 1, 1]), name="monday.csv")
-        (3, 1)
-        """
-        self._check_whole()
-        return feed(self, source, name=name, batch=batch, **options)
-
-    def position(self, feed: str) -> str | None:
-        """How far a feed has come, by the ids on record; None if nothing of it has arrived."""
-        return self._log.position(feed)
 
     def conversion(self, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
         """The query by which a feed converts rows to records in stored form, and behind their fields the unit."""
