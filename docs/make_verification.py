@@ -18,7 +18,7 @@ from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.verify.catalogue import CATALOGUE
 from counterpoint.verify.report import short
-from counterpoint.verify.shipped.instances import Measured, format_call, measure
+from counterpoint.verify.shipped.instances import Measured, measure
 from counterpoint.verify.shipped.sessions import SessionGame, Stopped
 from counterpoint.verify.verdict import Verdict
 
@@ -115,8 +115,8 @@ def shown(mechanism: Mechanism) -> str:
     """A mechanism as the call that makes it; of a game and of a composition, the rule."""
     if isinstance(mechanism, SessionGame | Concurrent):
         rule = mechanism.rule
-        return f"an odometer up to {rule.threshold!r}" if isinstance(rule, Stopped) else format_call(rule)
-    return format_call(mechanism)
+        return f"an odometer up to {rule.threshold!r}" if isinstance(rule, Stopped) else repr(rule)
+    return repr(mechanism)
 
 
 def row(measured: Measured) -> str:

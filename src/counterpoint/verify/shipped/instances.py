@@ -14,8 +14,6 @@ not be reached; the tightness says how near the exact loss comes.
 from fractions import Fraction
 from typing import NamedTuple
 
-import msgspec
-
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers.exact import float_up, spell
 from counterpoint.privacy.loss import Loss
@@ -89,27 +87,3 @@ def measure(instance: Instance) -> Measured:
         lower, upper = loss.bounds(instance.epsilon)
         return Measured(instance, loss, claim, claim.delta_at(instance.epsilon), float(lower), float_up(upper))
     return Measured(instance, loss, claim, claim.epsilon_at(instance.delta), *loss.epsilon_bounds(instance.delta))
-
-
-def format_call(value: object) -> str:
-    """A mechanism or a loss as the call that makes it, without default arguments.
-
-    >>> from counterpoint import Filter, PureDP, SparseVector
-    >>> format_call(SparseVector(1, "2.5", hits=3)), format_call(Filter(PureDP(1)))
-    ('SparseVector(1, threshold=2.5, hits=3)', 'Filter(PureDP(1))')
-    """
-    if isinstance(value, Fraction):
-        return spell(value)
-    if isinstance(value, Loss) or not isinstance(value, msgspec.Struct | tuple):
-        return repr(value)
-    if isinstance(value, tuple):
-        return f"({', '.join(map(format_call, value))}{',' if len(value) == 1 else ''})"
-    first, *_ = parts = msgspec.structs.fields(value) or (None,)
-    arguments = [
-        format_call(getattr(value, part.name))
-        if part is first
-        else f"{part.name}={format_call(getattr(value, part.name))}"
-        for part in parts
-        if part is not None and getattr(value, part.name) != part.default
-    ]
-    return f"{type(value).__name__}({', '.join(arguments)})"
