@@ -7,6 +7,7 @@ from docs.make_coverage import MEASURES, PAGE, coverage, delegated, refusal, wit
 from tests.test_citations import WORKS, unresolved
 
 from counterpoint.errors import BudgetExceeded
+from counterpoint.verify.catalogue import CATALOGUE
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,12 @@ def test_a_changed_answer_changes_the_table(cells):
     page = written(cells)
     other = {**cells, "PureDP": {**cells["PureDP"], "filter": cells["TradeOff"]["odometer"]}}
     assert written(other) != page and re.search(r"PureDP \| no \(1\)", written(other))
+
+
+def test_the_catalogue_has_an_instance_of_every_yes_and_of_no_other_cell(cells):
+    short = {"parallel, static": "static", "parallel, continual": "continual"}
+    admitted = {f"{short.get(column, column)} {m}" for m, row in cells.items() for column in row if row[column].works}
+    assert {instance.name for instance in CATALOGUE if instance.group == "measures"} == admitted
 
 
 def test_a_budget_that_is_too_small_is_no_refusal_of_a_measure():

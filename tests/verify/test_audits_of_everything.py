@@ -18,6 +18,7 @@ from counterpoint import (
     Gaussian,
     GuessAndCheck,
     Laplace,
+    PureDP,
     RandomizedResponse,
     SeededCoins,
     SparseVector,
@@ -42,6 +43,7 @@ from counterpoint.verify.audits.searching import first_scripts
 from counterpoint.verify.catalogue import find_instance
 from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
 from counterpoint.verify.games.menus import menu, updates
+from counterpoint.verify.shipped.measures import Restated
 from counterpoint.verify.verdict import Verdict
 
 SEED = 1
@@ -107,6 +109,8 @@ AUDITED = {
     ),
     "parallel": of("parallel, pure", 8_000),
     "filter": of("filter, basic", 8_000),
+    "restated": Audited(Restated(RandomizedResponse(1), PureDP(1)), 8_000),
+    "composite": of("composite PureDP", 8_000),
     "membership": Audited(Membership(1, bits=2), 8_000),
     "guarded user": of("guarded user", 8_000),
     "vertex": Audited(Neighbourhood(SparseVector(2, 0, monotone=True), 2), 250_000, options=VERTEX, long=True),

@@ -58,6 +58,17 @@ TIGHT = {
     "membership",
     "guarded user",
     "vertex",
+    "rounded normal",
+    "rounded normal, 2 asks",
+    "rounded normal, by 2",
+    "parallel, static",
+    "parallel, stored",
+    "parallel, unlike",
+    *(f"{rule} PureDP" for rule in ("filter", "odometer", "slots", "static", "continual", "delegate", "partition")),
+    *(f"{rule} RenyiDP" for rule in ("filter", "odometer", "slots", "static", "delegate", "partition", "composite")),
+    *(f"{rule} TradeOff" for rule in ("filter", "slots", "static", "delegate", "partition")),
+    *(f"{rule} ApproxDP" for rule in ("slots", "static", "partition")),
+    "composite PureDP",
 }
 
 

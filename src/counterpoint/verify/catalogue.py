@@ -12,10 +12,11 @@ Whitehouse et al.'s time-uniform odometers, which promise a bound at all times a
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.verify.shipped.instances import Instance
+from counterpoint.verify.shipped.measures import MEASURES
 from counterpoint.verify.shipped.mechanisms import COMPOSITES, MECHANISMS
 from counterpoint.verify.shipped.rules import LOCAL, RULES
 
-CATALOGUE: tuple[Instance, ...] = (*MECHANISMS, *COMPOSITES, *RULES, *LOCAL)
+CATALOGUE: tuple[Instance, ...] = (*MECHANISMS, *COMPOSITES, *RULES, *MEASURES, *LOCAL)
 
 
 def find_instance(name: str) -> Instance:

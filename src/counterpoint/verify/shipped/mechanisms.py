@@ -159,7 +159,7 @@ MECHANISMS: tuple[Instance, ...] = (
     Instance("Gaussian, 2 asks", Gaussian("0.5", asks=2)),
     Instance("Gaussian, by 2", Gaussian("0.5"), _BY_TWO),
     Instance("rounded normal", Gaussian(mu="0.5")),
-    Instance("rounded normal, 2 asks", Gaussian(mu=1, asks=2)),
+    Instance("rounded normal, 2 asks", Gaussian(mu="0.3", asks=2)),
     Instance("rounded normal, by 2", Gaussian(sigma=2), _BY_TWO),
     Instance("randomized response", RandomizedResponse(1)),
     Instance("exposing response", RandomizedResponse(1, _HUNDREDTH), delta=Fraction(2, 100)),
