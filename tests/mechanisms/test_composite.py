@@ -145,7 +145,8 @@ def test_losses_of_one_measure_add(losses, total):
         [Part("a", ApproxDP(1, "1e-6"), EACH, sparse=1)],
         [Part("a", RenyiDP(2, 1), EACH), Part("b", RenyiDP(3, 1), EACH)],
         [Part("a", zCDP(1), EACH), Part("b", PureDP(1), EACH)],
-        [Part("a", GaussianDP(1), EACH)],
+        [Part("a", GaussianDP(1), EACH), Part("b", PureDP(1), EACH)],
+        [Part("a", GaussianDP(1), EACH, sparse=1)],
     ],
 )
 def test_what_no_theorem_covers_is_not_claimed(parts):

@@ -111,9 +111,12 @@ class Composite(Mechanism):
         """What the parts cost together, for neighbours in the composite's relation."""
         parts = tuple(by_name(self.structure).values())
         loss = composed([part.cost for part in parts])
+        # in f-DP every slot is one draw, which could be made at the start (theory, f-DP in general)
+        drawn = bool(parts) and all(part.loss.needs_finite_communication for part in parts)
+        theorem = "Cor 14.7" if drawn else "Thm 4.12, Cor 13.4"
         together = Certificate(
             f"the parts together are {loss!r}, in any interleaving",
-            "concurrent composition, losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4)",
+            f"concurrent composition, losses fixed in advance (Henzinger et al. 2024, {theorem})",
             tuple(part.certificate for part in parts),
         )
         certificate = Certificate(
@@ -122,7 +125,7 @@ class Composite(Mechanism):
             "f' as the parts declare",
             (together,),
         )
-        return Claim(loss, self.relation, certificate)
+        return Claim(loss, self.relation, certificate, "memoryless" if drawn else "endless")
 
     def start(self, coins: Coins) -> State:
         """Let the program begin."""

@@ -25,6 +25,7 @@ from counterpoint.encoding import Plain, Value, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.mechanisms.composed.structure import Part, by_name
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready, stepped
+from counterpoint.privacy.claims import require_finite
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.randomness.coins import Coins
@@ -111,6 +112,7 @@ class Context:
                 f"{type(mechanism).__name__} is private for neighbours in {claim.relation!r}, but in part {name!r} "
                 f"they are those in {part.relation!r}"
             )
+        require_finite(claim, part.loss)
         if not part.has_place(at) or (part.sparse is None and (name, at) in self._children):
             raise BudgetExceeded(
                 f"part {name!r} has no free slot {at}: it takes {part.slots} launches, each once; declare more slots, "

@@ -2,8 +2,9 @@
 
 A part states the loss of what is launched in it and for which neighbours (Henzinger et al. 2024, Def 4.1: a creation
 query). What the parts cost together is concurrent composition with parameters fixed in advance (Henzinger et al. 2024,
-Thm 4.12, Cor 13.4), and inside a part either the same, slot by slot, or k-sparse parallel composition (Henzinger et al.
-2024, Cor 5.5): all of it computed by `composition/`, so that the author of a composite proves nothing.
+Thm 4.12, Cor 13.4; in f-DP Cor 14.7, where what is launched must have finite communication or no memory), and inside a
+part either the same, slot by slot, or k-sparse parallel composition (Henzinger et al. 2024, Cor 5.5): all of it
+computed by `composition/`, so that the author of a composite proves nothing.
 
 >>> from counterpoint.privacy.relations import every_step
 >>> parts = Part("watch", PureDP(1), every_step()), Part("check", PureDP(0.5), every_step(), sparse=2)
@@ -17,7 +18,7 @@ from collections.abc import Iterable
 from counterpoint.composition.fixed.compose import summed
 from counterpoint.composition.rules.parallel import Parallel, times, total
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.errors import InvalidParameter
 from counterpoint.numbers.parameters import PositiveInt, ProbabilityOrNone, default
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
@@ -100,17 +101,14 @@ class Part(Tagged, Value, frozen=True):
 
 
 def composed(losses: list[Loss]) -> Loss:
-    """What losses fixed in advance cost together, in their own measure: sums.
+    """What losses fixed in advance cost together, in their own measure: sums, and for f-DP tensor products.
 
-    >>> from counterpoint import ApproxDP, zCDP
+    >>> from counterpoint import ApproxDP, GaussianDP, zCDP
     >>> composed([PureDP(0.1), PureDP(0.2)]), composed([PureDP(1), ApproxDP(1, 1e-6)]), composed([zCDP(1), zCDP(2)])
     (PureDP(0.3), ApproxDP(2, 1e-6), zCDP(3))
+    >>> composed([GaussianDP(3), GaussianDP(4)])
+    GaussianDP(5)
     """
-    if any(loss.needs_finite_communication for loss in losses):
-        raise NotCovered(
-            "f-DP losses compose if communication is finite (Henzinger et al. 2024, Cor 14.7), which a "
-            "part does not declare"
-        )
     return summed(Counter(losses)) if losses else PureDP(0)
 
 
