@@ -66,7 +66,7 @@ TIGHT = {
     "parallel, unlike",
     *(f"{rule} PureDP" for rule in ("filter", "odometer", "slots", "static", "continual", "delegate", "partition")),
     *(f"{rule} RenyiDP" for rule in ("filter", "odometer", "slots", "static", "delegate", "partition", "composite")),
-    *(f"{rule} TradeOff" for rule in ("filter", "slots", "static", "delegate", "partition")),
+    *(f"{rule} TradeOff" for rule in ("filter", "slots", "static", "delegate", "partition", "composite")),
     *(f"{rule} ApproxDP" for rule in ("slots", "static", "partition")),
     "composite PureDP",
 }

@@ -229,7 +229,7 @@ _CELLS: tuple[tuple[Callable[[_Measure], Instance], tuple[type[Loss], ...]], ...
     (_in_continual_parts, (zCDP, tCDP, RenyiDP, ApproxzCDP, GaussianDP, TradeOff)),
     (_delegated, ()),
     (_in_partition, _NOT_ADDED),
-    (_in_composite, (ApproxzCDP, GaussianDP, TradeOff)),
+    (_in_composite, _NOT_ADDED),
 )
 """Each column of the table, and the measures that it refuses."""
 
