@@ -178,6 +178,8 @@ from counterpoint.sources.declaring.columns import (
 )
 from counterpoint.sources.declaring.dates import date as date
 from counterpoint.sources.live.live_table import LiveTable as LiveTable
+from counterpoint.sources.several.lookup import Lookup as Lookup
+from counterpoint.sources.several.sources import Sources as Sources
 from counterpoint.sources.source import Source as Source
 from counterpoint.sources.streams.stream import (
     Stream as Stream,

@@ -8,7 +8,7 @@ from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import Halted
 from counterpoint.mechanisms.mechanism import Mechanism, State
-from counterpoint.sources.streams.shape import Followed
+from counterpoint.sources.streams.shape import FollowedAmong
 
 Path = tuple[int | str, ...]
 """Where a mechanism lives: the root is (), its children (0,), (1,), ..., a part ("str:CA",) below its partition."""
@@ -49,7 +49,7 @@ class Row(Tagged, Value, frozen=True):
     version: int = 0
     cursor: int | str = 0
     by: str | None = None
-    of: Followed = None
+    of: FollowedAmong = None
 
 
 class Fact(Tagged, Value, frozen=True):

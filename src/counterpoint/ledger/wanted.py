@@ -25,7 +25,7 @@ from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.source import Prepared
-from counterpoint.sources.streams.shape import Followed, followed
+from counterpoint.sources.streams.shape import FollowedAmong, followed_among
 
 Read = Callable[[Path], Row | None]
 """Reads rows as they are inside the transaction."""
@@ -108,7 +108,7 @@ class Launching(Wanted, frozen=True):
     mechanism: Mechanism
     data: Relation
     by: str | None
-    of: Followed
+    of: FollowedAmong
     cursor: int | str
     claim: Claim
 
@@ -200,7 +200,7 @@ def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
     parent, name, mechanism, data, by, of = rest
     assert isinstance(mechanism, Mechanism) and isinstance(data, Relation)
     assert isinstance(name, str | None) and isinstance(by, str | None)
-    return Launching(as_path(parent), name, mechanism, data, by, followed(of), pin, mechanism.claim)
+    return Launching(as_path(parent), name, mechanism, data, by, followed_among(of), pin, mechanism.claim)
 
 
 def as_path(value: Plain) -> Path:

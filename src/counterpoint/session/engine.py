@@ -32,7 +32,7 @@ from counterpoint.privacy.relations import Relation
 from counterpoint.session.stepping import answered
 from counterpoint.sources.source import Prepared, Source
 from counterpoint.sources.streams.ids import checked_id
-from counterpoint.sources.streams.shape import Followed
+from counterpoint.sources.streams.shape import FollowedAmong
 
 _STRIPES = 1024
 
@@ -61,7 +61,7 @@ class Engine:
         cursor: int | str = 0,
         name: str | None = None,
         by: str | None = None,
-        of: Followed = None,
+        of: FollowedAmong = None,
         request: str | None = None,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
@@ -171,7 +171,9 @@ class Engine:
             if row is not None and row.by is not None:
                 source = source.part(row.by, source.spelled(row.by, part_key(path[length])))
         row = self.ledger.read(path)
-        return source if row is None or row.of is None else source.of(row.of)
+        if row is None or row.of is None:
+            return source
+        return source.of(row.of)  # type: ignore[arg-type]  # an About was stored by several sources, which take it
 
     def close(self) -> None:
         """Let go of the ledger, and keep what was lost in those sessions that were looked at."""

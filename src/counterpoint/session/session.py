@@ -54,7 +54,7 @@ from counterpoint.session.partition import Partition
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
 from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.source import Source
-from counterpoint.sources.streams.shape import followed
+from counterpoint.sources.streams.shape import followed_among
 
 
 class Quote(Value, frozen=True):
@@ -208,7 +208,7 @@ class Session:
         source = self._source.of(of)
         fitted = launchable(windowed(mechanism, last), source)
         path = self._engine.launch(
-            self._path, fitted, source.relation, cursor=source.pin(), of=followed(of), request=id
+            self._path, fitted, source.relation, cursor=source.pin(), of=followed_among(of), request=id
         )
         return Handle(self, source, path, fitted)
 

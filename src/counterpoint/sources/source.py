@@ -23,6 +23,7 @@ from counterpoint.numbers import Exact
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
+from counterpoint.sources.asking.about import About
 from counterpoint.sources.declaring.columns import Key
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def describe_request(request: object) -> str:
     """
     if isinstance(request, str):
         return f"the text {request[:40]!r}"
+    if isinstance(request, About):
+        return f"one about several sources: there is one here, so leave out of={request.source!r}"
     if callable(request):
         name = getattr(request, "__name__", "it")
         return f"the function {name}: call it, as in {name}(...)"

@@ -20,7 +20,7 @@ from counterpoint.ledger.state import Node, Path, Row, Sealed
 from counterpoint.ledger.store.records import BUDGET, StoredRow, path_text, read_path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
-from counterpoint.sources.streams.shape import followed
+from counterpoint.sources.streams.shape import followed_among
 
 _KEPT = 1024
 _LARGEST = 2**16
@@ -79,7 +79,7 @@ def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
 
 def _row(stored: StoredRow, state: State | None) -> Row:
     frame = read_frame(stored.frame)
-    return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by, followed(frame.of))
+    return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by, followed_among(frame.of))
 
 
 class OpenRows:

@@ -29,6 +29,7 @@ from counterpoint.numbers.exact import exact, spell, whole
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.privacy.tally import Tally
+from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import ascending, check_texts, listed
 from counterpoint.sources.asking.conditions import AllOf, Condition, Short
 from counterpoint.sources.asking.requests import Request, by_threshold
@@ -231,22 +232,31 @@ CHOICES = (Keys, Quantile)
 """Together with `REQUESTS` the whole language: exactly these classes, no subclasses."""
 
 
-def keys(column: str, longest: int = 100, most: int = MOST_KEYS, where: str | None = None) -> Keys:
+def keys(
+    column: str, longest: int = 100, most: int = MOST_KEYS, where: str | None = None, *, of: str | None = None
+) -> Keys:
     """The values that occur in a column, from which `PartitionSelection` selects.
 
     >>> keys("city", where="age >= 18").where
     'age >= 18'
     """
-    return Keys(column, longest, most, where)
+    return about(of, Keys(column, longest, most, where))
 
 
-def quantile(column: str, q: AnyNumber, candidates: Iterable[AnyNumber | Day], where: str | None = None) -> Quantile:
+def quantile(
+    column: str,
+    q: AnyNumber,
+    candidates: Iterable[AnyNumber | Day],
+    where: str | None = None,
+    *,
+    of: str | None = None,
+) -> Quantile:
     """How near each of the ascending candidates is to the q-quantile of a column: the best has the largest score.
 
     >>> quantile("born", "0.9", ["1990-01-01", "2000-01-01"]).dates
     True
     """
-    return Quantile(column, q, listed(candidates, "candidates") or (), where)
+    return about(of, Quantile(column, q, listed(candidates, "candidates") or (), where))
 
 
 def quantile_from(ranks: Sequence[AnyNumber], candidates: Sequence[T], q: AnyNumber) -> T:

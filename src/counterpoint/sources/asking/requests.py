@@ -27,6 +27,7 @@ from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.parameters import Read
 from counterpoint.privacy.secret import Raw
 from counterpoint.privacy.tally import Tally
+from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import ascending, check_texts, distinct, listed
 from counterpoint.sources.asking.conditions import Condition
 from counterpoint.sources.asking.sensitivity import Corner, Sensitivities, one_way, sum_sensitivities
@@ -324,31 +325,31 @@ class Averaged(Prepared, frozen=True, kw_only=True):
         return min(max(middle + half * Fraction(centred, weighed), self.low), self.high)
 
 
-def count(where: str | None = None) -> Count:
-    """How many rows (satisfy `where`).
+def count(where: str | None = None, *, of: str | None = None) -> Count:
+    """How many rows (satisfy `where`); `of` names the source, if there are several (see `Sources`).
 
     >>> count()
     Count()
     """
-    return Count(where)
+    return about(of, Count(where))
 
 
-def count_distinct(where: str | None = None) -> CountDistinct:
+def count_distinct(where: str | None = None, *, of: str | None = None) -> CountDistinct:
     """How many units (have a row that satisfies `where`).
 
     >>> count_distinct("age >= 18")
     CountDistinct(where='age >= 18')
     """
-    return CountDistinct(where)
+    return about(of, CountDistinct(where))
 
 
-def mean(column: str, where: str | None = None) -> Mean:
+def mean(column: str, where: str | None = None, *, of: str | None = None) -> Mean:
     """The mean of a column with declared bounds, as a balanced pair of a sum and a count.
 
     >>> mean("age")
     Mean('age')
     """
-    return Mean(column, where)
+    return about(of, Mean(column, where))
 
 
 def histogram(
@@ -356,33 +357,42 @@ def histogram(
     keys: Iterable[Key] | None = None,
     edges: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
+    *,
+    of: str | None = None,
 ) -> Histogram:
     """How many rows have each key (given, or declared by the column), or lie between each two edges.
 
     >>> histogram("state", keys=["CA", "NY"]).keys
     ('CA', 'NY')
     """
-    return Histogram(column, listed(keys, "keys"), listed(edges, "edges"), where)
+    return about(of, Histogram(column, listed(keys, "keys"), listed(edges, "edges"), where))
 
 
-def ranks(column: str, candidates: Iterable[AnyNumber | Day], where: str | None = None) -> Ranks:
+def ranks(
+    column: str, candidates: Iterable[AnyNumber | Day], where: str | None = None, *, of: str | None = None
+) -> Ranks:
     """How many rows are at or below each of the ascending candidates.
 
     >>> len(ranks("age", range(0, 121, 10)).candidates)
     13
     """
-    return Ranks(column, listed(candidates, "candidates") or (), where)
+    return about(of, Ranks(column, listed(candidates, "candidates") or (), where))
 
 
 def sum(
-    column: str, where: str | None = None, by: str | None = None, keys: Iterable[Key] | None = None
+    column: str,
+    where: str | None = None,
+    by: str | None = None,
+    keys: Iterable[Key] | None = None,
+    *,
+    of: str | None = None,
 ) -> Sum:  # shadows the builtin, which this file does not use
     """The sum of a column with declared bounds; with `by`, one for each key (given, or declared by that column).
 
     >>> sum("income", by="state", keys=["CA", "NY"]).by
     'state'
     """
-    return Sum(column, where, by, listed(keys, "keys"))
+    return about(of, Sum(column, where, by, listed(keys, "keys")))
 
 
 def _by_key(declared: Declaration, name: str, keys: tuple[Key, ...] | None) -> ByKey:

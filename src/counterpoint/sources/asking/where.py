@@ -68,6 +68,7 @@ _TOKENS = {
     "R_PAREN",
     "COMMA",
     "DASH",
+    "DOT",
 }
 _MIRRORED = {"eq": "eq", "neq": "neq", "lt": "gt", "gt": "lt", "lte": "gte", "gte": "lte"}
 
@@ -89,7 +90,7 @@ def _parsed(where: object, declared: Declaration) -> "exp.Expr":
         tokens = sqlglot.tokenize(where, read="duckdb")
     except Exception:  # every failure of the tokenizer is the same refusal
         raise InvalidRequest(f"where cannot be parsed. {_ALLOWED}") from None
-    names = {named.name for named in declared.columns if named.name.isidentifier()}
+    names = {part for named in declared.columns for part in named.name.split(".") if part.isidentifier()}
     _check_tokens([(token.token_type.name, token.text, bool(token.comments)) for token in tokens], names)
     try:
         return sqlglot.parse_one(where, read="duckdb", into=exp.Condition)
@@ -140,9 +141,10 @@ class _Reader:
         """The column that a node names, with its index."""
         if node.key == "paren":
             return self.named(_only(node, "this").this)
-        if node.key != "column" or _only(node, "this").this.key != "identifier":
+        if node.key != "column" or _only(node, "this", "table").this.key != "identifier":
             raise InvalidRequest(f"where compares a column with literals, not {node.sql()[:40]!r}. {_ALLOWED}")
-        index = self.declared.find(node.name)
+        of = node.args.get("table")
+        index = self.declared.find(node.name if of is None else f"{of.name}.{node.name}")
         return index, self.declared.columns[index].column
 
     def truth(self, node: "exp.Expr") -> Condition:

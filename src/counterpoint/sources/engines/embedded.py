@@ -74,6 +74,13 @@ class EmbeddedEngine:
                 return
         raise refused()
 
+    def put(self, name: str, kinds: Sequence[str], columns: Sequence[Any]) -> None:
+        """Make a table of these columns, given as arrays, in place of the one with this name, if there is one."""
+        named = ", ".join(f"f{i} {kind}" for i, kind in enumerate(kinds))
+        with self._creating:
+            self.run(f"CREATE OR REPLACE TABLE {name} ({named})")
+            self.insert(name, columns)
+
     def create(self, name: str, query: str) -> None:
         """Materialise a query under this name, unless the name exists."""
         with self._creating:

@@ -62,13 +62,25 @@ def statement(plan: QueryPlan, table: str, within: Condition | None = None, dial
         conditions.append(OneOf(plan.cells.column, plan.cells.keys))
     if isinstance(plan.cells, ByThreshold | ByFound):
         conditions.append(Not(Missing(plan.cells.column)))
-    source = exp.select().from_(table)
+    source = exp.select().from_(table, dialect=dialect)
     if conditions:
         every = AllOf(tuple(conditions))
         written = _written(every, total=False)
         source = source.where(written if _conjuncts(every) < MANY else _as_one(written))
     tree = _grouped(plan, source, dialect)
     return (tree.transform(_steady, copy=False) if dialect in BACKTRACKING else tree).sql(dialect=dialect)
+
+
+def narrowed(table: str, within: Condition | None, dialect: str = "duckdb") -> str:
+    """The SQL of the rows of a table that satisfy a condition, as one row each.
+
+    >>> narrowed("rows", Missing(0))
+    'SELECT * FROM rows WHERE c0 IS NULL'
+    """
+    from sqlglot import exp  # noqa: PLC0415
+
+    source = exp.select("*").from_(table)
+    return (source if within is None else source.where(_written(within, total=False))).sql(dialect=dialect)
 
 
 def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select":

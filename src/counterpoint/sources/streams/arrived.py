@@ -45,14 +45,24 @@ class ArrivedRows:
     ) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, of which one parameter is the pin, once as many items are fed."""
         with self._lock:
-            if self._engine is None:
-                self._engine = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})")
+            engine = self._made()
             for start in range(self._fed, pin, _TOGETHER):
                 end = min(start + _TOGETHER, pin)
-                self._engine.insert(ROWS, self._batch(items[start:end], owners[start:end], start))
+                engine.insert(ROWS, self._batch(items[start:end], owners[start:end], start))
                 self._fed = end
-            engine = self._engine
         return engine.run(sql, (pin,))
+
+    def put(self, name: str, kinds: Sequence[str], columns: Sequence[Any]) -> None:
+        """Another table beside the rows, which statements can join (see `EmbeddedEngine.put`)."""
+        with self._lock:
+            engine = self._made()
+        engine.put(name, kinds, columns)
+
+    def _made(self) -> EmbeddedEngine:
+        """The engine, made when it is first needed."""
+        if self._engine is None:
+            self._engine = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})")
+        return self._engine
 
     def _columns(self) -> list[str]:
         kinds = [stored_kind(named.column) for named in self._declared.columns]

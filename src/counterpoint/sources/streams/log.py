@@ -180,10 +180,14 @@ class Log:
 
     def fetch(self, declared: Declaration, sql: str, pin: int) -> list[tuple[Any, ...]]:
         """The rows that a statement returns about the first `pin` items, whose fields are declared so."""
+        return self.arrived(declared).run(sql, self.items, self._owners or [None] * pin, pin)
+
+    def arrived(self, declared: Declaration) -> ArrivedRows:
+        """The items as rows for requests."""
         with self._lock:
             if self.rows is None:
                 self.rows = ArrivedRows(declared)
-        return self.rows.run(sql, self.items, self._owners or [None] * pin, pin)
+        return self.rows
 
     def _arrivals(self) -> Iterator[Arrival]:
         """The items that arrived before there was a keeper, in order: appends with ids, and the items between them."""

@@ -24,6 +24,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, PositiveInt
 from counterpoint.privacy.secret import Raw
+from counterpoint.sources.asking.about import About
 from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.declaring.columns import Key
 from counterpoint.sources.engines.compiling import is_request
@@ -37,6 +38,9 @@ Of = str | tuple[str, ...] | None
 Followed = Of | Request
 """What a mechanism follows of a stream: what it reads of each item, or a request, to which each item adds something."""
 
+FollowedAmong = Followed | About
+"""What it follows of one stream or of several sources, where a request says which it is about."""
+
 
 def followed(of: object) -> Followed:
     """Names of fields as `named` reads them, or a request.
@@ -46,6 +50,11 @@ def followed(of: object) -> Followed:
     (Count(where="page = 'home'"), ('clicks',))
     """
     return of if isinstance(of, Request) and is_request(of) else named(of)
+
+
+def followed_among(of: object) -> FollowedAmong:
+    """The same, or a request about one of several sources."""
+    return of if isinstance(of, About) else followed(of)
 
 
 def named(of: object) -> Of:
@@ -59,7 +68,8 @@ def named(of: object) -> Of:
     if isinstance(of, Sequence) and all(isinstance(name, str) for name in of):
         return tuple(of)
     raise InvalidRequest(
-        f"fields must be a name or a list of names, as in 'clicks' or ['clicks', 'minutes'], not a {type(of).__name__}"
+        "a mechanism follows a field or a list of them, as in 'clicks' or ['clicks', 'minutes'], or a request, as in "
+        f"count(where=...), not {'one about several sources' if isinstance(of, About) else f'a {type(of).__name__}'}"
     )
 
 

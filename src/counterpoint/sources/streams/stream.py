@@ -318,11 +318,21 @@ class Stream(Feedable, Source):
         )
 
     @property
+    def has_records(self) -> bool:
+        """Whether the items are records with fields, which requests can be about."""
+        return isinstance(self._kind, Fields)
+
+    @property
     def declaration(self) -> Declaration:
         """Everything public about the records of this stream, as a table would declare it."""
         if not isinstance(self._kind, Fields):
             raise InvalidRequest("the items of this stream are not records: declare them with fields={...}")
         return Declaration(self._log.unit, self._log.most or 1, self._neighbours, self._kind.declared.columns)
+
+    def row_view(self) -> RowView:
+        """The items of this stream, or of this part, that have arrived by a pin, as stored rows."""
+        cut = [OneOf(place, (key,)) for place, key in self._where]
+        return RowView(ROWS, AllOf((*cut, Arrived(len(self.declaration.columns)))))
 
     def _compiled(self, request: object) -> Compiled:
         """A request on the items of this stream, or of this part, that have arrived by a pin.
@@ -330,10 +340,7 @@ class Stream(Feedable, Source):
         Neighbours of a stream need not move one way (its relation does not say so), so its requests do not claim it.
         """
         if self._compile is None:
-            declared = self.declaration
-            cut = [OneOf(place, (key,)) for place, key in self._where]
-            view = RowView(ROWS, AllOf((*cut, Arrived(len(declared.columns)))))
-            self._compile = compiler(declared, view, DUCKDB.name)
+            self._compile = compiler(self.declaration, self.row_view(), DUCKDB.name)
         found = self._compile(canonical(request))
         return found._replace(prepared=replace(found.prepared, one_way=False))
 

@@ -37,7 +37,8 @@ from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named
 from counterpoint.sources.declaring.guarantee import of_table
 from counterpoint.sources.engines.compiling import RowView, canonical, compiler
-from counterpoint.sources.engines.embedded import EmbeddedOffer
+from counterpoint.sources.engines.embedded import EmbeddedEngine, EmbeddedOffer
+from counterpoint.sources.engines.emitter import narrowed
 from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
 from counterpoint.sources.source import Prepared, Source
 from counterpoint.sources.tables import loading
@@ -202,6 +203,29 @@ class Table(Source):
             )
         fetched = self._bound.engine.run(compiled.sql)
         return Secret(compiled.request.read_rows(self.declaration, compiled.plan, fetched))
+
+    def row_view(self) -> RowView:
+        """The stored rows that requests are about."""
+        return RowView(self._rows, self._within, self._reach)
+
+    def all_rows(self, columns: str) -> list[tuple[Any, ...]]:
+        """These stored columns (`c0`, `u`) of every row: private, unless the rows are public."""
+        self._check_open()
+        view = self.row_view()
+        return self._bound.engine.run(f"SELECT {columns} FROM ({narrowed(view.rows, view.within)}) AS kept")
+
+    @property
+    def unit_kind(self) -> str:
+        """The type by which an embedded engine holds units: BIGINT or VARCHAR. It is public."""
+        engine = self.embedded
+        assert engine is not None
+        return str(engine.run(f"DESCRIBE SELECT u FROM {self._rows}")[0][1])
+
+    @property
+    def embedded(self) -> EmbeddedEngine | None:
+        """The embedded engine that holds the rows; None if another database does."""
+        engine = self._bound.engine
+        return engine if isinstance(engine, EmbeddedEngine) else None
 
     def part(self, by: str, key: Plain | float | Fraction) -> "Table":
         """The rows in which column `by` has this value. The value need not occur; in a category it must be a key.

@@ -1,0 +1,1 @@
+"""Several sources about the same units: tables and streams under one budget."""

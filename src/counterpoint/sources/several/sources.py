@@ -1,0 +1,320 @@
+"""Several sources about the same units, under one budget (Vadhan and Wang 2021, sec. 1.4).
+
+A unit is the same in all of them, by its name. Two data sets are neighbours if they differ by what one unit has in all
+sources together: each source by its own declaration, and a unit of sources that are declared for adding or removing is
+in all of them or in none. A request is about one source, which `of` names, and has that source's sensitivity. Its rows
+see their own unit's attributes in sources that have one row for each unit, and public lookup tables (see `joining`).
+
+>>> import duckdb
+>>> from counterpoint.sources.asking.requests import count
+>>> from counterpoint.sources.declaring.columns import number, text
+>>> rows = duckdb.sql("SELECT * FROM (VALUES ('ann', 70), ('bob', 17)) AS people(person, age)")
+>>> people = Table(rows, unit="person", columns={"age": number(0, 120)})
+>>> visits = Stream(fields={"page": text()}, unit="person", per_unit=5)
+>>> both = Sources(people=people, visits=visits, unit="person")
+>>> visits.extend([{"person": "ann", "page": "home"}, {"person": "bob", "page": "home"}])
+>>> old = both.prepare(count(of="visits", where="people.age >= 65"))
+>>> old.sensitivity, both.prepare(count(of="people")).sensitivity
+(5, 1)
+>>> both.resolve(both.pin(), old)
+Secret(...)
+>>> both.of("visits").relation
+Steps(updates=5, bound=1)
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from counterpoint.encoding import Plain, digest
+from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.privacy.messages import Update
+from counterpoint.privacy.relations import OneWay, Relation, Steps
+from counterpoint.privacy.secret import Secret
+from counterpoint.sources.asking.about import About
+from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.engines.compiling import canonical, is_request
+from counterpoint.sources.several.beside import Beside
+from counterpoint.sources.several.joining import JoinedRequest, compile_joined
+from counterpoint.sources.several.journal import Channel, Journal
+from counterpoint.sources.several.lookup import Lookup
+from counterpoint.sources.source import Prepared, Source, describe_request
+from counterpoint.sources.streams.shape import FollowedAmong, followed_among
+from counterpoint.sources.streams.stream import RunningTotal, Stream
+from counterpoint.sources.tables.table import Table
+
+Member: TypeAlias = Table | Stream
+_CACHED = 1024
+
+
+class Sources(Source):
+    """Tables and streams about the same units; `unit` names the column or field that identifies a unit in each.
+
+    Every source has a unit of that name, and a cap on its rows or items. `Lookup`s, which are public, may be among
+    them. A mechanism that follows what arrives follows one stream: `launch(Counter(...), of="visits")`, or
+    `of="visits.seconds"` for a field; other mechanisms receive no updates. Once a stream is among the sources, its
+    items arrive through them, and it belongs to no other session.
+
+    Units have the same name in all sources if they are equal as values: 17 and "17" are two units.
+    """
+
+    __slots__ = ("_besides", "_channels", "_compile", "_journal", "_lookups", "_members", "_unit")
+
+    def __init__(self, *, unit: str, **sources: Source | Lookup) -> None:
+        self._unit = unit
+        self._lookups = {name: source for name, source in sources.items() if isinstance(source, Lookup)}
+        self._members: dict[str, Member] = {
+            name: _member(name, source, unit) for name, source in sources.items() if not isinstance(source, Lookup)
+        }
+        if not self._members:
+            raise InvalidParameter(
+                "give the sources by name, as in Sources(people=table, visits=stream, unit='person')"
+            )
+        self._besides = {
+            name: Beside(name, source, self._members, self._lookups) for name, source in self._members.items()
+        }
+        self._compile: dict[str, Callable[[bytes], JoinedRequest]] = {
+            name: lru_cache(_CACHED)(partial(compile_joined, *beside.rows, beside.joins))
+            for name, beside in self._besides.items()
+            if beside.rows is not None
+        }
+        self._journal = Journal()
+        self._channels: dict[str, Channel] = {}
+        for name, source in self._members.items():
+            if isinstance(source, Stream):
+                self._channels[name] = self._journal.join(name, source.log)
+
+    def __repr__(self) -> str:
+        return f"Sources({', '.join((*self._members, *self._lookups))}; unit={self._unit!r})"
+
+    def describe(self) -> str:
+        """The declarations in words, source by source; they do not depend on the data."""
+        head = (
+            f"One budget for {_listed(self._members)}: what is protected is all that one {self._unit} has in any of "
+            "them, taken together."
+        )
+        private = [f"{name}:\n{source.describe()}" for name, source in self._members.items()]
+        public = [f"{name}: public, found by {lookup.key}" for name, lookup in self._lookups.items()]
+        return "\n\n".join((head, *private, *public))
+
+    @property
+    def relation(self) -> Relation:
+        """What all streams send may differ, as far as each allows, and so may all asks, by their own sensitivity."""
+        steps = [source.relation for source in self._members.values() if isinstance(source, Stream)]
+        moving = [relation for relation in steps if isinstance(relation, Steps)]
+        if not moving:
+            return self._one_way(Steps(updates=0))
+        updates, bound = sum(it.updates or 0 for it in moving), max(it.bound or 0 for it in moving)
+        return self._one_way(Steps(updates=updates, bound=bound, squared=max(it.squared or 0 for it in moving)))
+
+    @property
+    def standing(self) -> Relation:
+        """How asks may differ where no stream is followed."""
+        return self._one_way(Steps(updates=0))
+
+    def _one_way(self, steps: Steps) -> Relation:
+        """Requests that say that they move one way do so together: a unit is in all sources that say so, or in none."""
+        return OneWay(steps) if any(isinstance(it.relation, OneWay) for it in self._members.values()) else steps
+
+    def of(self, fields: "str | Sequence[str] | Request | None" = None) -> "Following":
+        """The same sources, whose mechanisms follow a stream, fields of it, or a request about it.
+
+        By default they follow nothing.
+        """
+        chosen = followed_among(fields)
+        if chosen is None:
+            return Following(self, None)
+        name, read = _followed_in(chosen)
+        stream = self._member(name)
+        if not isinstance(stream, Stream):
+            raise InvalidRequest(f"{name} is a table, which stands still: a mechanism can follow a stream")
+        return Following(self, (name, stream.of(read)))
+
+    def pin(self) -> int | str:
+        """How much has arrived in all streams; without a stream, a digest of the tables' versions."""
+        if self._channels:
+            return self._journal.length()
+        return digest("sources", *(str(source.pin()) for source in self._members.values())).hex()
+
+    def pin_of(self, name: str, pin: int | str) -> int | str:
+        """The version of one source at a pin of all."""
+        latest = self._members[name].pin()  # which reads what has arrived in the stream
+        if name not in self._channels:
+            return latest
+        if type(pin) is not int or not 0 <= pin <= self._journal.length():
+            raise InvalidRequest("a pin of these sources must be a number of items that have arrived")
+        return self._channels[name].before(pin)
+
+    @property
+    def log(self) -> Journal | None:
+        """The order of what arrives in all streams."""
+        return self._journal if self._channels else None
+
+    def fingerprint(self) -> str | None:
+        """A digest of all fingerprints; None if one of the sources has none."""
+        members = [(name, source.fingerprint()) for name, source in self._members.items()]
+        if any(found is None for _, found in members):
+            return None
+        lookups = [(name, lookup.fingerprint()) for name, lookup in self._lookups.items()]
+        return digest("sources", self._unit, *(str(it) for it in (*members, *lookups))).hex()
+
+    def rows(self) -> bytes | None:
+        """A digest of the given rows of all tables, if all can be compared with other data."""
+        found = [source.rows() for source in self._members.values() if isinstance(source, Table)]
+        known = [rows for rows in found if rows is not None]
+        if not known or len(known) < len(found):
+            return None
+        return known[0] if len(known) == 1 else digest("rows of", *(rows.hex() for rows in known))
+
+    def prepare(self, request: object) -> Prepared:
+        """The public facts of a request about one of the sources."""
+        asked = self._about(request)
+        joined = self._joined(asked)
+        if joined is None or not joined.used:
+            found = self._member(asked.source).prepare(asked.request)
+        else:
+            found = joined.compiled.prepared
+            if asked.source in self._channels:  # neighbours of a stream need not move one way
+                found = replace(found, one_way=False)
+        return replace(found, request=asked)
+
+    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+        """The private integers of a prepared request."""
+        if prepared != self.prepare(prepared.request):
+            raise InvalidRequest("this request was prepared for other sources: prepare it with these")
+        asked = self._about(prepared.request)
+        source, own = self._member(asked.source), self.pin_of(asked.source, pin)
+        joined = self._joined(asked)
+        if joined is None or not joined.used:
+            return source.resolve(own, source.prepare(asked.request))
+        found = self._besides[asked.source].fetch(joined, own)
+        return Secret(joined.compiled.request.read_rows(joined.declared, joined.compiled.plan, found))
+
+    def _joined(self, asked: About) -> JoinedRequest | None:
+        """The request on rows that see other sources, if its source has rows here."""
+        compile_one = self._compile.get(asked.source)
+        return None if compile_one is None or not is_request(asked.request) else compile_one(canonical(asked.request))
+
+    def _about(self, request: object) -> About:
+        """The request with the name of its source."""
+        if isinstance(request, About):
+            return request
+        if type(request) is RunningTotal and isinstance(request.of, str):
+            source, _, field = request.of.partition(".")
+            return About(source, RunningTotal(field or None))
+        if is_request(request) or type(request) is RunningTotal:
+            raise InvalidRequest(
+                f"say which source this is about, as in count(of={next(iter(self._members))!r}); there are: "
+                f"{', '.join(self._members)}"
+            )
+        raise InvalidRequest(f"these sources answer requests such as count(of=...), not {describe_request(request)}")
+
+    def _member(self, name: str) -> Member:
+        if name in self._members:
+            return self._members[name]
+        raise InvalidRequest(f"there is no source {shown(name)} to ask about; there are: {', '.join(self._members)}")
+
+    def reach(self, by: str) -> int:
+        """Several sources are not partitioned: a part would be one of a single source."""
+        raise InvalidRequest("several sources cannot be partitioned: make a session of one of them, and partition that")
+
+    def part(self, by: str, key: Plain | float | Fraction) -> Source:
+        """See `reach`."""
+        raise InvalidRequest("several sources cannot be partitioned: make a session of one of them, and partition that")
+
+
+class Following(Source):
+    """Several sources, as a mechanism sees them that follows one stream, or none."""
+
+    __slots__ = ("_follows", "_whole")
+
+    def __init__(self, whole: Sources, follows: tuple[str, Stream] | None) -> None:
+        self._whole, self._follows = whole, follows
+
+    def __repr__(self) -> str:
+        return f"{self._whole!r}, following {'nothing' if self._follows is None else self._follows[0]}"
+
+    @property
+    def relation(self) -> Relation:
+        """That of the stream; every ask may differ by its own sensitivity."""
+        return self._whole.standing if self._follows is None else self._follows[1].relation
+
+    @property
+    def dimensions(self) -> int | None:
+        """The length of the vectors that arrive."""
+        return None if self._follows is None else self._follows[1].dimensions
+
+    @property
+    def update_grid(self) -> Fraction:
+        """What one integer step of an update is worth in the user's units."""
+        return Fraction(1) if self._follows is None else self._follows[1].update_grid
+
+    def pin(self) -> int | str:
+        """That of the whole."""
+        return self._whole.pin()
+
+    def prepare(self, request: object) -> Prepared:
+        """As the whole prepares it."""
+        return self._whole.prepare(request)
+
+    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+        """As the whole resolves it."""
+        return self._whole.resolve(pin, prepared)
+
+    def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
+        """The items of the stream that arrived between two pins of the whole."""
+        if self._follows is None:
+            return ()
+        name, stream = self._follows
+        return stream.items(self._whole.pin_of(name, start), self._whole.pin_of(name, end))
+
+    def blank_update(self) -> Update | None:
+        """That of the stream."""
+        return None if self._follows is None else self._follows[1].blank_update()
+
+    def part(self, by: str, key: Plain | float | Fraction) -> Source:
+        """See `Sources.reach`."""
+        return self._whole.part(by, key)
+
+
+def _member(name: str, source: object, unit: str) -> Member:
+    """A source that can be one of several: it has units, of this name."""
+    if not isinstance(source, Table | Stream):
+        raise InvalidParameter(f"{name} must be a Table, a Stream or a Lookup, not a {type(source).__name__}")
+    own = source.declaration.unit if isinstance(source, Table) else source.log.unit
+    if own != unit:
+        is_called = "has no unit" if own is None else f"calls its unit {own!r}"
+        raise InvalidParameter(
+            f"{name} {is_called}, and these sources are about {shown(unit)}: declare it with unit={unit!r}"
+        )
+    return source
+
+
+def _followed_in(chosen: FollowedAmong) -> "tuple[str, str | list[str] | Request | None]":
+    """The stream that is followed, and what is read of it.
+
+    >>> _followed_in("visits"), _followed_in(("visits.clicks", "visits.seconds"))
+    (('visits', None), ('visits', ['clicks', 'seconds']))
+    """
+    if isinstance(chosen, About) and isinstance(chosen.request, Request):
+        return chosen.source, chosen.request
+    if not isinstance(chosen, str | tuple) or not chosen:
+        raise InvalidRequest("say which stream is followed, as in of='visits' or of=count(of='visits', where=...)")
+    names = [name.partition(".") for name in ((chosen,) if isinstance(chosen, str) else chosen)]
+    streams, fields = sorted({name for name, _, _ in names}), [field for _, _, field in names if field]
+    if len(streams) != 1 or len(fields) not in (0, len(names)):
+        raise InvalidRequest(f"name one stream, or fields of one stream, not {shown(chosen)}")
+    return streams[0], None if not fields else fields[0] if isinstance(chosen, str) else fields
+
+
+def _listed(names: "Sequence[str] | dict[str, Member]") -> str:
+    """Names as a sentence lists them.
+
+    >>> _listed(["people", "visits", "calls"])
+    'people, visits and calls'
+    """
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
