@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from docs import make_examples
+
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 GUIDE = ROOT / "docs" / "guide"
@@ -21,6 +23,10 @@ def test_each_defence_of_the_guide_names_names_in_use():
     named = [re.findall(r"`(test_\w+)`", row[3]) for row in rows]
     assert len(rows) > 10 and all(named)
     assert {name for names in named for name in names} <= names_in_use()
+
+
+def test_the_worked_examples_are_what_the_code_computes():
+    assert make_examples.PAGE.read_text(encoding="utf-8") == make_examples.written(), "make docs writes the page again"
 
 
 def test_the_map_lists_every_room_and_no_other():
