@@ -37,6 +37,11 @@ ABOUT = {
     "all parts to their worst case at once within two or three rounds.",
     "rules": "The loss of a rule against an adaptive analyst that launches from a menu of randomized responses, in "
     "any order, until the rule refuses: PureDP(0.3) and PureDP(0.5), and if the budget has a delta also "
+    "ApproxDP(0.2, 0.01). The mixed filter, those in f-DP and the slots and the odometer in GaussianDP have menus of "
+    "their own, with rounded normals and discrete Gaussians. Parallel parts and those of a partition are concurrent "
+    "compositions, over all interleavings. Randomized responses are the worst mechanisms for pure and approximate "
+    "losses; for zCDP and GaussianDP they are not.",
+    "any order, until the rule refuses: PureDP(0.3) and PureDP(0.5), and if the budget has a delta also "
     "ApproxDP(0.2, 0.01). The last four are concurrent compositions, over all interleavings. Randomized "
     "responses are the worst mechanisms for pure and approximate losses; for zCDP they are not.",
     "measures": "Each measure in each rule that takes it (see [Theory](theory.md)): what is launched is a randomized "
