@@ -41,9 +41,6 @@ ABOUT = {
     "their own, with rounded normals and discrete Gaussians. Parallel parts and those of a partition are concurrent "
     "compositions, over all interleavings. Randomized responses are the worst mechanisms for pure and approximate "
     "losses; for zCDP and GaussianDP they are not.",
-    "any order, until the rule refuses: PureDP(0.3) and PureDP(0.5), and if the budget has a delta also "
-    "ApproxDP(0.2, 0.01). The last four are concurrent compositions, over all interleavings. Randomized "
-    "responses are the worst mechanisms for pure and approximate losses; for zCDP they are not.",
     "measures": "Each measure in each rule that takes it (see [Theory](theory.md)): what is launched is a randomized "
     "response whose loss is restated in the measure, and the budget has room for two. Pure, approximate and f-DP "
     "losses and Renyi losses of one order are as large as those of a randomized response, so that their sums are "
