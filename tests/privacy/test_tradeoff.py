@@ -89,6 +89,27 @@ def test_the_tensor_commutes_loses_more_than_either_and_has_a_unit(pair, other):
     assert one.tensor(perfect) == one
 
 
+def test_ratios_that_share_a_float_or_exceed_all_floats_stay_apart():
+    """q/p of 1 and of 1 + 1e-30 is one float; one of 1e400 is none."""
+    tiny, huge = Fraction(1, 10**30), Fraction(1, 10**400)
+    near = TradeOff.between([Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 2) + tiny, Fraction(1, 2) - tiny])
+    assert near.vertices[1] == (Fraction(1, 2), Fraction(1, 2) - tiny) and len(near.vertices) == 3
+    assert (
+        near.tensor(near).vertices[1:-1]
+        == TradeOff.between(
+            [Fraction(1, 4), Fraction(1, 2), Fraction(1, 4)],
+            [(Fraction(1, 2) + tiny) ** 2, 2 * (Fraction(1, 4) - tiny**2), (Fraction(1, 2) - tiny) ** 2],
+        ).vertices[1:-1]
+    )
+    steep = TradeOff.between([huge, 1 - huge], [Fraction(1, 2), Fraction(1, 2)])
+    assert steep.vertices == ((0, 1), (huge, Fraction(1, 2)), (1, 0))
+
+
+def test_twenty_equal_curves_of_four_segments_make_one():
+    curve = TradeOff([(0, 1), ("0.1", "0.5"), ("0.3", "0.25"), ("0.5", "0.1"), (1, 0)])
+    assert len(curve.tensor_power(20).vertices) == 1772
+
+
 def test_many_tensors_stay_exact_and_can_still_be_converted():
     curve = one = TradeOff.of_approx(0.1, 1e-6)
     for _ in range(11):

@@ -430,7 +430,7 @@ def _through(one: curves.Points, other: curves.Points) -> curves.Points:
 
 
 def _product(one: curves.Points, other: curves.Points) -> curves.Points:
-    _must_be_short(len(one) * curves.length(other) + len(other) * curves.length(one), 2**23)
+    _must_be_short(len(one) * curves.length(other) + len(other) * curves.length(one), 2**24)
     return curves.product(one, other)
 
 
