@@ -171,3 +171,16 @@ def test_shadows_turn_a_pair_into_every_pair_below_it(seed):
             assert made == target
         taken = [sum(shares[c][y] for c in order) for y in range(4)]
         assert all(t == 1 for t, p, q in zip(taken, first, second, strict=True) if p + q)
+
+
+@pytest.mark.long
+def test_hundreds_of_random_systems_are_simulated_exactly_over_up_to_four_rounds():
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        answers, rounds = [(2, 3), (3, 2), (3, 3), (2, 4)][int(rng.integers(4))]
+        mechanism = random_mechanism(rng, answers=answers)
+        try:
+            made = decompose(mechanism, curve=NO_LOSS, messages=query_pairs(2), rounds=rounds)
+        except CurveTooHigh as refused:
+            made = decompose(mechanism, curve=refused.curve, messages=query_pairs(2), rounds=rounds)
+        assert made.check() == 0
