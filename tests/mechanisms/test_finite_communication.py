@@ -87,6 +87,12 @@ def test_the_range_is_in_the_units_of_the_request():
     assert answers <= {0, 1, 2, 3} and len(answers) > 1
 
 
+def test_a_clamp_that_does_not_fit_the_grid_is_refused_in_words():
+    for clamp, grid in (((0, 2**62), Fraction(1, 100)), (("0.2", "0.8"), Fraction(1))):
+        with pytest.raises(cp.InvalidRequest, match="leaves no answer or too many"):
+            cp.Laplace(1, clamp=clamp).public_part(grid)
+
+
 def test_an_ask_with_answers_beyond_the_finitely_many_is_not_accepted():
     assert not cp.Laplace(1, clamp=(0, 2**70)).accepts(cp.Ask(private=1))
     assert not cp.Laplace(1, clamp=(0, 9)).accepts(cp.Ask(Range(0, 2**64), private=1))

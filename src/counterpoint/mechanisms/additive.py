@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed, refuse_options
 from counterpoint.mechanisms.tails import gaussian_within, laplace_beyond, may_fail, rounded_normal_within
 from counterpoint.numbers import Number, spell, sqrt_up
@@ -176,8 +176,14 @@ class Laplace(Additive, Value, frozen=True):
         if self.clamp is UNSET:
             return None
         low, high = self.clamp
-        step = 1 if grid is None else grid
-        return Range(low / step, high / step)
+        step = Fraction(1) if grid is None else grid
+        on_grid = Range(low / step, high / step)
+        if not on_grid.has_answers:
+            raise InvalidRequest(
+                f"a clamp from {spell(low)} to {spell(high)} leaves no answer or too many on a grid of {spell(step)}: "
+                "at least one and at most 2^63 steps on either side of 0; launch one with another clamp"
+            )
+        return on_grid
 
     def released(self, ask: Ask, noisy: tuple[int, ...]) -> tuple[int, ...]:
         """The noisy numbers, clamped if there is a range."""
