@@ -10,6 +10,8 @@ import pytest
 from tests.sources.live_model import EVALUATED, draws, history, live, moments, norms, steps, without
 
 import counterpoint as cp
+from counterpoint.privacy.relations import OneWay, Steps
+from counterpoint.privacy.secret import reveal
 
 LEVELS = {
     "unit": {"protects": "unit"},
@@ -71,6 +73,12 @@ def test_the_sensitivities_are_those_of_the_theory():
     assert facts(unit, cp.histogram("state")) == (2, 4, 2, True)
 
 
+def test_only_at_unit_level_all_counts_move_one_way():
+    assert live("unit").relation == OneWay(Steps()) and live("unit", updates=3).relation == OneWay(Steps(updates=3))
+    assert live("event").relation == Steps() and live("event", updates=3).relation == Steps(updates=4)
+    assert live("event", unit=None).relation == Steps(updates=2)
+
+
 def test_with_keys_shared_between_units_one_unit_would_move_more_than_its_rows():
     """Why a key belongs to its unit: a unit of at most 2 rows would move a count by 3, by removing rows of others."""
     updates = [("put", "bob", 1, {}), ("put", "eve", 2, {}), ("put", "dan", 3, {})]
@@ -82,6 +90,4 @@ def test_with_keys_shared_between_units_one_unit_would_move_more_than_its_rows()
     table = live()
     for kind, who, key, *_ in updates:
         (table.put if kind == "put" else table.remove)({"who": who, "k": key})
-    from counterpoint.privacy.secret import reveal
-
     assert reveal(table.resolve(6, table.prepare(cp.count()))) == 3
