@@ -209,3 +209,57 @@ def test_wrong_rows_are_refused_before_anything_is_stored(tmp_path):
             table.put([{"who": "ann", "k": 1}, {"who": "ann"}], id="17")
         table.put([{"who": "ann", "k": 1}], id="17")
         assert table.pin() == 1 and exact(s, cp.count()) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"updates": 5}, {"protects": "event", "updates": 5}, {"protects": "event", "unit": None}]
+)
+def test_a_table_that_was_compacted_answers_as_before_at_every_pin(tmp_path, options, monkeypatch):
+    """Also old pins and counters that were idle, from the ledger; and goes on as one that was not."""
+    monkeypatch.setattr(present, "EVERY", 4)
+    updates = [update for seed in range(20) for update in history(draws(seed), 9)][:60]
+    model = moments(updates, 2, options.get("updates"), options.get("unit", "who") is not None)
+    table, adults = live(**options), cp.count("n >= 3")
+    with Place("sqlite", tmp_path).session(SURE, source=table) as s:
+        idle, busy = (s.launch(cp.Counter(10**5), of=adults) for _ in range(2))
+        for arrived, update in enumerate(updates, start=1):
+            send(table, update)
+            if arrived % 7 == 0:
+                table.compact()
+            if arrived % 5 == 0:
+                assert busy.ask() == EVALUATED[adults](model[arrived])
+        assert idle.ask() == busy.ask() == EVALUATED[adults](model[-1])
+        for request, evaluate in EVALUATED.items():
+            for pin in (60, 3, 20, 56, 0):
+                assert found(table, request, pin) == evaluate(model[pin]), (request, pin)
+        s._engine.ledger.verify()
+
+
+def test_a_compacted_table_holds_no_more_than_its_rows(tmp_path):
+    place, table = Place("sqlite", tmp_path), live()
+    with place.session(SURE, source=table) as s:
+        table.put([{"who": "ann", "k": 1, "n": n % 6} for n in range(100)])
+        table.compact()
+        assert [item for item in table.log.items if item is not None] == [(True, 1, None, 3, None)]
+        assert exact(s, cp.sum("n")) == 3 and table.pin() == 100
+    again = live()
+    with place.reopened(source=again) as s:
+        assert exact(s, cp.sum("n")) == 3
+
+
+def test_without_a_ledger_nothing_is_forgotten():
+    table = live()
+    table.put({"who": "ann", "k": 1})
+    with pytest.raises(cp.NotAllowed, match="durable ledger"):
+        table.compact()
+    assert found(table, cp.count(), 1) == 1
+
+
+def test_updates_of_other_processes_are_compacted_too(tmp_path):
+    place = Place("postgres", tmp_path)
+    here, there = live(rows=1), live(rows=1)
+    with place.session(SURE, source=here) as s, place.reopened(source=there):
+        there.put([{"who": "ann", "k": 1, "n": n} for n in (1, 2, 3)])
+        here.compact()
+        there.put({"who": "ann", "k": 1, "n": 5})
+        assert exact(s, cp.sum("n")) == 5 and found(here, cp.sum("n"), 2) == 2

@@ -45,7 +45,7 @@ class OneCapForAll(LiveRows):
 
     def apply(self, owner, update, slot):
         there = sum(map(len, self._of.values()))
-        full = update[0] and update[1] not in self._of.get(owner, {}) and there >= self._most
+        full = update[0] and update[1] not in self._of.get(owner, {}) and there >= self.most
         return None if full else super().apply(owner, update, slot)
 
 

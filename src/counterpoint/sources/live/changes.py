@@ -7,10 +7,11 @@ the new row adds less what the old one added. It is a function of the two rows, 
 >>> from counterpoint.sources.asking.requests import sum
 >>> from counterpoint.sources.declaring.columns import number
 >>> from counterpoint.sources.declaring.declaration import Declaration, Named
+>>> from counterpoint.sources.live.update_log import UpdateLog
 >>> ages = contribution(sum("age"), Declaration(None, 1, "replace", (Named("age", number(0, 120)),)))
 >>> log = UpdateLog("person", rows_per_unit=1)
 >>> log.extend([(True, 1, 30), (True, 1, 31), None, (False, 1)], ["ann"] * 4)
->>> [change(log, slot, ages, ()) for slot in range(4)]
+>>> [change(*effect, ages, ()) for effect in log.effects(0, 4)]
 [30, 1, 0, -31]
 """
 
@@ -19,18 +20,15 @@ from typing import Any
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.contributions import Contribution
 from counterpoint.sources.declaring.columns import Key
-from counterpoint.sources.live.rule import NEW
-from counterpoint.sources.live.update_log import UpdateLog
 
 Where = tuple[tuple[int, Key], ...]
 """A part: columns by their places, each with the value that its rows have there."""
 
 
-def change(log: UpdateLog, slot: int, read: Contribution, where: Where) -> Raw:
-    """How much the update at this slot changes the answer about the rows of a part."""
-    update, replaced = log.items[slot], log.replaced[slot]
+def change(update: Any, replaced: Any, read: Contribution, where: Where) -> Raw:
+    """How much an update changes the answer about the rows of a part, with the update whose row it replaced, if any."""
     after = _added(update, read, where)
-    before = read.zero if replaced is None or replaced == NEW else _added(log.items[replaced], read, where)
+    before = _added(replaced, read, where)
     if isinstance(after, tuple):
         return tuple(new - old for new, old in zip(after, before, strict=True))  # type: ignore[arg-type]  # same shape
     return after - before  # type: ignore[operator]  # the same shape

@@ -226,7 +226,7 @@ class LiveTable(Feedable, Source):
         first, last, read = self._place(start), self._place(end), self._reading
         if read is None:
             return ()
-        return tuple(Update(change(self._log, slot, read, self._where)) for slot in range(first, last))
+        return tuple(Update(change(*effect, read, self._where)) for effect in self._log.effects(first, last))
 
     def blank_update(self) -> Update | None:
         """All changes of one request have one shape."""
@@ -240,6 +240,15 @@ class LiveTable(Feedable, Source):
     def pin(self) -> int:
         """How many updates have arrived."""
         return self._log.length()
+
+    def compact(self) -> None:
+        """Forget in memory all updates but those whose rows are there now; the durable ledger has them all.
+
+        Nothing else changes: an ask that a crash left unfinished, or a counter that was last asked before this, reads
+        what it needs from the ledger, which takes as long as opening the table does. Without a durable ledger it is
+        refused (`NotAllowed`).
+        """
+        self._log.compact()
 
     @property
     def log(self) -> UpdateLog:

@@ -11,13 +11,15 @@ engine of its own.
 
 >>> from counterpoint.sources.declaring.columns import number
 >>> from counterpoint.sources.declaring.declaration import Named
->>> rows = PresentRows(Declaration(None, 1, "replace", (Named("age", number(0, 120)),)))
->>> sql = f"SELECT SUM(c0) FROM {ROWS} WHERE c1 < ? AND c2 >= ?"
->>> [rows.run(sql, [(True, 7, 30), (True, 7, 31), (False, 7)], [-1, 0, 1], [None] * 3, pin) for pin in (1, 2, 3)]
+>>> updates, replaced = [(True, 7, 30), (True, 7, 31), (False, 7)], [-1, 0, 1]
+>>> def slots(start, end):
+...     return updates[start:end], replaced[start:end], [None] * (end - start)
+>>> rows = PresentRows(Declaration(None, 1, "replace", (Named("age", number(0, 120)),)), slots)
+>>> [rows.run(f"SELECT SUM(c0) FROM {ROWS} WHERE c1 < ? AND c2 >= ?", pin) for pin in (1, 2, 3)]
 [[(30,)], [(31,)], [(None,)]]
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -37,13 +39,21 @@ _ENDLESS = 2**62
 """The end of a row that is still there."""
 
 
+Slots = tuple[Sequence[Any], Sequence[int | None], Sequence[Any]]
+"""Updates, the slots whose rows they replaced or removed, and their owners."""
+
+
 class PresentRows:
-    """An embedded engine with a row for each slot: its columns `ci`, where it began and ended, its unit `u`."""
+    """An embedded engine with a row for each slot: its columns `ci`, where it began and ended, its unit `u`.
 
-    __slots__ = ("_declared", "_engine", "_fed", "_floor", "_lock", "_swept")
+    `slots` reads the log, from one slot up to another.
+    """
 
-    def __init__(self, declared: Declaration) -> None:
+    __slots__ = ("_declared", "_engine", "_fed", "_floor", "_lock", "_slots", "_swept")
+
+    def __init__(self, declared: Declaration, slots: Callable[[int, int], Slots]) -> None:
         self._declared = declared
+        self._slots = slots
         self._lock = Lock()
         self._reset()
 
@@ -51,33 +61,23 @@ class PresentRows:
         self._engine: EmbeddedEngine | None = None
         self._fed = self._swept = self._floor = 0
 
-    def run(
-        self,
-        sql: str,
-        updates: Sequence[Any],
-        replaced: Sequence[int | None],
-        owners: Sequence[Any],
-        pin: int,
-    ) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, pin: int) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, of which both parameters are the pin."""
         with self._lock:
-            engine = self._up_to(updates, replaced, owners, pin)
+            engine = self._up_to(pin)
         found = engine.run(sql, (pin, pin))
         if pin >= self._floor:  # looked at last: the floor rises before rows leave
             return found
-        alone = PresentRows(self._declared)
-        return alone._up_to(updates, replaced, owners, pin).run(sql, (pin, pin))
+        return PresentRows(self._declared, self._slots)._up_to(pin).run(sql, (pin, pin))
 
-    def _up_to(
-        self, updates: Sequence[Any], replaced: Sequence[int | None], owners: Sequence[Any], pin: int
-    ) -> EmbeddedEngine:
+    def _up_to(self, pin: int) -> EmbeddedEngine:
         """The engine, once it has the first `pin` slots."""
         if self._engine is None:
             self._engine = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})")
         try:
             for start in range(self._fed, pin, _TOGETHER):
                 end = min(start + _TOGETHER, pin)
-                self._feed(self._engine, updates[start:end], replaced[start:end], owners[start:end], start)
+                self._feed(self._engine, self._slots(start, end), start)
                 self._fed = end
             if self._fed - self._swept >= EVERY:
                 self._sweep(self._engine)
@@ -92,15 +92,9 @@ class PresentRows:
         own = (f"c{i} {kind}" for i, kind in enumerate(kinds))
         return [*own, f"c{width} BIGINT", f"c{width + 1} BIGINT", "u VARCHAR"]
 
-    def _feed(
-        self,
-        engine: EmbeddedEngine,
-        updates: Sequence[Any],
-        replaced: Sequence[int | None],
-        owners: Sequence[Any],
-        start: int,
-    ) -> None:
+    def _feed(self, engine: EmbeddedEngine, arrived: Slots, start: int) -> None:
         """Insert these slots, and end the rows that they replaced or removed."""
+        updates, replaced, owners = arrived
         width, slots = len(self._declared.columns), range(start, start + len(updates))
         blank: tuple[Any, ...] = (None,) * width
         puts = [update is not None and update[0] for update in updates]

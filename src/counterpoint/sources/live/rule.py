@@ -33,10 +33,10 @@ NEW = -1
 class LiveRows:
     """For each unit its rows: the key of each, and the slot of the update that put it there."""
 
-    __slots__ = ("_most", "_of")
+    __slots__ = ("_of", "most")
 
     def __init__(self, most: int | None = None) -> None:
-        self._most = most
+        self.most = most
         self._of: dict[Unit | None, dict[Key | None, int]] = {}
 
     def apply(self, owner: Unit | None, update: Record, slot: int) -> int | None:
@@ -47,13 +47,17 @@ class LiveRows:
         puts, key = update[:2]
         own = self._of.get(owner, {})
         before = own.get(key)
-        if before is None and not (puts and (self._most is None or len(own) < self._most)):
+        if before is None and not (puts and (self.most is None or len(own) < self.most)):
             return None
         if puts:
             self._of.setdefault(owner, own)[key] = slot
         else:
             self._remove(owner, key)
         return NEW if before is None else before
+
+    def slots(self) -> set[int]:
+        """The slots of the updates whose rows are there."""
+        return {slot for own in self._of.values() for slot in own.values()}
 
     def _remove(self, owner: Unit | None, key: Key | None) -> None:
         del self._of[owner][key]

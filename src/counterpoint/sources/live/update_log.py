@@ -13,22 +13,24 @@ arrival (see `rule`); with `most`, only the first so many updates of a unit over
 from collections.abc import Sequence
 from typing import Any
 
+from counterpoint.errors import NotAllowed
 from counterpoint.numbers.exact import whole
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.declaring.declaration import Declaration
-from counterpoint.sources.live.present import PresentRows
-from counterpoint.sources.live.rule import LiveRows
+from counterpoint.sources.live.present import PresentRows, Slots
+from counterpoint.sources.live.rule import NEW, LiveRows
 from counterpoint.sources.streams.log import Item, Log, Unit
 
 
 class UpdateLog(Log):
     """The updates of a live table; `items` has None for those that do nothing.
 
-    `replaced` has the slot of the row that an update replaced or removed (-1: none, the row is new).
+    `replaced` has the slot of the row that an update replaced or removed (-1: none, the row is new). After `compact`,
+    what was before that is read again from the keeper, by whoever needs it: use `slots` and `effects`.
     """
 
     what = "live table"
-    __slots__ = ("_present", "_rows", "replaced")
+    __slots__ = ("_compacted", "_present", "_rows", "replaced")
 
     def __init__(self, unit: str | None, rows_per_unit: int | None, most: int | None = None) -> None:
         super().__init__()
@@ -36,6 +38,7 @@ class UpdateLog(Log):
         self.replaced: list[int | None] = []
         self._rows = LiveRows(rows_per_unit)
         self._present: PresentRows | None = None
+        self._compacted = 0
         self._process = Owner(
             "a live table",
             "make it in this process, or after the fork; processes share one through a ledger in PostgreSQL",
@@ -58,5 +61,47 @@ class UpdateLog(Log):
         """The rows that a statement returns about the table as it was after `pin` updates."""
         with self._lock:
             if self._present is None:
-                self._present = PresentRows(declared)
-        return self._present.run(sql, self.items, self.replaced, self._owners, pin)
+                self._present = PresentRows(declared, self.slots)
+        return self._present.run(sql, pin)
+
+    def slots(self, start: int, end: int) -> Slots:
+        """The updates of these slots, what they replaced, and their owners."""
+        with self._lock:
+            if start >= self._compacted:
+                return self.items[start:end], self.replaced[start:end], self._owners[start:end]
+        return self._again(end).slots(start, end)
+
+    def effects(self, start: int, end: int) -> list[tuple[Any, Any]]:
+        """Of each of these slots the update, and the one whose row it replaced or removed; None if there is none."""
+        with self._lock:
+            if start >= self._compacted:
+                before = [
+                    None if slot is None or slot == NEW else self.items[slot] for slot in self.replaced[start:end]
+                ]
+                return list(zip(self.items[start:end], before, strict=True))
+        return self._again(end).effects(start, end)
+
+    def _again(self, end: int) -> "UpdateLog":
+        """The first `end` updates, read again from the keeper."""
+        assert self._keeper is not None  # only a log that is kept is compacted
+        log = UpdateLog(self.unit, self._rows.most, self.most)
+        for _, batch in self._keeper.after(0):
+            log._take(batch)
+            if len(log.items) >= end:
+                break
+        return log
+
+    def compact(self) -> None:
+        """Forget all updates but those whose rows are there now; the keeper has them."""
+        self.length()
+        with self._lock:
+            if self._keeper is None:
+                raise NotAllowed(
+                    "this live table is in no durable ledger, so nothing else has its updates: open its session with "
+                    "ledger=..."
+                )
+            there = self._rows.slots()
+            for slot in range(len(self.items)):
+                if slot not in there:
+                    self.items[slot] = self.replaced[slot] = self._owners[slot] = None
+            self._compacted = len(self.items)
