@@ -44,7 +44,8 @@ ABOUT = {
     "measures": "Each measure in each rule that takes it (see [Theory](theory.md)): what is launched is a randomized "
     "response whose loss is restated in the measure, and the budget has room for two. Pure, approximate and f-DP "
     "losses and Renyi losses of one order are as large as those of a randomized response, so that their sums are "
-    "reached; those of the other measures are larger, and approximate sums are not tight.",
+    "reached; zCDP and tCDP nearly are if epsilon is small. Gaussian DP is reached by normal noise, in the rules "
+    "above; approximate sums are not tight.",
     "the local model": "Users, each with the server as the adversary; and the core protocol on a graph of two "
     "vertices, both of which know the edge. Protocols of three users and of four vertices are in the tests.",
 }

@@ -65,7 +65,11 @@ TIGHT = {
     "parallel, stored",
     "parallel, unlike",
     *(f"{rule} PureDP" for rule in ("filter", "odometer", "slots", "static", "continual", "delegate", "partition")),
-    *(f"{rule} RenyiDP" for rule in ("filter", "odometer", "slots", "static", "delegate", "partition", "composite")),
+    *(
+        f"{rule} {measure}"
+        for measure in ("RenyiDP", "zCDP", "tCDP")
+        for rule in ("filter", "odometer", "slots", "static", "delegate", "partition", "composite")
+    ),
     *(f"{rule} TradeOff" for rule in ("filter", "slots", "static", "delegate", "partition", "composite")),
     *(f"{rule} ApproxDP" for rule in ("slots", "static", "partition")),
     "composite PureDP",

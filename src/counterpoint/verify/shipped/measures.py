@@ -3,7 +3,8 @@ rule" that say yes.
 
 What is launched is a randomized response, restated in the measure: its loss is converted, which every conversion of
 pure and approximate losses allows. The budgets have room for two launches. For pure, approximate and f-DP losses and
-for Renyi losses of one order, randomized response is as bad as the measure allows, so that these bounds are reached.
+for Renyi losses of one order, randomized response is as bad as the measure allows, so that these bounds are reached. For
+zCDP and tCDP it nearly is if its epsilon is small, as it is in theirs.
 
 >>> len([instance for instance in MEASURES if instance.name.startswith("filter")])
 8
@@ -128,11 +129,12 @@ class _Measure(NamedTuple):
     odometer: Odometer | None
     delta: Fraction = Fraction(1, 10**6)
     alpha: Fraction | None = None
+    epsilon: str = "0.5"
 
     @property
     def launched(self) -> Mechanism:
         """A randomized response that claims `one`."""
-        return Restated(RandomizedResponse("0.5", self.one.stated_delta or 0), self.one)
+        return Restated(RandomizedResponse(self.epsilon, self.one.stated_delta or 0), self.one)
 
     def instance(
         self, name: str, mechanism: Mechanism, pairs: tuple[Pair, ...] | None = None, rounds: int | None = None
@@ -146,9 +148,9 @@ _TAU = PureDP("0.5").as_renyi(2).epsilon
 _MEASURES = (
     _Measure(PureDP("0.5"), PureDP(1), Odometer(PureDP)),
     _Measure(ApproxDP("0.5", "0.01"), ApproxDP(1, _TWENTIETH), Odometer.approximate(_TWENTIETH), _TWENTIETH),
-    _Measure(zCDP("0.125"), zCDP("0.25"), Odometer(zCDP), alpha=_TWO),
+    _Measure(zCDP("0.005"), zCDP("0.01"), Odometer(zCDP), alpha=_TWO, epsilon="0.1"),
     _Measure(ApproxzCDP("0.125", "0.01"), ApproxzCDP("0.25", "0.02"), Odometer(ApproxzCDP), _TWENTIETH),
-    _Measure(tCDP("0.125", 16), tCDP("0.25", 16), Odometer.tcdp(16), alpha=_TWO),
+    _Measure(tCDP("0.005", 16), tCDP("0.01", 16), Odometer.tcdp(16), alpha=_TWO, epsilon="0.1"),
     _Measure(RenyiDP(2, _TAU), RenyiDP(2, 2 * _TAU), Odometer.renyi(2), alpha=_TWO),
     _Measure(PureDP("0.5").as_gaussian(), GaussianDP("0.89"), Odometer(GaussianDP), _TWENTIETH),
     _Measure(TradeOff.of_approx("0.5", 0), TradeOff.of_approx("1.001", 0), None),
