@@ -3,8 +3,8 @@ rule" that say yes.
 
 What is launched is a randomized response, restated in the measure: its loss is converted, which every conversion of
 pure and approximate losses allows. The budgets have room for two launches. For pure, approximate and f-DP losses and
-for Renyi losses of one order, randomized response is as bad as the measure allows, so that these bounds are reached. For
-zCDP and tCDP it nearly is if its epsilon is small, as it is in theirs.
+for Renyi losses of one order, randomized response is as bad as the measure allows, so that these bounds are reached.
+For zCDP and tCDP it nearly is if its epsilon is small, as it is in theirs.
 
 >>> len([instance for instance in MEASURES if instance.name.startswith("filter")])
 8
