@@ -93,6 +93,7 @@ AUDITED = {
     "vector counter, zCDP": Audited(
         VectorCounter(2, rho="0.5", horizon=2, squared=1), 40_000, options={**PLANE, **AT_A_PERCENT}
     ),
+    "window": of("window", 8_000),
     "guess and check": Audited(GuessAndCheck(1, 2), 40_000, long=True),
     "linear guess and check": Audited(LinearGuessAndCheck(GuessAndCheck(1, 2), 2), 24_000, long=True),
     "multiplicative weights": Audited(multiplicative_weights(4, 2, rows=4, margin="0.5", updates=1), 24_000, long=True),
