@@ -16,7 +16,9 @@ from counterpoint.privacy.formulas import curves
 from counterpoint.privacy.losses import GaussianDP, PureDP, TradeOff
 from counterpoint.verify.decomposing import CurveTooHigh, decompose
 from counterpoint.verify.exact_loss import exact
+from counterpoint.verify.exactly.kernels import TooLarge
 from counterpoint.verify.exactly.recursion import best, hockey_stick
+from counterpoint.verify.exactly.regions import Regions
 from counterpoint.verify.games.finite import query_pairs
 from counterpoint.verify.simulating.shadows import Remainder
 
@@ -138,6 +140,14 @@ def test_the_laws_of_the_simulator_are_shown_outcome_by_outcome():
     for wrong, move in (([(0, "ajar")], 0), ([(0, "open"), (0, 0)], 0)):
         with pytest.raises(InvalidParameter):
             door.laws(move, after=wrong)
+
+
+def test_curves_that_grow_too_long_are_refused():
+    mechanism = random_mechanism(np.random.default_rng(5), answers=3, least=1)
+    decompose(mechanism, curve=TradeOff([(0, 0), (1, 0)]), messages=query_pairs(2), rounds=3, limit=100_000)
+    worlds = exact(mechanism, messages=query_pairs(2), rounds=3).worlds
+    with pytest.raises(TooLarge, match="more than 500 numbers"):
+        Regions(worlds, limit=500)
 
 
 def test_a_curve_comes_alone_and_must_be_one():

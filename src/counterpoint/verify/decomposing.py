@@ -124,7 +124,7 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
         if (epsilon, delta, growth, in_two_steps) != (None, 0, None, False):
             raise InvalidParameter("give a curve, or an epsilon or a growth with a delta, not both")
         wanted = curve.as_tradeoff()
-        return _by_curve(_grown(mechanism, relation, messages, rounds, rational=rational, limit=limit), wanted)
+        return _by_curve(_grown(mechanism, relation, messages, rounds, rational=rational, limit=limit), wanted, limit)
     ratio, allowed = _growth(epsilon, growth), probability(delta, "delta")
     worlds = _grown(mechanism, relation, messages, rounds, rational=rational, limit=limit)
     if not worlds.rational and ratio > _LARGEST_IN_FLOATS:
@@ -161,9 +161,9 @@ def _grown(
     return worlds
 
 
-def _by_curve(worlds: Worlds, wanted: TradeOff) -> CurveDecomposition:
+def _by_curve(worlds: Worlds, wanted: TradeOff, limit: int) -> CurveDecomposition:
     """The decomposition by a curve, if no adversary gets below one of its lines."""
-    regions = Regions(worlds)
+    regions = Regions(worlds, limit)
     reached = regions.of(0, 0)
     number = Fraction if worlds.rational else float
     for slope, height in curves.lines(wanted.vertices):

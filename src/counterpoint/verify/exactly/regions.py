@@ -18,6 +18,8 @@ from typing import Any, TypeAlias
 
 from counterpoint.privacy.formulas import curves
 from counterpoint.privacy.losses import TradeOff
+from counterpoint.verify.exactly.growing import LIMIT
+from counterpoint.verify.exactly.kernels import Budget
 from counterpoint.verify.exactly.worlds import Choices, Worlds
 
 Masses: TypeAlias = tuple[Any, Any]
@@ -25,14 +27,16 @@ Masses: TypeAlias = tuple[Any, Any]
 
 
 class Regions:
-    """The pairs of all nodes, computed from the last level back."""
+    """The pairs of all nodes, computed from the last level back; `TooLarge` if these are more than `limit` numbers."""
 
-    def __init__(self, worlds: Worlds) -> None:
+    def __init__(self, worlds: Worlds, limit: int = LIMIT) -> None:
+        budget = Budget(limit)
         following: list[list[Masses]] = []
         self._levels: list[list[list[Masses]]] = []
         for level in reversed(worlds.levels):
             masses = zip(*(mass.tolist() for mass in level.masses), strict=True)
             following = [_pair(node, both, level.choices, following) for node, both in enumerate(masses)]
+            budget.take(2 * sum(map(len, following)))
             self._levels.append(following)
         self._levels.reverse()
 
