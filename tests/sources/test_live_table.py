@@ -95,7 +95,7 @@ def test_an_ask_of_an_old_pin_never_reads_an_engine_that_has_dropped_its_rows(mo
     assert found(table, cp.count(), 1) == 1
     run, raced = EmbeddedEngine.run, []
 
-    def racing(engine, sql, parameters=()):
+    def racing(engine, sql, parameters=(), beside=()):
         if parameters == (1, 1) and not raced:
             raced.append(True)
             for _ in range(3):

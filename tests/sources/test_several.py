@@ -234,6 +234,92 @@ def test_where_attributes_may_be_replaced_while_rows_stay_a_row_counts_as_replac
         assert both.prepare(cp.histogram("page", keys=["/a"], of="visits")).sensitivity == 2
 
 
+def members(per_unit=1):
+    columns = {"age": AGES, "state": STATES}
+    return cp.LiveTable(unit="person", rows_per_unit=per_unit, key="row", columns=columns, updates_per_unit=4)
+
+
+changes = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("put"), st.sampled_from(NAMES), st.sampled_from([0, 17, 65, 90]), st.sampled_from(["CA", "NY"])
+        ),
+        st.tuples(st.just("remove"), st.sampled_from(NAMES)),
+        st.tuples(st.just("visit"), st.sampled_from(NAMES), st.sampled_from(["/a", "/b"]), st.sampled_from([0, 35])),
+    ),
+    max_size=12,
+)
+
+
+def moved(people, visits, change, gone):
+    """One thing that happens; of one who is not there, nothing in the same place."""
+    what, name, *values = change
+    if what == "put":
+        people.put(None if name == gone else {"person": name, "row": 1, "age": values[0], "state": values[1]})
+    elif what == "remove":
+        people.remove([None]) if name == gone else people.remove(person=name, row=1)
+    else:
+        visits.append(None if name == gone else item((name, *values)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(changes)
+def test_rows_see_their_own_units_attributes_as_they_are_at_the_pin(happening):
+    people, visits = members(), stream(per_unit=3)
+    both = cp.Sources(people=people, visits=visits, unit="person")
+    present, seen, updates, want = {}, [], dict.fromkeys(NAMES, 0), [0]
+    for change in happening:
+        moved(people, visits, change, None)
+        what, name, *values = change
+        if what == "visit":
+            seen.append((name, *values))
+        else:
+            updates[name] += 1
+            if updates[name] <= 4:
+                present.pop(name, None)
+                if what == "put":
+                    present[name] = values
+        want.append(sum(name in present and present[name][0] >= 65 for name, *_ in kept(seen, 3)))
+    asked_for = cp.count("people.age >= 65", of="visits")
+    assert [found(both, asked_for, pin) for pin in range(len(happening) + 1)] == want
+    assert [found(both, asked_for, pin) for pin in reversed(range(len(happening) + 1))] == want[::-1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(changes)
+def test_between_neighbours_that_change_every_request_moves_by_at_most_its_sensitivity_at_every_moment(happening):
+    worlds = []
+    for gone in (None, "ann"):
+        people, visits = members(), stream("add-or-remove")
+        worlds.append(cp.Sources(people=people, visits=visits, pages=pages(), unit="person"))
+        for change in happening:
+            moved(people, visits, change, gone)
+    one, two = worlds
+    prepared = [one.prepare(request) for request in REQUESTS]
+    assert prepared == [two.prepare(request) for request in REQUESTS] and one.pin() == two.pin()
+    for pin in range(len(happening) + 1):
+        pairs = [(asked(one, facts, pin), asked(two, facts, pin)) for facts in prepared]
+        assert all(gap(*pair) is not None for pair in pairs)
+        assert OneWay(Steps(updates=0)).valid(pairs), "what moves one way does so together"
+
+
+def test_a_live_table_among_sources_is_asked_followed_and_seen():
+    people, visits = members(), stream()
+    with closing(orders_of([("ann", "/a", 5), ("bob", "/a", 5)])) as orders:
+        both = cp.Sources(people=people, visits=visits, orders=orders, unit="person")
+        session = cp.Session(both, within=cp.PureDP(10**8))
+        noisy = session.launch(cp.Laplace(epsilon=10**6, asks=20))
+        old = session.launch(cp.Counter(epsilon=10**6, horizon=64), of=cp.count("age >= 65", of="people"))
+        people.put([{"person": "ann", "row": 1, "age": 70, "state": "CA"}, {"person": 5, "row": 1, "age": 80}])
+        assert old.ask() == 2 and noisy.ask(cp.count("people.age >= 65", of="orders")) == 1
+        people.put({"person": "ann", "row": 1, "age": 30, "state": "CA"})
+        assert old.ask() == 1 and noisy.ask(cp.count("people.age >= 65", of="orders")) == 0
+        visits.append(item(("ann", "/a", 5)))
+        assert noisy.ask(cp.histogram("people.state", of="visits")) == (1, 0)
+        with pytest.raises(InvalidRequest, match="say of which source"):
+            session.launch(cp.Counter(epsilon=1))
+
+
 def test_one_pin_says_how_much_of_each_stream_has_arrived():
     first, second = stream(), cp.Stream(bound=9, unit="person", per_unit=3)
     both = cp.Sources(visits=first, calls=second, unit="person")
@@ -270,7 +356,7 @@ def test_tables_alone_move_one_way_together():
         both = cp.Sources(people=people, orders=orders, unit="person")
         assert both.relation == OneWay(Steps(updates=0)) and isinstance(both.pin(), str)
         session = cp.Session(both, within=cp.PureDP(1))
-        with pytest.raises(InvalidRequest, match="follows data that arrives"):
+        with pytest.raises(InvalidRequest, match="say of which source"):
             session.launch(cp.Counter(epsilon=1))
         with pytest.raises(InvalidRequest, match="a table, which stands still"):
             session.launch(cp.Counter(epsilon=1), of="people")
@@ -336,7 +422,13 @@ def test_a_stream_among_sources_belongs_to_them():
         (lambda people: cp.Sources(pages=pages(), unit="person"), "give the sources by name"),
         (lambda people: cp.Sources(people=people, unit="who"), "calls its unit 'person'"),
         (lambda people: cp.Sources(people=people, clicks=cp.Stream(), unit="person"), "clicks has no unit"),
-        (lambda people: cp.Sources(people=[1, 2], unit="person"), "must be a Table, a Stream or a Lookup, not a list"),
+        (lambda people: cp.Sources(people=[1, 2], unit="person"), "a Stream or a Lookup, not a list"),
+        (
+            lambda people: cp.Sources(
+                members=cp.LiveTable("person", 1, key="row", columns={"age": AGES}, protects="event"), unit="person"
+            ),
+            "members protects single updates",
+        ),
         (
             lambda people: cp.Lookup(
                 pd.DataFrame({"page": ["/a", "/a"], "n": [1, 2]}), key="page", columns={"page": cp.text()}
@@ -405,5 +497,5 @@ def test_what_sources_say_about_themselves():
     with closing(people_of({})) as people:
         both = cp.Sources(people=people, visits=stream(), pages=pages(), unit="person")
     assert repr(both) == "Sources(people, visits, pages; unit='person')"
-    assert both.describe().startswith("One budget for people and visits: what is protected is all that one person has")
+    assert both.describe().startswith("Protected is everything about one person in people and visits, taken together")
     assert "pages: public, found by page" in both.describe()

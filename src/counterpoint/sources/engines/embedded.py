@@ -14,11 +14,11 @@ counterpoint.errors.InvalidParameter: data must be a path to a .parquet or .csv 
 
 import atexit
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
 from counterpoint.errors import InvalidParameter
@@ -31,14 +31,25 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+class BesideTable(NamedTuple):
+    """A table that a statement reads beside an engine's own rows: it is put there in this version, if it is not yet."""
+
+    name: str
+    version: object
+    kinds: Sequence[str]
+    columns: Callable[[], Sequence[Any]]
+    """The columns as arrays."""
+
+
 class EmbeddedEngine:
     """One in-memory database of stored rows."""
 
-    __slots__ = ("__weakref__", "_connection", "_creating", "_process_id")
+    __slots__ = ("__weakref__", "_connection", "_creating", "_joining", "_process_id", "_versions")
 
     def __init__(self, connection: "DuckDBPyConnection") -> None:
         self._connection: DuckDBPyConnection | None = connection
-        self._creating = Lock()
+        self._creating, self._joining = Lock(), Lock()
+        self._versions: dict[str, object] = {}
         self._process_id = os.getpid()
         _OPEN.add(self)
         leave_to_parent(self, "_connection")
@@ -48,8 +59,25 @@ class EmbeddedEngine:
         """DuckDB's own."""
         return DUCKDB
 
-    def run(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows that a statement returns, on a cursor of its own."""
+    def run(
+        self, sql: str, parameters: Sequence[object] = (), beside: "Sequence[BesideTable]" = ()
+    ) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns, on a cursor of its own; `beside` are other tables that it reads."""
+        if not beside:
+            return self._run(sql, parameters)
+        with self._joining:  # no other statement may put another version of such a table there meanwhile
+            for table in beside:
+                if self._versions.get(table.name) != table.version:
+                    self._put(table)
+                    self._versions[table.name] = table.version
+            return self._run(sql, parameters)
+
+    def _put(self, table: "BesideTable") -> None:
+        named = ", ".join(f"f{i} {kind}" for i, kind in enumerate(table.kinds))
+        self._run(f"CREATE OR REPLACE TABLE {table.name} ({named})", ())
+        self.insert(table.name, table.columns())
+
+    def _run(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
         import duckdb  # noqa: PLC0415 - takes a tenth of a second, and only tables need it
 
         connection = self._connection
@@ -73,13 +101,6 @@ class EmbeddedEngine:
                 cursor.execute(sql)
                 return
         raise refused()
-
-    def put(self, name: str, kinds: Sequence[str], columns: Sequence[Any]) -> None:
-        """Make a table of these columns, given as arrays, in place of the one with this name, if there is one."""
-        named = ", ".join(f"f{i} {kind}" for i, kind in enumerate(kinds))
-        with self._creating:
-            self.run(f"CREATE OR REPLACE TABLE {name} ({named})")
-            self.insert(name, columns)
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query under this name, unless the name exists."""

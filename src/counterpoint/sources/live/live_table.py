@@ -251,6 +251,11 @@ class LiveTable(Feedable, Source):
         self._log.compact()
 
     @property
+    def protects_events(self) -> bool:
+        """Whether single updates are protected, not units."""
+        return self._protection.event
+
+    @property
     def log(self) -> UpdateLog:
         """The log, which a durable ledger stores."""
         return self._log
@@ -264,12 +269,16 @@ class LiveTable(Feedable, Source):
         """The request with its public facts, or `InvalidRequest`. Touches no data."""
         return self._compiled(request).prepared
 
+    def row_view(self) -> RowView:
+        """The rows of this table, or of this part, that are there at a pin."""
+        facts, width = self._protection, len(self._protection.columns)
+        cut = [OneOf(place, (key,)) for place, key in self._where]
+        there = AllOf((*cut, Arrived(width), NotEnded(width + 1)))
+        return RowView(ROWS, there, facts.reached_keys, facts.moved)
+
     def _compiled(self, request: object) -> Compiled:
         if self._compile is None:
-            facts, width = self._protection, len(self._protection.columns)
-            cut = [OneOf(place, (key,)) for place, key in self._where]
-            there = AllOf((*cut, Arrived(width), NotEnded(width + 1)))
-            self._compile = compiler(facts.declared, RowView(ROWS, there, facts.reached_keys, facts.moved), DUCKDB.name)
+            self._compile = compiler(self.declaration, self.row_view(), DUCKDB.name)
         return self._compile(canonical(request))
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:

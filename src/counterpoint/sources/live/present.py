@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from counterpoint.sources.declaring.declaration import Declaration
-from counterpoint.sources.engines.embedded import EmbeddedEngine, empty_engine
+from counterpoint.sources.engines.embedded import BesideTable, EmbeddedEngine, empty_engine
 from counterpoint.sources.streams.arrived import column_array, stored_kind, unit_texts
 
 ROWS = "present"
@@ -61,14 +61,14 @@ class PresentRows:
         self._engine: EmbeddedEngine | None = None
         self._fed = self._swept = self._floor = 0
 
-    def run(self, sql: str, pin: int) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, pin: int, beside: Sequence[BesideTable] = ()) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, of which both parameters are the pin."""
         with self._lock:
             engine = self._up_to(pin)
-        found = engine.run(sql, (pin, pin))
+        found = engine.run(sql, (pin, pin), beside)
         if pin >= self._floor:  # looked at last: the floor rises before rows leave
             return found
-        return PresentRows(self._declared, self._slots)._up_to(pin).run(sql, (pin, pin))
+        return PresentRows(self._declared, self._slots)._up_to(pin).run(sql, (pin, pin), beside)
 
     def _up_to(self, pin: int) -> EmbeddedEngine:
         """The engine, once it has the first `pin` slots."""

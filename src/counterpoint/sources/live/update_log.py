@@ -17,6 +17,7 @@ from counterpoint.errors import NotAllowed
 from counterpoint.numbers.exact import whole
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.embedded import BesideTable
 from counterpoint.sources.live.present import PresentRows, Slots
 from counterpoint.sources.live.rule import NEW, LiveRows
 from counterpoint.sources.streams.log import Item, Log, Unit
@@ -57,12 +58,14 @@ class UpdateLog(Log):
             return None
         return self._rows.apply(owner, item, len(self.items))
 
-    def fetch(self, declared: Declaration, sql: str, pin: int) -> list[tuple[Any, ...]]:
+    def fetch(
+        self, declared: Declaration, sql: str, pin: int, beside: Sequence[BesideTable] = ()
+    ) -> list[tuple[Any, ...]]:
         """The rows that a statement returns about the table as it was after `pin` updates."""
         with self._lock:
             if self._present is None:
                 self._present = PresentRows(declared, self.slots)
-        return self._present.run(sql, pin)
+        return self._present.run(sql, pin, beside)
 
     def slots(self, start: int, end: int) -> Slots:
         """The updates of these slots, what they replaced, and their owners."""

@@ -1,22 +1,31 @@
-"""What the rows of one source see of the others, and where it is put: into the same engine, beside those rows.
+"""What the rows of one source see of the others, and how it gets into the engine that holds those rows.
 
-The attributes of units and the rows of a lookup stand still, so they are put there once, when a request first asks for
-them.
+Attributes of a table and the rows of a lookup stand still: they are put beside the rows once. The attributes of a live
+table are put there as they were at the pin of an ask, whenever that has changed.
 """
 
-from collections.abc import Mapping
-from threading import Lock
-from typing import Any
+from ast import literal_eval
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.sources.declaring.columns import is_readable
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.compiling import RowView
-from counterpoint.sources.engines.embedded import EmbeddedEngine
+from counterpoint.sources.engines.embedded import BesideTable
+from counterpoint.sources.engines.emitter import narrowed
+from counterpoint.sources.live.live_table import LiveTable
 from counterpoint.sources.several.joining import Joined, JoinedRequest
 from counterpoint.sources.several.lookup import Lookup
-from counterpoint.sources.streams.arrived import ArrivedRows, column_array, stored_kind, unit_texts
+from counterpoint.sources.streams.arrived import column_array, stored_kind, unit_texts
 from counterpoint.sources.streams.stream import Stream
 from counterpoint.sources.tables.table import Table
+
+Member: TypeAlias = Table | Stream | LiveTable
+"""A source that can be one of several."""
+
+PinOf: TypeAlias = Callable[[str], int | str]
+"""The pin of each source at one moment, by its name."""
 
 
 class Beside:
@@ -25,35 +34,31 @@ class Beside:
     `rows` is its declaration and its stored rows; None if it has none in an embedded engine, and then it joins nothing.
     """
 
-    __slots__ = ("_lock", "_lookups", "_members", "_put", "_source", "joins", "rows")
+    __slots__ = ("_lookups", "_members", "_name", "joins", "rows")
 
-    def __init__(
-        self,
-        name: str,
-        source: Table | Stream,
-        members: "Mapping[str, Table | Stream]",
-        lookups: Mapping[str, Lookup],
-    ) -> None:
-        self._source, self._members, self._lookups = source, members, lookups
-        self._lock, self._put = Lock(), set[str]()
-        self.rows = _rows(source)
-        joins = [] if self.rows is None else [*self._attributes(name), *self._looked_up(name, self.rows[0])]
-        self.joins = tuple(joins)
+    def __init__(self, name: str, members: Mapping[str, Member], lookups: Mapping[str, Lookup]) -> None:
+        self._name, self._members, self._lookups = name, members, lookups
+        self.rows = _rows(members[name])
+        self.joins = () if self.rows is None else (*self._attributes(), *self._looked_up(self.rows[0]))
 
-    def _attributes(self, name: str) -> list[Joined]:
-        found = []
+    def _attributes(self) -> list[Joined]:
+        """The sources with one row for each unit."""
+        found, own = [], self._members[self._name]
         for other, source in self._members.items():
-            if other == name or not isinstance(source, Table) or source.declaration.rows_per_unit != 1:
+            if other == self._name or isinstance(source, Stream) or _rows(source) is None:
                 continue
-            if isinstance(self._source, Table) and source.unit_kind != self._source.unit_kind:
+            if source.declaration.rows_per_unit != 1:
+                continue
+            if isinstance(own, Table) and isinstance(source, Table) and source.unit_kind != own.unit_kind:
                 raise InvalidParameter(
-                    f"{other} and {name} name their units by values of different types, {source.unit_kind} and "
-                    f"{self._source.unit_kind}: convert one of them first"
+                    f"{other} and {self._name} name their units by values of different types, {source.unit_kind} and "
+                    f"{own.unit_kind}: convert one of them first"
                 )
             found.append(Joined(other, source.declaration.columns, "u", source.declaration.neighbours))
         return found
 
-    def _looked_up(self, name: str, declared: Declaration) -> list[Joined]:
+    def _looked_up(self, declared: Declaration) -> list[Joined]:
+        """The lookups whose key is a column of these rows."""
         found = []
         own = {named.name: (f"c{i}", named.column) for i, named in enumerate(declared.columns)}
         for other, lookup in self._lookups.items():
@@ -62,63 +67,78 @@ class Beside:
             place, column = own[lookup.key]
             if not lookup.fits(column):
                 raise InvalidParameter(
-                    f"{lookup.key} is {column.describe()} in {name}, and {lookup.key_column.describe()} in {other}: "
-                    "declare both alike"
+                    f"{lookup.key} is {column.describe()} in {self._name}, and {lookup.key_column.describe()} in "
+                    f"{other}: declare both alike"
                 )
             found.append(Joined(other, lookup.columns, place))
         return found
 
-    def fetch(self, request: JoinedRequest, pin: int | str) -> list[tuple[Any, ...]]:
-        """The rows that the request's statement returns."""
-        for join in self.joins:
-            if join.name in request.used:
-                self._put_beside(join)
-        if isinstance(self._source, Table):
-            engine = self._source.embedded
-            assert engine is not None
-            return engine.run(request.compiled.sql)
+    def fetch(self, request: JoinedRequest, pins: PinOf) -> list[tuple[Any, ...]]:
+        """The rows that the request's statement returns, when every source is as at its pin."""
+        own, sql = self._members[self._name], request.compiled.sql
+        tables = [self._table(join, pins) for join in self.joins if join.name in request.used]
+        if isinstance(own, Table):
+            assert own.embedded is not None
+            return own.embedded.run(sql, (), tables)
+        pin = pins(self._name)
         assert isinstance(pin, int)
-        return self._source.log.fetch(self._source.declaration, request.compiled.sql, pin)
+        return own.log.fetch(own.declaration, sql, pin, tables)
 
-    def _put_beside(self, join: Joined) -> None:
-        """The rows of another source, under its key; once."""
-        with self._lock:
-            if join.name in self._put:
-                return
-            own = self._lookups.get(join.name)
-            rows = self._attribute_rows(join) if own is None else own.rows
-            kind = self._key_kind(join)
-            kinds = [kind, *(stored_kind(named.column) for named in join.columns)]
-            columns = list(zip(*rows, strict=True)) if rows else [()] * len(kinds)
-            self._engine.put(join.table, kinds, [column_array(k, list(v)) for k, v in zip(kinds, columns, strict=True)])
-            self._put.add(join.name)
+    def _table(self, join: Joined, pins: PinOf) -> BesideTable:
+        """What is joined, as a table whose first column is the key."""
+        lookup = self._lookups.get(join.name)
+        pin = "public" if lookup is not None else pins(join.name)
+        kinds = [self._key_kind(join), *(stored_kind(named.column) for named in join.columns)]
 
-    def _attribute_rows(self, join: Joined) -> list[tuple[Any, ...]]:
-        """The attributes of every unit, under its name as these rows hold it."""
-        other = self._members[join.name]
-        assert isinstance(other, Table)
-        found = other.all_rows(", ".join(("u", *(f"c{i}" for i in range(len(join.columns))))))
-        if isinstance(self._source, Table):
-            return found
-        return [(text, *row[1:]) for text, row in zip(unit_texts([row[0] for row in found]), found, strict=True)]
+        def columns() -> list[Any]:
+            rows = lookup.rows if lookup is not None else self._attribute_rows(join, pin)
+            values = list(zip(*rows, strict=True)) or [()] * len(kinds)
+            return [column_array(kind, list(column)) for kind, column in zip(kinds, values, strict=True)]
+
+        return BesideTable(join.table, pin, kinds, columns)
 
     def _key_kind(self, join: Joined) -> str:
         if join.on != "u":
             assert self.rows is not None
             return stored_kind(self.rows[0].columns[int(join.on[1:])].column)
-        return self._source.unit_kind if isinstance(self._source, Table) else "VARCHAR"
+        own = self._members[self._name]
+        return own.unit_kind if isinstance(own, Table) else "VARCHAR"
 
-    @property
-    def _engine(self) -> EmbeddedEngine | ArrivedRows:
-        if isinstance(self._source, Stream):
-            return self._source.log.arrived(self._source.declaration)
-        engine = self._source.embedded
-        assert engine is not None
-        return engine
+    def _attribute_rows(self, join: Joined, pin: int | str) -> Sequence[tuple[Any, ...]]:
+        """The attributes of every unit, under its name as these rows hold it."""
+        own, other = self._members[self._name], self._members[join.name]
+        names = ", ".join(("u", *(f"c{i}" for i in range(len(join.columns)))))
+        if isinstance(other, Table):
+            found = other.all_rows(names)
+            return found if isinstance(own, Table) else _renamed(found, unit_texts([row[0] for row in found]))
+        assert isinstance(other, LiveTable) and isinstance(pin, int)
+        view = other.row_view()
+        sql = f"SELECT {names} FROM ({narrowed(view.rows, view.within)}) AS present"
+        found = other.log.fetch(other.declaration, sql, pin)
+        return _renamed(found, [_as_in(row[0], own.unit_kind) for row in found]) if isinstance(own, Table) else found
 
 
-def _rows(source: Table | Stream) -> tuple[Declaration, RowView] | None:
+def _rows(source: Member) -> tuple[Declaration, RowView] | None:
     """A source's declaration and its stored rows, if an embedded engine has them."""
-    if isinstance(source, Table):
-        return None if source.embedded is None else (source.declaration, source.row_view())
-    return (source.declaration, source.row_view()) if source.has_records else None
+    if (isinstance(source, Table) and source.embedded is None) or (
+        isinstance(source, Stream) and not source.has_records
+    ):
+        return None
+    return source.declaration, source.row_view()
+
+
+def _renamed(rows: Sequence[tuple[Any, ...]], names: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Rows under other names of their units; those without one are left out."""
+    return [(name, *row[1:]) for name, row in zip(names, rows, strict=True) if name is not None]
+
+
+def _as_in(text: str, kind: str) -> int | str | None:
+    """The unit of a log as a table holds it; None if no unit of a table can be equal to it.
+
+    >>> _as_in("'ann'", "VARCHAR"), _as_in("17", "BIGINT"), _as_in("17", "VARCHAR"), _as_in(str(2**70), "BIGINT")
+    ('ann', 17, None, None)
+    """
+    unit: int | str = literal_eval(text)
+    if isinstance(unit, int):
+        return unit if kind == "BIGINT" and -(2**63) <= unit < 2**63 else None
+    return unit if kind == "VARCHAR" and is_readable(unit) else None

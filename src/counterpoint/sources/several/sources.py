@@ -25,7 +25,6 @@ Steps(updates=5, bound=1)
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -37,7 +36,8 @@ from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.about import About
 from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.engines.compiling import canonical, is_request
-from counterpoint.sources.several.beside import Beside
+from counterpoint.sources.live.live_table import LiveTable
+from counterpoint.sources.several.beside import Beside, Member
 from counterpoint.sources.several.joining import JoinedRequest, compile_joined
 from counterpoint.sources.several.journal import Channel, Journal
 from counterpoint.sources.several.lookup import Lookup
@@ -46,17 +46,17 @@ from counterpoint.sources.streams.shape import FollowedAmong, followed_among
 from counterpoint.sources.streams.stream import RunningTotal, Stream
 from counterpoint.sources.tables.table import Table
 
-Member: TypeAlias = Table | Stream
 _CACHED = 1024
 
 
 class Sources(Source):
-    """Tables and streams about the same units; `unit` names the column or field that identifies a unit in each.
+    """Tables, live tables and streams about the same units; `unit` names what identifies a unit in each.
 
     Every source has a unit of that name, and a cap on its rows or items. `Lookup`s, which are public, may be among
-    them. A mechanism that follows what arrives follows one stream: `launch(Counter(...), of="visits")`, or
-    `of="visits.seconds"` for a field; other mechanisms receive no updates. Once a stream is among the sources, its
-    items arrive through them, and it belongs to no other session.
+    them. A mechanism that follows what arrives follows one source: `launch(Counter(...), of="visits")`,
+    `of="visits.seconds"` for a field, `of=count(of="people", where=...)` for a request; other mechanisms receive no
+    updates. Once a stream or a live table is among the sources, what arrives does so through them, and it belongs to no
+    other session.
 
     Units have the same name in all sources if they are equal as values: 17 and "17" are two units.
     """
@@ -73,9 +73,7 @@ class Sources(Source):
             raise InvalidParameter(
                 "give the sources by name, as in Sources(people=table, visits=stream, unit='person')"
             )
-        self._besides = {
-            name: Beside(name, source, self._members, self._lookups) for name, source in self._members.items()
-        }
+        self._besides = {name: Beside(name, self._members, self._lookups) for name in self._members}
         self._compile: dict[str, Callable[[bytes], JoinedRequest]] = {
             name: lru_cache(_CACHED)(partial(compile_joined, *beside.rows, beside.joins))
             for name, beside in self._besides.items()
@@ -84,17 +82,17 @@ class Sources(Source):
         self._journal = Journal()
         self._channels: dict[str, Channel] = {}
         for name, source in self._members.items():
-            if isinstance(source, Stream):
+            if not isinstance(source, Table):
                 self._channels[name] = self._journal.join(name, source.log)
 
     def __repr__(self) -> str:
         return f"Sources({', '.join((*self._members, *self._lookups))}; unit={self._unit!r})"
 
     def describe(self) -> str:
-        """The declarations in words, source by source; they do not depend on the data."""
+        """What is protected, then every source in words; none of it depends on the data."""
         head = (
-            f"One budget for {_listed(self._members)}: what is protected is all that one {self._unit} has in any of "
-            "them, taken together."
+            f"Protected is everything about one {self._unit} in {_listed(self._members)}, taken together, by one "
+            f"budget. A row sees what its own {self._unit} has in sources with one row for each, and public tables."
         )
         private = [f"{name}:\n{source.describe()}" for name, source in self._members.items()]
         public = [f"{name}: public, found by {lookup.key}" for name, lookup in self._lookups.items()]
@@ -103,12 +101,11 @@ class Sources(Source):
     @property
     def relation(self) -> Relation:
         """What all streams send may differ, as far as each allows, and so may all asks, by their own sensitivity."""
-        steps = [source.relation for source in self._members.values() if isinstance(source, Stream)]
-        moving = [relation for relation in steps if isinstance(relation, Steps)]
-        if not moving:
-            return self._one_way(Steps(updates=0))
-        updates, bound = sum(it.updates or 0 for it in moving), max(it.bound or 0 for it in moving)
-        return self._one_way(Steps(updates=updates, bound=bound, squared=max(it.squared or 0 for it in moving)))
+        if not self._channels:
+            return self.standing
+        moving = [_steps(self._members[name].relation) for name in self._channels]
+        updates, bound = _all(sum, [it.updates for it in moving]), _all(max, [it.bound for it in moving])
+        return self._one_way(Steps(updates=updates, bound=bound, squared=_all(max, [it.squared for it in moving])))
 
     @property
     def standing(self) -> Relation:
@@ -128,10 +125,10 @@ class Sources(Source):
         if chosen is None:
             return Following(self, None)
         name, read = _followed_in(chosen)
-        stream = self._member(name)
-        if not isinstance(stream, Stream):
-            raise InvalidRequest(f"{name} is a table, which stands still: a mechanism can follow a stream")
-        return Following(self, (name, stream.of(read)))
+        source = self._member(name)
+        if isinstance(source, Table):
+            raise InvalidRequest(f"{name} is a table, which stands still: a mechanism can follow data that changes")
+        return Following(self, (name, source.of(read)))
 
     def pin(self) -> int | str:
         """How much has arrived in all streams; without a stream, a digest of the tables' versions."""
@@ -177,7 +174,7 @@ class Sources(Source):
             found = self._member(asked.source).prepare(asked.request)
         else:
             found = joined.compiled.prepared
-            if asked.source in self._channels:  # neighbours of a stream need not move one way
+            if isinstance(self._members[asked.source], Stream):  # whose neighbours need not move one way
                 found = replace(found, one_way=False)
         return replace(found, request=asked)
 
@@ -186,11 +183,10 @@ class Sources(Source):
         if prepared != self.prepare(prepared.request):
             raise InvalidRequest("this request was prepared for other sources: prepare it with these")
         asked = self._about(prepared.request)
-        source, own = self._member(asked.source), self.pin_of(asked.source, pin)
-        joined = self._joined(asked)
+        source, joined = self._member(asked.source), self._joined(asked)
         if joined is None or not joined.used:
-            return source.resolve(own, source.prepare(asked.request))
-        found = self._besides[asked.source].fetch(joined, own)
+            return source.resolve(self.pin_of(asked.source, pin), source.prepare(asked.request))
+        found = self._besides[asked.source].fetch(joined, lambda name: self.pin_of(name, pin))
         return Secret(joined.compiled.request.read_rows(joined.declared, joined.compiled.plan, found))
 
     def _joined(self, asked: About) -> JoinedRequest | None:
@@ -231,7 +227,7 @@ class Following(Source):
 
     __slots__ = ("_follows", "_whole")
 
-    def __init__(self, whole: Sources, follows: tuple[str, Stream] | None) -> None:
+    def __init__(self, whole: Sources, follows: tuple[str, Stream | LiveTable] | None) -> None:
         self._whole, self._follows = whole, follows
 
     def __repr__(self) -> str:
@@ -241,6 +237,11 @@ class Following(Source):
     def relation(self) -> Relation:
         """That of the stream; every ask may differ by its own sensitivity."""
         return self._whole.standing if self._follows is None else self._follows[1].relation
+
+    @property
+    def unfollowed(self) -> str | None:
+        """Which of them is followed must be said."""
+        return "say of which source, as in launch(..., of='visits')" if self._follows is None else None
 
     @property
     def dimensions(self) -> int | None:
@@ -282,8 +283,11 @@ class Following(Source):
 
 def _member(name: str, source: object, unit: str) -> Member:
     """A source that can be one of several: it has units, of this name."""
-    if not isinstance(source, Table | Stream):
-        raise InvalidParameter(f"{name} must be a Table, a Stream or a Lookup, not a {type(source).__name__}")
+    if not isinstance(source, Member):
+        kind = type(source).__name__
+        raise InvalidParameter(f"{name} must be a Table, a LiveTable, a Stream or a Lookup, not a {kind}")
+    if isinstance(source, LiveTable) and source.protects_events:
+        raise InvalidParameter(f"{name} protects single updates, and these sources protect units: leave out protects")
     own = source.declaration.unit if isinstance(source, Table) else source.log.unit
     if own != unit:
         is_called = "has no unit" if own is None else f"calls its unit {own!r}"
@@ -291,6 +295,23 @@ def _member(name: str, source: object, unit: str) -> Member:
             f"{name} {is_called}, and these sources are about {shown(unit)}: declare it with unit={unit!r}"
         )
     return source
+
+
+def _steps(relation: Relation) -> Steps:
+    """What differs, whichever way it moves."""
+    steps = relation.inner if isinstance(relation, OneWay) else relation
+    assert isinstance(steps, Steps)
+    return steps
+
+
+def _all(combine: Callable[[list[int]], int], limits: list[int | None]) -> int | None:
+    """Limits combined; None, which is no limit, if one of them is none.
+
+    >>> _all(sum, [2, 3]), _all(max, [2, None])
+    (5, None)
+    """
+    known = [limit for limit in limits if limit is not None]
+    return combine(known) if len(known) == len(limits) else None
 
 
 def _followed_in(chosen: FollowedAmong) -> "tuple[str, str | list[str] | Request | None]":

@@ -20,7 +20,7 @@ import numpy as np
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.declaring.columns import Column
 from counterpoint.sources.declaring.declaration import Declaration
-from counterpoint.sources.engines.embedded import EmbeddedEngine, empty_engine
+from counterpoint.sources.engines.embedded import BesideTable, EmbeddedEngine, empty_engine
 from counterpoint.sources.streams.shape import Record
 
 ROWS = "arrived"
@@ -41,28 +41,24 @@ class ArrivedRows:
         self._lock = Lock()
 
     def run(
-        self, sql: str, items: "Sequence[Raw | Record | None]", owners: Sequence[Any], pin: int
+        self,
+        sql: str,
+        items: "Sequence[Raw | Record | None]",
+        owners: Sequence[Any],
+        pin: int,
+        *,
+        beside: Sequence[BesideTable] = (),
     ) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, of which one parameter is the pin, once as many items are fed."""
         with self._lock:
-            engine = self._made()
+            if self._engine is None:
+                self._engine = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})")
+            engine = self._engine
             for start in range(self._fed, pin, _TOGETHER):
                 end = min(start + _TOGETHER, pin)
                 engine.insert(ROWS, self._batch(items[start:end], owners[start:end], start))
                 self._fed = end
-        return engine.run(sql, (pin,))
-
-    def put(self, name: str, kinds: Sequence[str], columns: Sequence[Any]) -> None:
-        """Another table beside the rows, which statements can join (see `EmbeddedEngine.put`)."""
-        with self._lock:
-            engine = self._made()
-        engine.put(name, kinds, columns)
-
-    def _made(self) -> EmbeddedEngine:
-        """The engine, made when it is first needed."""
-        if self._engine is None:
-            self._engine = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})")
-        return self._engine
+        return engine.run(sql, (pin,), beside)
 
     def _columns(self) -> list[str]:
         kinds = [stored_kind(named.column) for named in self._declared.columns]

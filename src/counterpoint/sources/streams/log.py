@@ -22,6 +22,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.embedded import BesideTable
 from counterpoint.sources.streams.arrived import ArrivedRows
 from counterpoint.sources.streams.ids import FeedStep, checked_id, position
 from counterpoint.sources.streams.shape import Record, plain
@@ -178,16 +179,14 @@ class Log:
         """The name of the session that stores this log, if one does."""
         return None if self._keeper is None else self._keeper.name
 
-    def fetch(self, declared: Declaration, sql: str, pin: int) -> list[tuple[Any, ...]]:
+    def fetch(
+        self, declared: Declaration, sql: str, pin: int, beside: Sequence[BesideTable] = ()
+    ) -> list[tuple[Any, ...]]:
         """The rows that a statement returns about the first `pin` items, whose fields are declared so."""
-        return self.arrived(declared).run(sql, self.items, self._owners or [None] * pin, pin)
-
-    def arrived(self, declared: Declaration) -> ArrivedRows:
-        """The items as rows for requests."""
         with self._lock:
             if self.rows is None:
                 self.rows = ArrivedRows(declared)
-        return self.rows
+        return self.rows.run(sql, self.items, self._owners or [None] * pin, pin, beside=beside)
 
     def _arrivals(self) -> Iterator[Arrival]:
         """The items that arrived before there was a keeper, in order: appends with ids, and the items between them."""
