@@ -12,14 +12,19 @@ table holds. A unit or a key that is missing (None) makes an update that does no
 ((False, 1), 'ann')
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.sources.declaring.columns import Key
 from counterpoint.sources.streams.log import Item, Unit
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.streams.shape import plain
+from counterpoint.sources.streams.values import reader
+
+Readers = Sequence[tuple[str, Callable[[object], Key | None]]]
+"""The columns of a row by their names, each with the function that brings its values to stored form."""
 
 NOTHING: Item = (None, None)
 """An update that does nothing, and belongs to no unit."""
@@ -49,15 +54,16 @@ class UpdateForm(Value, frozen=True):
 
     def puts(self, records: Iterable[object]) -> list[Item]:
         """The updates that put these rows: all of them, or `InvalidRequest` if one has a wrong form."""
-        return [self.put(record) for record in records]
+        known = dict.fromkeys((*self.names, *self.fields.names))
+        readers = [(named.name, reader(named)) for named in self.fields.declared.columns]
+        return [NOTHING if record is None else self._put(self._checked(record, known), readers) for record in records]
 
     def put(self, record: object) -> Item:
         """The update that puts this row; a column that is left out is missing."""
-        if record is None:
-            return NOTHING
-        sent = self._checked(record, (*self.names, *self.fields.names))
-        row = self.fields.fit({name: value for name, value in sent.items() if name in self.fields.names})
-        assert row is not None
+        return self.puts([record])[0]
+
+    def _put(self, sent: Mapping[str, object], readers: Readers) -> Item:
+        row = tuple([read(sent.get(name)) for name, read in readers])  # first: a wrong type is refused in any case
         owner, key = self._owner_and_key(sent)
         return NOTHING if key is None else ((True, key, *row), owner)
 
@@ -80,10 +86,10 @@ class UpdateForm(Value, frozen=True):
         """The update that removes the row of this unit with this key."""
         if record is None:
             return NOTHING
-        owner, key = self._owner_and_key(self._checked(record, self.names))
+        owner, key = self._owner_and_key(self._checked(record, dict.fromkeys(self.names)))
         return NOTHING if key is None else ((False, key), owner)
 
-    def _checked(self, record: object, known: tuple[str, ...]) -> Mapping[str, object]:
+    def _checked(self, record: object, known: Collection[str]) -> Mapping[str, object]:
         """The record, if it names its row and has no unknown columns."""
         if not isinstance(record, Mapping):
             example = ", ".join(f"{name!r}: ..." for name in known)
@@ -107,6 +113,8 @@ class UpdateForm(Value, frozen=True):
 
 def _name(what: str, given: object) -> Unit | None:
     """The value of a unit or a key, if it is there."""
+    if type(given) is str or type(given) is int:  # nearly all are
+        return given
     value = plain(given)
     if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
         raise InvalidRequest(f"{what!r} must be a text or a whole number, not a {type(value).__name__}")
