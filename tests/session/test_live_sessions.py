@@ -182,6 +182,22 @@ def test_also_through_crashes_and_reopenings(options, seed, doings):
     compared(*(World(world, options, Place("sqlite")).drive(doings) for world in worlds))
 
 
+@pytest.mark.long
+@settings(max_examples=1500, deadline=None)
+@given(levels, st.integers(0, 10**9), doings)
+def test_over_thousands_of_interleavings_everything_public_is_the_same(options, seed, doings):
+    test_on_neighbouring_live_tables_with_equal_coins_everything_public_is_the_same.hypothesis.inner_test(
+        options, seed, doings
+    )
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None)
+@given(levels, st.integers(0, 10**9), doings)
+def test_over_hundreds_of_crashes_everything_public_is_the_same(options, seed, doings):
+    test_also_through_crashes_and_reopenings.hypothesis.inner_test(options, seed, doings)
+
+
 asked = st.sampled_from(
     [request for request in sorted(EVALUATED, key=repr) if not isinstance(request, Keys | Mean | Quantile)]
 )
