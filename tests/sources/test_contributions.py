@@ -57,6 +57,50 @@ def test_contributions_add_up_to_what_the_engine_answers_at_every_pin(items, req
     assert found(part.of(request), cp.total(), stream.pin()) == total
 
 
+CONDITIONS = [
+    "income <= 1",
+    "income >= 0",
+    "income BETWEEN -1 AND 1",
+    "income = 0",
+    "income <> 0",
+    "income IN (0, 3)",
+    "income NOT BETWEEN 1 AND 2",
+    "state = 'CA'",
+    "state <> 'CA'",
+    "zip LIKE '%'",
+    "zip NOT LIKE '1%'",
+    "zip IS NULL",
+    "vip",
+    "vip = FALSE",
+    "born < '2000-01-01'",
+    "income >= 0 AND NOT vip",
+    "income >= 0 OR state = 'NY'",
+]
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Records with and without each value."""
+    return stream_of(
+        [
+            {},
+            {"income": 0, "state": "CA", "zip": "10", "vip": True, "born": "1995-01-01"},
+            {"income": 0},
+            {"income": 1.5, "vip": False, "zip": ""},
+            {"state": "NY", "zip": "2"},
+            {"born": "2005-05-05", "vip": True},
+        ]
+    )
+
+
+@pytest.mark.parametrize("where", CONDITIONS)
+def test_a_missing_value_satisfies_no_comparison_in_python_as_in_the_engine(mixed, where):
+    for condition in (where, f"NOT ({where})"):
+        added = [value for (value,) in read(mixed, requests.count(condition))]
+        for pin in range(mixed.pin() + 1):
+            assert sum(added[:pin]) == found(mixed, requests.count(condition), pin)[0]
+
+
 @settings(max_examples=120, deadline=None)
 @given(records, records, followable, st.sampled_from(["replace", "add-or-remove"]))
 def test_the_contribution_of_an_item_moves_by_at_most_what_the_relation_says(one, other, request, neighbours):
