@@ -62,6 +62,7 @@ def test_what_a_mechanism_does_not_define_has_a_default():
     minimal = Minimal()
     assert minimal.fitted(Steps(updates=1), 3) is minimal
     assert minimal.public_part(Fraction(1, 2)) is None
+    assert minimal.updated(Left(2), [Update(1)] * 2, cp.SeededCoins(1)) is None, "a step for each"
     assert (minimal.asks_are_public, minimal.sensitivity, minimal.dimensions) == (False, None, None)
     with pytest.raises(NotCovered, match="Minimal does not say how far off"):
         minimal.error(0.95, asks=3)

@@ -12,9 +12,9 @@ from counterpoint import Ask, Counter, Laplace, MonotoneHistogram, SeededCoins, 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.counting.blt_noise import blt_noise
-from counterpoint.mechanisms.counting.counters import CounterState, PastHorizon
+from counterpoint.mechanisms.counting.counters import PastHorizon
 from counterpoint.mechanisms.counting.tree_noise import TreeNoise
-from counterpoint.mechanisms.counting.windows import MOST_KEPT, WindowState
+from counterpoint.mechanisms.counting.windows import MOST_KEPT
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps
 from counterpoint.privacy.secret import reveal
@@ -23,7 +23,7 @@ from counterpoint.verify.games.menus import updates
 from counterpoint.verify.verdict import Verdict
 
 COUNTERS = [
-    Counter("0.5", horizon=20),
+    Counter("0.5", horizon=40),
     Counter("0.5"),
     Counter(rho="0.1"),
     Counter(1, per_unit=3, clamp=False),
@@ -40,29 +40,55 @@ def minus(now, then):
     return tuple(a - b for a, b in zip(now, then, strict=True)) if isinstance(now, tuple) else now - then
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(COUNTERS),
-    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2)), max_size=15),
-    st.integers(1, 6),
+    st.lists(st.tuples(st.lists(st.integers(0, 1), max_size=9), st.integers(1, 2)), max_size=4),
+    st.integers(1, 4),
     st.integers(0, 99),
 )
-def test_a_window_is_the_difference_of_what_the_counter_releases_after_every_item(counter, items, last, seed):
-    """On equal coins, whenever it is asked and however often."""
+def test_a_window_is_the_difference_of_what_the_counter_releases(counter, rounds, last, seed):
+    """On equal coins: the counter is asked after each of the last items, however many arrive between two asks."""
     plain, window = SeededCoins(seed), SeededCoins(seed)
     mechanism = Windowed(counter, last)
     state, inner = mechanism.start(window), counter.start(plain)
-    released = [vector(counter, 0) if counter.dimensions is None else (0,) * counter.dimensions]
-    for item, asks in items:
-        state, nothing = mechanism.step(state, Update(vector(counter, item)), window)
-        inner, _ = counter.step(inner, Update(vector(counter, item)), plain)
-        inner, count = counter.step(inner, Ask(), plain)
-        assert nothing is None
-        released.append(count)
+    released = [0 if counter.dimensions is None else (0,) * counter.dimensions]
+    for items, asks in rounds:
+        for place, item in enumerate(items):
+            state, nothing = mechanism.step(state, Update(vector(counter, item)), window)
+            inner, _ = counter.step(inner, Update(vector(counter, item)), plain)
+            assert nothing is None
+            if place < len(items) - last - 1:
+                released.append("never read")
+            else:
+                inner, count = counter.step(inner, Ask(), plain)
+                released.append(count)
+            assert len(state.waiting) <= last + 1 and len(state.released) <= last + 1, "what is kept is bounded"
         for _ in range(asks):
             state, answer = mechanism.step(state, Ask(), window)
             assert answer == minus(released[-1], released[max(len(released) - 1 - last, 0)])
-        assert len(state.released) <= last + 1, "what is kept is bounded"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([*COUNTERS, *(Windowed(counter, last) for counter in COUNTERS for last in (1, 3))]),
+    st.lists(st.lists(st.integers(-2, 2), max_size=30), max_size=4),
+)
+def test_updates_that_come_together_make_the_state_that_they_make_one_by_one(mechanism, rounds):
+    """Past the horizon, too: the session sends them together, a composition one by one."""
+    counter = mechanism.counter if isinstance(mechanism, Windowed) else mechanism
+    alone, together = SeededCoins(5), SeededCoins(5)
+    here, there = mechanism.start(alone), mechanism.start(together)
+    for items in rounds:
+        updates = [Update(vector(counter, item)) for item in items]
+        for update in updates:
+            here, _ = mechanism.step(here, update, alone)
+        there = mechanism.updated(there, updates, together)
+        assert encode(here, sealed=True) == encode(there, sealed=True)
+        (here, answer), (there, same) = mechanism.step(here, Ask(), alone), mechanism.step(there, Ask(), together)
+        assert answer == same and (here is None) == (there is None)
+        if here is None:
+            return
 
 
 def test_a_window_claims_what_its_counter_claims_for_the_same_neighbours():
@@ -102,7 +128,7 @@ def test_a_state_is_read_back_as_it_was():
         for item in (1, 0, 1):
             state, _ = window.step(state, Update(vector(counter, item)), coins)
         again = decode(encode(state, sealed=True), State)
-        assert window.step(again, Ask(), coins)[1] == window.step(state, Ask(), coins)[1]
+        assert window.step(again, Ask(), SeededCoins(4))[1] == window.step(state, Ask(), SeededCoins(4))[1]
         assert decode(encode(window), Windowed) == window
 
 
@@ -173,22 +199,19 @@ PAIRS = [*updates([(0, 1), (1, 0), (0, 0)]), ASK]
 class ExactWindow(Windowed, frozen=True):
     """Releases exact counts."""
 
-    def _counted(self, state, update, coins):
-        after = super()._counted(state, update, coins)
-        if after.counter is None:
-            return after
-        return WindowState(after.counter, (*state.released, reveal(after.counter.total))[-self.last - 1 :])
+    def _released(self, state, coins):
+        counter, released, waiting = super()._released(state, coins)
+        if counter is None or not state.waiting:
+            return counter, released, waiting
+        return counter, (*released[:-1], reveal(counter.total)), waiting
 
 
 class FreshWindow(Windowed, frozen=True):
-    """Draws the noise of its last count again at every ask."""
+    """Draws the noise of its counts again at every ask."""
 
     def step(self, state, message, coins):
-        if isinstance(message, Ask) and state.counter is not None:
-            inner = CounterState(state.counter.items, state.counter.total, self.counter.noise.start())
-            _, count = self.counter.step(inner, Ask(), coins)
-            return state, count - state.released[0]
-        return super().step(state, message, coins)
+        after, answer = super().step(state, message, coins)
+        return (state if isinstance(message, Ask) and after is not None else after), answer
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ A new mechanism is a struct with four members:
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias
 
@@ -32,7 +33,7 @@ from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import INTERRUPTIONS, Halted, InvalidRequest, NotCovered, NotTotal, SecretLeak, TapeMismatch
 from counterpoint.numbers import Number
 from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.messages import Ask, Message, To
+from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import Relation, every_step
 from counterpoint.randomness.coins import Coins
 
@@ -127,6 +128,17 @@ class Mechanism(Tagged):
         It is total: it fails on no accepted message, whatever the private part, since a failure would depend on the
         data. A session halts a mechanism whose step fails, with the same error whatever was raised.
         """
+
+    def updated(self, state: State, updates: Sequence[Update], coins: Coins) -> State | None:
+        """The state after these accepted updates, as one step for each would make it, in order.
+
+        A mechanism may make it faster than that, not otherwise: of equal coins come equal states.
+        """
+        after: State | None = state
+        for update in updates:
+            if after is not None:
+                after, _ = self.step(after, update, coins)
+        return after
 
     def fitted(self, relation: Relation, dimensions: int | None) -> "Mechanism":
         """The mechanism that a session launches on data with these neighbours; itself, if no parameter was left open.

@@ -17,6 +17,8 @@ that promise.
 True
 """
 
+from collections.abc import Sequence
+
 from counterpoint.encoding import Plain, encode
 from counterpoint.errors import INTERRUPTIONS, bare
 from counterpoint.ledger.ledger import Intent
@@ -26,7 +28,7 @@ from counterpoint.ledger.wanted import Asking, Launching, Wanted
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.composed.postprocessing import Failed
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.privacy.messages import Ask, Message, Update
+from counterpoint.privacy.messages import Ask, Update
 from counterpoint.session.coins import StepCoins
 from counterpoint.sources.source import Source
 
@@ -71,10 +73,8 @@ def _answer(intent: Intent, wanted: Asking, source: Source) -> tuple[Row, Plain]
     row, coins = intent.row, StepCoins(intent)
     assert row is not None and row.state is not None
     mechanism, state = row.mechanism, row.state
-    for update in () if _ignores_updates(mechanism, source.blank_update()) else source.items(row.cursor, intent.pin):
-        after, _ = _step(mechanism, state, update, coins)
-        assert after is not None, "an update halts nothing but a mechanism that is faulty"
-        state = after
+    if not _ignores_updates(mechanism, source.blank_update()):
+        state = _follow(mechanism, state, source.items(row.cursor, intent.pin), coins)
     private = None if wanted.prepared is None else source.resolve(intent.pin, wanted.prepared)
     last, answer = _step(mechanism, state, wanted.message(private), coins)
     return Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
@@ -90,20 +90,28 @@ def _ignores_updates(mechanism: Mechanism, blank: Update | None) -> bool:
         return False
 
 
-def _step(mechanism: Mechanism, state: State, received: Message, coins: StepCoins) -> tuple[State | None, Answer]:
-    """One step; a mechanism whose code fails is faulty from then on."""
+def _follow(mechanism: Mechanism, state: State, updates: Sequence[Update], coins: StepCoins) -> State:
+    """The state after the updates that it accepts; a mechanism whose code fails on one is faulty from then on."""
+    if isinstance(state, Faulty):
+        return state
+    try:
+        after = mechanism.updated(state, [update for update in updates if mechanism.accepts(update)], coins)
+    except (MemoryError, *INTERRUPTIONS):  # not the code's failure, and perhaps not there the next time
+        raise
+    except BaseException:
+        return Faulty()
+    return Faulty() if after is None else after
+
+
+def _step(mechanism: Mechanism, state: State, received: Ask, coins: StepCoins) -> tuple[State | None, Answer]:
+    """The answer to an ask; a mechanism whose code fails is faulty from then on."""
     if isinstance(state, Faulty):
         return state, state
     try:
-        if isinstance(received, Update) and not mechanism.accepts(received):
-            return state, None
         after, answer = mechanism.step(state, received, coins)
-        if isinstance(received, Ask):
-            encode(answer)  # raises where the answer is not plain, holds a float or holds a secret
+        encode(answer)  # raises where the answer is not plain, holds a float or holds a secret
     except (MemoryError, *INTERRUPTIONS):  # not the code's failure, and perhaps not there the next time
         raise
     except BaseException:
         return Faulty(), Faulty()
-    if after is None and (isinstance(received, Update) or isinstance(answer, Failed)):
-        return Faulty(), Faulty()
-    return after, answer
+    return (Faulty(), Faulty()) if after is None and isinstance(answer, Failed) else (after, answer)

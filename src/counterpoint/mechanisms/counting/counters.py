@@ -17,6 +17,7 @@ True
 True
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated
 
@@ -173,7 +174,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         """Take an item, or answer with the noisy count."""
         assert isinstance(state, CounterState)
         if isinstance(message, Update):
-            return self._counted(state, message), None
+            return self.updated(state, (message,), coins), None
         noise = self.noise
         after = noise.drawn(state.noise, state.items, coins)
         count = _number(state.total) + int(noise.now(after)[0])
@@ -181,12 +182,16 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
             return None, PastHorizon(count)
         return None if noise.is_last(after) else CounterState(state.items, state.total, after), count
 
-    def _counted(self, state: CounterState, update: Update) -> CounterState:
-        items, total = state.items + 1, state.total
-        if not self._is_past(items):
-            item = _number(update.private)
-            total = Secret(_number(total) + (min(max(item, 0), self._most) if self.clamp else item))
-        return CounterState(items, total, state.noise)
+    def updated(self, state: State, updates: Sequence[Update], coins: Coins) -> State:
+        """Take many items at once: their sum, up to the horizon."""
+        assert isinstance(state, CounterState)
+        items = state.items + len(updates)
+        within = until_past(self.epsilon, self.horizon, state.items, updates)
+        total = sum((self._clamped(_number(update.private)) for update in within), _number(state.total))
+        return CounterState(items, Secret(total), state.noise)
+
+    def _clamped(self, item: int) -> int:
+        return min(max(item, 0), self._most) if self.clamp else item
 
     def _is_past(self, items: int) -> bool:
         return is_past(self.epsilon, self.horizon, items)
@@ -229,6 +234,17 @@ def is_past(epsilon: Fraction | None, horizon: int | None, items: int) -> bool:
     (True, False)
     """
     return epsilon is not None and horizon is not None and items > horizon
+
+
+def until_past(
+    epsilon: Fraction | None, horizon: int | None, items: int, updates: Sequence[Update]
+) -> Sequence[Update]:
+    """Those of the updates after so many items that are counted.
+
+    >>> len(until_past(Fraction(1), 3, 2, [Update(1)] * 5)), len(until_past(None, 3, 2, [Update(1)] * 5))
+    (1, 5)
+    """
+    return updates if epsilon is None or horizon is None else updates[: max(horizon - items, 0)]
 
 
 def declared(relation: Relation) -> tuple[int, int | None, int | None]:

@@ -1,6 +1,6 @@
 """The noisy count over the last n items of a stream: the difference of two values that a running counter released.
 
-A counter that is asked after every item releases its count S(1), S(2), ...; the count over the last n items at time t
+A counter that is asked after every item releases its counts S(1), S(2), ...; the count over the last n items at time t
 is S(t) - S(t - n), which is computed from released values alone. So a window costs what its counter costs (theory,
 Counters). n counts items of the stream, which are public slots, and never items that satisfy a condition: which items
 those are is private.
@@ -17,10 +17,12 @@ PureDP(1000000)
 """
 
 import operator
+from collections import deque
+from collections.abc import Sequence
 
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.counting.counters import Counter, PastHorizon, below_one
+from counterpoint.mechanisms.counting.counters import Counter, PastHorizon, below_one, is_past, until_past
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, stepped
 from counterpoint.numbers import Number
@@ -30,6 +32,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.coins import Coins
 
 MOST_KEPT = 100_000
@@ -37,23 +40,31 @@ MOST_KEPT = 100_000
 
 
 class WindowState(State, Value, frozen=True):
-    """The counter's state (None: it has given its last answer) and what it released at the last `last` + 1 times."""
+    """How many items came; the counter's state after those that it has taken; those that wait; what it released.
 
-    counter: State | None
+    At most `last` + 1 items wait, the latest ones. What was released is of the last `last` + 1 times before them, or of
+    as many as there were; older than that it may have gaps, which nothing reads.
+    """
+
+    items: int
+    counter: State
+    waiting: tuple[Secret, ...]
     released: Plain
 
 
 class Windowed(Mechanism, Value, frozen=True):
     """The noisy count over the last `last` items, or over all items since the launch while there are fewer.
 
-    It keeps the counter's released values of the last `last` + 1 times and nothing else, at most 100,000 numbers (a
-    vector counter keeps `dimensions` numbers for each time). They are released values, but the analyst learns their
-    differences alone.
+    It keeps the counter's released values of the last `last` + 1 times, and of the items that have arrived since it was
+    asked the last `last` + 1, at most 100,000 numbers each (a vector counter keeps `dimensions` numbers for each time).
+    Items wait for the next ask, when the counts after them are released; counts that no window will need are not
+    released. The analyst learns differences of released values alone.
 
-    Proof. An adversary against this mechanism can be played against the counter: ask it after every update, keep its
-    answers, subtract. The counter then receives the same updates, and asks that carry nothing and cannot differ, so the
-    two worlds are neighbours as before, and the answers are a function of what the counter answered (Henzinger et al.
-    2024, Lemma 2.16).
+    Proof. An adversary against this mechanism can be played against the counter: at every ask send it the updates since
+    the last one, ask it after each of those that a window can need, keep its answers, subtract. No answer is due
+    between, so it may wait for that. The counter then receives the same updates in the same order, and asks that carry
+    nothing and cannot differ, so the two worlds are neighbours as before, and the answers are a function of what the
+    counter answered (Henzinger et al. 2024, Lemma 2.16). Which counts are released depends on public times alone.
 
     Error: S(t) - S(t - n) has the noise of both times, but what both have in common cancels. Under pure privacy that
     are the tree nodes which both times name (`deviation` is exact). Under zCDP, with the coefficients b of the noise,
@@ -122,27 +133,40 @@ class Windowed(Mechanism, Value, frozen=True):
     def start(self, coins: Coins) -> State:
         """Nothing has been counted; before the first item a count is 0, without noise."""
         width = self.counter.dimensions
-        return WindowState(coins.call(self.counter.start), (0 if width is None else (0,) * width,))
+        return WindowState(0, coins.call(self.counter.start), (), (0 if width is None else (0,) * width,))
+
+    def updated(self, state: State, updates: Sequence[Update], coins: Coins) -> State:
+        """Let items wait, those up to the horizon; the counter takes the oldest, where no window will begin."""
+        assert isinstance(state, WindowState)
+        counted = until_past(self._counter.epsilon, self._counter.horizon, state.items, updates)
+        waiting = (*state.waiting, *(update.private for update in counted))
+        older, waiting = waiting[: -self.last - 1], waiting[-self.last - 1 :]
+        counter = self.counter.updated(state.counter, [Update(item) for item in older], coins)
+        assert counter is not None, "an update halts no counter"
+        return WindowState(state.items + len(updates), counter, waiting, state.released)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """Take an item and have the count released, or answer with the difference of two released counts."""
+        """Take an item, or have counts released and answer with the difference of two of them."""
         assert isinstance(state, WindowState)
         if isinstance(message, Update):
-            return self._counted(state, message, coins), None
-        released = state.released
-        assert isinstance(released, tuple)
+            return self.updated(state, (message,), coins), None
+        counter, released, waiting = self._released(state, coins)
         window = _minus(released[-1], released[0])
-        return (None, PastHorizon(window)) if state.counter is None else (state, window)
+        if waiting or is_past(self._counter.epsilon, self._counter.horizon, state.items):
+            return None, PastHorizon(window)
+        return None if counter is None else WindowState(state.items, counter, (), released), window
 
-    def _counted(self, state: WindowState, update: Update, coins: Coins) -> WindowState:
-        if state.counter is None:
-            return state
-        counter, _ = stepped(self.counter, state.counter, update, coins)
-        assert counter is not None and isinstance(state.released, tuple)
-        counter, count = stepped(self.counter, counter, Ask(), coins)
-        if isinstance(count, PastHorizon):
-            return WindowState(None, state.released)
-        return WindowState(counter, (*state.released, count)[-self.last - 1 :])
+    def _released(self, state: WindowState, coins: Coins) -> tuple[State | None, tuple[Plain, ...], bool]:
+        """The counter and its released counts once it has taken the items that wait, or as many as it took."""
+        assert isinstance(state.released, tuple)
+        counter: State | None = state.counter
+        released, waiting = [*state.released], deque(state.waiting)
+        while waiting and counter is not None:
+            counter, _ = stepped(self.counter, counter, Update(waiting.popleft()), coins)
+            assert counter is not None, "an update halts no counter"
+            counter, count = stepped(self.counter, counter, Ask(), coins)
+            released.append(count)
+        return counter, tuple(released[-self.last - 1 :]), bool(waiting)
 
     def deviation(self, t: int) -> float:
         """The standard deviation of (each coordinate of) the answer after t items; under zCDP an upper bound of it.
