@@ -325,6 +325,17 @@ def test_neighbours_differ_in_no_more_parts_than_the_table_says_and_in_as_many(o
     assert most == min(table.reach("note"), 4)
 
 
+@pytest.mark.parametrize("protects", ["unit", "event"])
+def test_a_unit_is_in_one_part_by_itself(protects):
+    columns = {"who": cp.text(), "n": cp.number(0, 9)}
+    table = cp.LiveTable("who", 2, key="k", columns=columns, protects=protects)
+    assert table.reach("who") == 1
+    parts = cp.Session(table, within=LARGE).partition("who", within=cp.PureDP(10**6))
+    exact = parts["ann"].launch(cp.Laplace(10**5, asks=2))
+    table.put([{"who": "ann", "k": 1, "n": 5}, {"who": "bob", "k": 1, "n": 7}])
+    assert exact.ask(cp.sum("n")) == 5
+
+
 def test_parts_of_a_live_table_follow_their_rows():
     table = live(updates=5)
     parts = cp.Session(table, within=LARGE).partition("note", k=5, within=cp.PureDP(10**6))

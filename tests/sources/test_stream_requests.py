@@ -10,7 +10,8 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest
-from counterpoint.privacy.messages import Ask, gap
+from counterpoint.privacy.messages import Ask
+from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import counted, reveal
 from counterpoint.sources.asking import choices, requests
 from counterpoint.sources.streams.stream import Stream
@@ -114,7 +115,7 @@ def test_between_neighbours_every_request_moves_by_at_most_its_sensitivity_at_ev
                 Ask(None, source.resolve(pin, facts), facts.sensitivity, facts.squared, each=facts.each)
                 for source in (one, two)
             )
-            assert gap(left, right) is not None, request
+            assert every_step().valid([(left, right)]), request
 
 
 def test_items_of_one_unit_beyond_its_number_change_no_answer():
