@@ -100,12 +100,17 @@ class Channel:
         if step is not None:
             self._journal.extend(packed, owners, step=step._replace(feed=self._own(step.feed)))
         else:
-            self._journal.extend(packed, owners, None if id is None else self._own(id))
+            self._journal.extend(packed, owners, None if id is None else self._own_id(id))
         return _NEVER_NEXT
 
     def position(self, feed: str) -> str | None:
         """How far a feed of this stream has come."""
         return self._journal.position(self._own(feed))
+
+    def _own_id(self, given: str) -> str:
+        """An id that no other stream of the journal has; of a feed's step it is the id of a step of its own feed."""
+        feed, colon, position = given.rpartition(": ")
+        return f"{self._own(feed)}: {position}" if colon and len(position) < _LONG else self._own(given)
 
     def _own(self, given: str) -> str:
         """An id, or the name of a feed, that no other stream of the journal has."""

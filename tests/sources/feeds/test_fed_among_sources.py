@@ -1,0 +1,42 @@
+"""Feeding a stream that is among several sources: it goes on where it was before it was among them."""
+
+import pyarrow as pa
+import pytest
+from tests.ledger.places import Place
+
+import counterpoint as cp
+
+SURE = cp.PureDP(10**7)
+VISITS = [{"who": n % 5, "seconds": n} for n in range(20)]
+
+
+def visits():
+    return cp.Stream(fields={"seconds": cp.number(0, 600)}, unit="who", per_unit=9)
+
+
+def among(stream):
+    people = cp.Table(pa.table({"who": list(range(5))}), unit="who", key=b"sixteen bytes...")
+    return cp.Sources(people=people, visits=stream, unit="who")
+
+
+@pytest.mark.parametrize("name", ["v", "v: w", "x" * 50, "x" * 97, "x" * 99, "x" * 100, "x" * 150])
+def test_a_feed_goes_on_after_its_stream_has_joined_other_sources(name, tmp_path):
+    place, stream = Place("sqlite", tmp_path), visits()
+    assert stream.feed(VISITS[:8], name=name, batch=3) == 8
+    with place.session(SURE, source=among(stream)):
+        assert stream.position(name) == "8 items"
+        assert stream.feed(VISITS[:15], name=name, batch=4) == 7
+    with place.session(SURE, source=among(stream := visits())):
+        assert stream.feed(VISITS, name=name) == 5
+        assert stream.pin() == 20 and [item[0] for item in stream.log.items] == list(range(20))
+    with place.session(SURE, source=among(stream := visits())):
+        assert stream.feed(VISITS, name=name) == 0 and stream.position("another") is None
+
+
+@pytest.mark.parametrize("id", ["a", "a: b", "a: " + "b" * 99, "a: " + "b" * 100, "b" * 99 + ": a", "b" * 200 + ": a"])
+def test_an_append_that_is_repeated_after_its_stream_has_joined_adds_nothing(id, tmp_path):
+    stream = visits()
+    stream.extend(VISITS[:3], id=id)
+    with Place("sqlite", tmp_path).session(SURE, source=among(stream)):
+        stream.extend(VISITS[:3], id=id)
+        assert stream.pin() == 3
