@@ -154,7 +154,7 @@ def asked(source, facts, pin):
 worlds = st.sampled_from([("add-or-remove", "add-or-remove"), ("add-or-remove", "replace"), ("replace", "replace")])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(people_rows, visit_rows, worlds, st.booleans(), st.data())
 def test_between_neighbours_every_request_moves_by_at_most_its_sensitivity(people, visits, declared, arriving, data):
     other = neighbour(people, visits, declared, arriving, data)
@@ -262,7 +262,7 @@ def moved(people, visits, change, gone):
         visits.append(None if name == gone else item((name, *values)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(changes)
 def test_rows_see_their_own_units_attributes_as_they_are_at_the_pin(happening):
     people, visits = members(), stream(per_unit=3)
@@ -285,7 +285,7 @@ def test_rows_see_their_own_units_attributes_as_they_are_at_the_pin(happening):
     assert [found(both, asked_for, pin) for pin in reversed(range(len(happening) + 1))] == want[::-1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(changes)
 def test_between_neighbours_that_change_every_request_moves_by_at_most_its_sensitivity_at_every_moment(happening):
     worlds = []
