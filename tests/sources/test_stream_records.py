@@ -386,7 +386,7 @@ def test_bad_declarations_of_records_are_refused(given, words):
         (lambda s: s.of(["clicks", "clicks"]), "different fields"),
         (lambda s: s.of([]), "one or more"),
         (lambda s: s.of(["clicks", "price"]), "different steps"),
-        (lambda s: s.of(3), "a field or a list of them"),
+        (lambda s: s.of(3), "a name or a list of names"),
         (lambda s: s.of("clicks").of("price"), "on the original stream"),
         (lambda s: s.prepare(total("page")), "a mechanism reads numbers"),
         (lambda s: s.part("pages", "home"), "'page'"),

@@ -68,8 +68,7 @@ def named(of: object) -> Of:
     if isinstance(of, Sequence) and all(isinstance(name, str) for name in of):
         return tuple(of)
     raise InvalidRequest(
-        "a mechanism follows a field or a list of them, as in 'clicks' or ['clicks', 'minutes'], or a request, as in "
-        f"count(where=...), not {'one about several sources' if isinstance(of, About) else f'a {type(of).__name__}'}"
+        f"fields must be a name or a list of names, as in 'clicks' or ['clicks', 'minutes'], not a {type(of).__name__}"
     )
 
 
