@@ -26,6 +26,7 @@ WHERE = "page = 'home' AND seconds >= 300"
 def rows() -> Iterator[Row]:
     """Arrival, asks with a condition, the thousandth of them, and arrival while many followers wait."""
     visits, raw = _visits(), duckdb.connect()
+    raw.execute("SET enable_progress_bar = false")
     arrival, inserted = _filled(visits, raw)
     yield Row(f"{ITEMS:.0e} records appended to a stream", arrival, inserted, "DuckDB, from arrays")
     yield from _user_level(arrival)
