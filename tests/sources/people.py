@@ -95,12 +95,17 @@ wheres = st.recursive(
     max_leaves=4,
 )
 maybe_where = st.none() | wheres
+PAIRS = [(True, "NY"), (False, "CA"), (True, "nowhere")]
+TRIPLES = [("it's", 17, "2000-02-29"), ("10%", 18, "1990-01-01"), ("", 0, "2010-12-31"), ("10001", 99, "2000-02-29")]
 questions = st.one_of(
     st.builds(requests.count, maybe_where),
     st.builds(requests.count_distinct, maybe_where),
     st.builds(requests.sum, st.sampled_from(["income", "tokens"]), maybe_where),
     st.builds(requests.sum, st.just("income"), maybe_where, st.just("state"), st.none() | st.just(["WY", "nowhere"])),
     st.builds(requests.sum, st.just("tokens"), maybe_where, st.just("vip")),
+    st.builds(requests.sum, st.just("income"), maybe_where, st.just(["vip", "state"]), st.none() | st.just(PAIRS)),
+    st.builds(requests.count, maybe_where, by=st.just(["state", "vip"])),
+    st.builds(requests.count, maybe_where, by=st.just(["zip", "age", "born"]), keys=st.just(TRIPLES)),
     st.builds(requests.mean, st.sampled_from(["income", "tokens"]), maybe_where),
     st.builds(requests.histogram, st.just("state"), where=maybe_where),
     st.builds(requests.histogram, st.just("zip"), st.just(["10%", "it's", "nowhere"]), where=maybe_where),

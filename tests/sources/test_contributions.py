@@ -122,7 +122,12 @@ def test_the_contribution_of_an_item_moves_by_at_most_what_the_relation_says(one
             requests.sum("income", by="state"),
             [{"income": income, "state": state} for income in (-2, 3) for state in ("CA", "NY")],
         ),
+        (
+            requests.sum("income", by=["state", "vip"]),
+            [{"income": income, "state": "CA", "vip": vip} for income in (-2, 3) for vip in (True, False)],
+        ),
         (requests.histogram("state"), ({"state": "CA"}, {"state": "NY"})),
+        (requests.count(by=["state", "vip"]), [{"state": "CA", "vip": vip} for vip in (True, False)]),
         (requests.histogram("income", edges=[-2, 0, 3]), ({"income": -1}, {"income": 1})),
         (requests.ranks("income", [0, 1, 2]), ({"income": -2}, {"income": 3})),
     ],

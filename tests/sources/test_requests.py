@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +11,12 @@ from tests.sources import people
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import CounterpointError, InvalidRequest
+from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.sources.asking import requests
 from counterpoint.sources.asking.requests import Averaged, Request
 from counterpoint.sources.asking.sensitivity import sum_sensitivities
+from counterpoint.sources.declaring.columns import category
+from counterpoint.sources.tables.table import Table
 
 
 @given(people.questions)
@@ -65,6 +69,11 @@ def test_each_kind_of_request_has_the_sensitivities_that_enumeration_over_its_ro
         requests.count(): [(1,)],
         requests.sum("income"): [(x,) for x in incomes],
         requests.sum("income", by="vip"): [point for x in ends for point in ((x, 0), (0, x))],
+        requests.sum("income", by=["vip", "state"], keys=[(True, "CA"), (False, "NY")]): [
+            point for x in incomes for point in ((x, 0), (0, x))
+        ],
+        requests.count(by=["vip", "state"], keys=[(True, "CA")]): [(1,)],
+        requests.count(by=["vip", "state"], keys=[(True, "CA"), (False, "NY")]): [(1, 0), (0, 1)],
         requests.mean("income"): [(2 * x - 4, 20) for x in incomes],
         requests.histogram("state"): [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
         requests.histogram("income", edges=[0, 3]): [(1,)],
@@ -107,6 +116,21 @@ def test_a_mean_of_a_noisy_count_that_is_not_positive_is_none_and_else_it_is_wit
         lambda: requests.sum(3),
         lambda: requests.sum("x", keys=["a"]),
         lambda: requests.sum("x", by="s", keys="abc"),
+        lambda: requests.sum("x", by=[]),
+        lambda: requests.sum("x", by=["s", "s"]),
+        lambda: requests.sum("x", by=["s", 3]),
+        lambda: requests.sum("x", by=[f"c{i}" for i in range(11)]),
+        lambda: requests.sum("x", by=["s", "t"], keys=["a"]),
+        lambda: requests.sum("x", by=["s", "t"], keys=[("a", "b", "c")]),
+        lambda: requests.sum("x", by=["s", "t"], keys=[("a", "b"), ("a", "b")]),
+        lambda: requests.sum("x", by=["s", "t"], keys=[("a", 1), ("a", True)]),
+        lambda: requests.sum("x", by=["s", "t"], keys=[("a", None)]),
+        lambda: requests.sum("x", by=["s", "t"], keys=[("a", ("b",))]),
+        lambda: requests.sum("x", by=["s", "t"], keys=[("a", "b\0")]),
+        lambda: requests.sum("x", by="s", keys=[("a",)]),
+        lambda: requests.count(keys=["a"]),
+        lambda: requests.count(by=3),
+        lambda: requests.histogram(["x", "y"], edges=[1, 2]),
         lambda: requests.histogram("x", keys=[]),
         lambda: requests.histogram("x", keys=["a", "a"]),
         lambda: requests.histogram("x", keys=[1.5]),
@@ -149,6 +173,9 @@ def test_a_malformed_request_is_refused_when_it_is_made(make):
         (requests.histogram("age", keys=[2**70]), "is not a value of this column"),
         (requests.sum("income", by="zip"), "the keys of zip are not declared"),
         (requests.count("nope = 1"), "no column 'nope'"),
+        (requests.count(by=["state", "zip"]), "the keys of zip are not declared"),
+        (requests.count(by=["state", "vp"]), "did you mean 'vip'"),
+        (requests.count(by=["state", "vip"], keys=[("CA", 1)]), "is not a value of this column"),
     ],
 )
 def test_a_request_that_does_not_fit_the_declaration_is_refused_with_a_hint(request_, hint):
@@ -170,3 +197,29 @@ def test_true_and_one_are_different_keys_however_often_they_are_asked():
     source.prepare(requests.histogram("vip", keys=[True]))
     with pytest.raises(InvalidRequest):
         source.prepare(requests.histogram("vip", keys=[1]))
+
+
+def test_a_request_about_one_column_is_stored_as_it_was_before_there_were_several():
+    assert encode(requests.count(by="state")) == encode(requests.histogram(["state"]))
+    assert encode(requests.histogram("state", keys=["CA"])) == (
+        b'{"type":"Histogram/1","column":"state","keys":["CA"],"edges":null,"where":null,"dates":false}'
+    )
+    assert encode(requests.sum("income", by=["state"])) == (
+        b'{"type":"Sum/1","column":"income","where":null,"by":"state","keys":null}'
+    )
+
+
+def test_groups_of_several_columns_are_named_by_tuples_the_last_column_changing_fastest():
+    names = SOURCE.prepare(requests.count(by=["state", "vip"])).names
+    assert names == tuple((state, vip) for state in ("CA", "NY", "WY") for vip in (False, True))
+    assert SOURCE.prepare(requests.count(by="state")).names == ("CA", "NY", "WY")
+    prepared = SOURCE.prepare(requests.sum("income", by=["vip", "state"], keys=people.PAIRS))
+    assert prepared.names == tuple(people.PAIRS) and prepared.in_units(Chosen(1)) == (False, "CA")
+
+
+def test_the_number_of_cells_is_limited_before_they_are_listed():
+    many = {name: pa.array([0]) for name in "abcdefg"}
+    source = Table(pa.table(many), columns={name: category(range(100)) for name in many})
+    assert len(source.prepare(requests.count(by=["a", "b"])).names) == 10_000
+    with pytest.raises(InvalidRequest, match="100000000000000 combinations, and a request has at most 10000 cells"):
+        source.prepare(requests.count(by=list(many)))

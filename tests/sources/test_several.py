@@ -75,6 +75,7 @@ REQUESTS = [
     cp.sum("seconds", by="people.state", of="visits"),
     cp.mean("seconds", "pages.section = 'sport'", of="visits"),
     cp.histogram("people.state", of="visits"),
+    cp.sum("seconds", by=["page", "people.state"], keys=[("/a", "CA"), ("/b", "NY")], of="visits"),
     cp.histogram("pages.section", where="people.age >= 17", of="visits"),
     cp.histogram("people.age", edges=[0, 18, 65, 120], of="visits"),
     cp.ranks("people.age", [17, 65], of="visits"),
@@ -115,6 +116,10 @@ def test_rows_see_their_own_units_attributes_and_the_public_lookup(people, visit
         ]
         assert [found(both, request) for request in REQUESTS[:7]] == want
         assert found(both, REQUESTS[9]) == tuple(sum(row[1] == state for row in rows) for state in ("CA", "NY"))
+        assert found(both, REQUESTS[10]) == tuple(
+            sum(s // 5 for _, *key, s in ((row[0], row[3], row[1], row[4]) for row in rows) if tuple(key) == cell)
+            for cell in (("/a", "CA"), ("/b", "NY"))
+        )
         assert found(both, REQUESTS[-1]) == sum(age >= 65 for age, _ in people.values())
 
 

@@ -34,6 +34,7 @@ REQUESTS = [
     requests.sum("seconds", by="page"),
     requests.mean("seconds", "vip"),
     requests.histogram("page"),
+    requests.sum("seconds", by=["page", "vip"]),
     requests.histogram("seconds", edges=[-20, 0, 30, 60]),
     requests.histogram("day", edges=["2024-01-01", "2024-01-05", "2024-01-10"]),
     requests.ranks("seconds", [0, 20, 40]),

@@ -28,6 +28,7 @@ from counterpoint.sources.tables.table import Table
 
 DAYS = [day(1990, 1, 1), day(2010, 1, 1)]
 STEPS = people.COLUMNS["income"]
+GROUPS = st.tuples(st.sampled_from(["CA", "NY", "WY", "nowhere"]), st.booleans())
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,6 +57,12 @@ def test_no_request_moves_by_more_than_its_sensitivity_between_neighbours(world,
         (requests.sum("income"), [{"income": -2}] * 2, [{"income": 3}] * 2),
         (requests.sum("income", by="state"), [{"income": 3, "state": "CA"}] * 2, [{"income": 3, "state": "NY"}] * 2),
         (requests.sum("income", by="state"), [{"income": -2, "state": "NY"}] * 2, [{"income": 3, "state": "NY"}] * 2),
+        (
+            requests.sum("income", by=["state", "vip"]),
+            [{"income": 3, "state": "CA", "vip": True}] * 2,
+            [{"income": 3, "state": "CA", "vip": False}] * 2,
+        ),
+        (requests.count(by=["state", "vip"]), [{"state": "CA", "vip": True}] * 2, [{"state": "WY", "vip": True}] * 2),
         (requests.mean("income"), [{"income": -2}] * 2, [{"income": 3}] * 2),
         (requests.histogram("state"), [{"state": "CA"}] * 2, [{"state": "NY"}] * 2),
         (requests.histogram("income", edges=[-2, 0, 3]), [{"income": -1}] * 2, [{"income": 2}] * 2),
@@ -114,6 +121,19 @@ def test_what_is_found_is_what_a_second_opinion_finds(world):
         sum(i for i, row in zip(incomes, rows, strict=True) if i is not None and row["state"] == key)
         for key in ("NY", "CA")
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(people.worlds, st.none() | st.lists(GROUPS, min_size=1, unique=True))
+def test_groups_of_several_columns_hold_what_a_second_opinion_finds(world, keys):
+    source = people.table(world, rows_per_unit=5)
+    rows = [row for unit in world.values() for row in unit]
+    cells = keys or [(state, vip) for state in ("CA", "NY", "WY") for vip in (False, True)]
+    groups = [[row for row in rows if (row["state"], row["vip"]) == cell] for cell in cells]
+    known = [[i for i in (people.steps(row["income"], STEPS) for row in g) if i is not None] for g in groups]
+    by = {"by": ["state", "vip"], "keys": keys}
+    assert people.found(source, requests.count(**by)) == tuple(map(len, groups))
+    assert people.found(source, requests.sum("income", **by)) == tuple(map(sum, known))
 
 
 def test_the_same_integers_come_from_every_kind_of_input(tmp_path):

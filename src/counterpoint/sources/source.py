@@ -24,7 +24,7 @@ from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.about import About
-from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.declaring.columns import Key, KeyOrTuple
 
 if TYPE_CHECKING:
     from counterpoint.sources.asking.requests import Request
@@ -41,7 +41,7 @@ class Prepared(Tagged, Value, frozen=True):
     grid: Fraction
     each: int | None = None
     one_way: bool = False
-    names: tuple[bool | int | str, ...] | None = None
+    names: tuple[KeyOrTuple, ...] | None = None
 
     def in_units(self, answer: Plain) -> object:
         """A noisy integer (or a tuple of them) in the user's units: an int where the grid is 1, else a Fraction.

@@ -19,7 +19,7 @@ from typing import Any
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import exact
 from counterpoint.sources.asking.where import LONGEST
-from counterpoint.sources.declaring.columns import MOST_KEYS, Key, readable
+from counterpoint.sources.declaring.columns import MOST_KEYS, KeyOrTuple, readable
 from counterpoint.sources.declaring.dates import days
 
 MOST_POINTS = 1_000
@@ -48,28 +48,32 @@ def _check_text(text: object, what: str) -> None:
     readable(text)
 
 
-def distinct(keys: Any) -> tuple[Key, ...] | None:
-    """Checked keys: texts, whole numbers or truth values, all different; None if none were given.
+def distinct(keys: Any) -> tuple[KeyOrTuple, ...] | None:
+    """Checked keys: texts, whole numbers or truth values, or tuples of them, all different; None if none were given.
 
-    >>> distinct(["CA", "NY"])
-    ('CA', 'NY')
+    >>> distinct(["CA", "NY"]), distinct([("CA", True), ("NY", True)])
+    (('CA', 'NY'), (('CA', True), ('NY', True)))
     """
     if keys is None:
         return None
     items = listed(keys, "keys")
     assert items is not None
-    if not all(isinstance(key, bool | int | str) for key in items):
-        raise InvalidRequest("keys must be texts, whole numbers or truth values, as in keys=['CA', 'NY']")
     if not 1 <= len(items) <= MOST_KEYS:
         raise InvalidRequest(f"a request takes 1 to {MOST_KEYS} keys: ask about fewer at a time")
+    values = [value for key in items for value in (key if isinstance(key, tuple) else (key,))]
+    if not all(isinstance(value, bool | int | str) for value in values):
+        raise InvalidRequest(
+            "keys must be texts, whole numbers or truth values, as in keys=['CA', 'NY'], or for several columns tuples "
+            "of them, as in keys=[('CA', 2023), ('NY', 2024)]"
+        )
     if len(set(items)) < len(items):
         raise InvalidRequest("keys must be distinct: list each key once")
-    if sum(len(key) for key in items if isinstance(key, str)) > LONGEST_KEYS:
+    if sum(len(value) for value in values if isinstance(value, str)) > LONGEST_KEYS:
         raise InvalidRequest(f"the keys of a request have at most {LONGEST_KEYS} characters together: ask about fewer")
-    for key in items:
-        if isinstance(key, str):
-            _check_text(key, "a key")
-        elif abs(key) >= _WIDEST_KEY:
+    for value in values:
+        if isinstance(value, str):
+            _check_text(value, "a key")
+        elif abs(value) >= _WIDEST_KEY:
             raise InvalidRequest("a key that is a whole number must be below 2^127 in absolute value")
     return items
 

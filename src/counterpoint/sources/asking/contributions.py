@@ -24,6 +24,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import msgspec
@@ -35,9 +36,9 @@ from counterpoint.sources.asking.conditions import AllOf
 from counterpoint.sources.asking.evaluating import StoredRow, evaluator
 from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.asking.sensitivity import Corner, sum_sensitivities
-from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.declaring.columns import KeyOrTuple
 from counterpoint.sources.declaring.declaration import Declaration
-from counterpoint.sources.engines.query_plan import ByKey, ByThreshold, ColumnTotal, QueryPlan, Rows
+from counterpoint.sources.engines.query_plan import ByKeys, ByThreshold, ColumnTotal, QueryPlan, Rows
 
 _CACHED = 1024
 _LONGEST_CACHED = 2**16
@@ -62,7 +63,7 @@ class Contribution(msgspec.Struct, frozen=True):
     each: int
     dimensions: int | None
     grid: Fraction
-    keys: tuple[Key, ...]
+    keys: tuple[KeyOrTuple, ...]
     corners: tuple[Corner, ...]
 
     @property
@@ -131,7 +132,9 @@ def _amount(plan: QueryPlan) -> Callable[[StoredRow], int]:
     """What a row adds to its cell: 1, or its value, or 0 where that is missing."""
     if isinstance(plan.adds, Rows):
         return lambda row: 1
-    assert isinstance(plan.adds, ColumnTotal) and not plan.adds.beside, "this plan adds up units, or two numbers"
+    assert isinstance(plan.adds, ColumnTotal) and plan.adds.powers == (1,), (
+        "this plan adds up units, or several numbers"
+    )
     column = plan.adds.column
     return lambda row: row[column] or 0
 
@@ -141,10 +144,10 @@ def _cells(plan: QueryPlan) -> tuple[int, CellOf]:
     cells = plan.cells
     if cells is None:
         return 1, lambda row: 0
-    column = cells.column
-    if isinstance(cells, ByKey):
-        places = {key: place for place, key in enumerate(cells.keys)}
-        return len(places), lambda row: places.get(row[column])
+    if isinstance(cells, ByKeys):
+        key_of = itemgetter(*cells.columns)  # of one column it gets the value, of several a tuple
+        places = {key if len(key) > 1 else key[0]: place for place, key in enumerate(cells.keys)}
+        return len(places), lambda row: places.get(key_of(row))
     assert isinstance(cells, ByThreshold), "cells that are found in the data have no number"
-    thresholds = cells.thresholds
+    column, thresholds = cells.column, cells.thresholds
     return len(thresholds) + 1, lambda row: None if row[column] is None else bisect_right(thresholds, row[column])

@@ -17,26 +17,37 @@ from datetime import date as Day  # noqa: N812 - next to what a data person call
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
-from typing import Annotated, Any
+from typing import Any, overload
 
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidRequest
 from counterpoint.numbers import Number as AnyNumber
-from counterpoint.numbers.parameters import Read
+from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
 from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.about import about
-from counterpoint.sources.asking.arguments import ascending, check_texts, distinct, listed
+from counterpoint.sources.asking.arguments import ascending, check_texts, listed
 from counterpoint.sources.asking.conditions import Condition
-from counterpoint.sources.asking.sensitivity import Corner, Sensitivities, one_way, sum_sensitivities
+from counterpoint.sources.asking.grouping import (
+    DistinctKeys,
+    GivenBy,
+    Names,
+    NamesOrNone,
+    by_keys,
+    check_groups,
+    columns_of,
+    group_names,
+    in_one_cell,
+)
+from counterpoint.sources.asking.sensitivity import Sensitivities, one_way, sum_sensitivities
 from counterpoint.sources.asking.where import condition
-from counterpoint.sources.declaring.columns import Key, Number
+from counterpoint.sources.declaring.columns import KeyOrTuple, Number
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.emitter import tally
-from counterpoint.sources.engines.query_plan import ByKey, ByThreshold, ColumnTotal, QueryPlan, Rows, Units
+from counterpoint.sources.engines.query_plan import ByThreshold, Cells, ColumnTotal, QueryPlan, Rows, Units
 from counterpoint.sources.source import Prepared
 
 
@@ -79,8 +90,8 @@ class Request(Tagged):
         most, up = self.sensitivities(declared, plan), one_way(plan.corners, declared.neighbours)
         return self, most.l1, most.squared, plan.width, plan.grid, most.each, up, self.names(declared)
 
-    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
-        """The names of the coordinates, in the user's units; None if they have none."""
+    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
+        """The names of the values that `in_units` gives, in the user's units; None if they have none."""
         return None
 
     def _condition(self, declared: Declaration) -> Condition | None:
@@ -126,33 +137,28 @@ class CountDistinct(Request, Value, frozen=True):
         return "a unit counts once, so what a row adds depends on the unit's other rows"
 
 
-DistinctKeys = Annotated[tuple[Key, ...] | None, Read(lambda keys, _: distinct(keys))]
-"""Keys, all different, if there are any."""
-
-
 class Sum(Request, Value, frozen=True):
-    """The sum of a column over the rows that satisfy `where`; with `by`, one sum for each key of that column.
+    """The sum of a column over the rows that satisfy `where`; with `by`, one sum for each key of those columns.
 
     A row contributes its value, in one coordinate: the corners are low and high, in any of the coordinates.
     """
 
     column: str
     where: str | None = None
-    by: str | None = None
+    by: NamesOrNone = default(None)
     keys: DistinctKeys = None
 
     def __post_init__(self) -> None:
-        """Check the texts and the keys; keys need a column to group by."""
-        check_texts(column=self.column, where=self.where, by=self.by)
-        if self.by is None and self.keys is not None:
-            raise InvalidRequest("keys were given without a column to group by: give by=... as well")
+        """Check the texts and the keys."""
+        check_texts(column=self.column, where=self.where)
+        check_groups(self.by, self.keys)
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Add up steps."""
         number = declared.number(self.column)
-        cells = None if self.by is None else _by_key(declared, self.by, self.keys)
+        cells = None if self.by is None else by_keys(declared, self.by, self.keys)
         width = None if cells is None else len(cells.keys)
-        corners = _in_one_cell((number.least, number.most), width or 1)
+        corners = in_one_cell([(number.least,), (number.most,)], width or 1)
         return QueryPlan(
             ColumnTotal(declared.find(self.column)), corners, self._condition(declared), cells, width, number.grid
         )
@@ -166,9 +172,9 @@ class Sum(Request, Value, frozen=True):
         """A row adds its value, in one coordinate."""
         return None
 
-    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
+    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys, if there are any."""
-        return None if self.by is None else self.keys or declared.column(self.by).known_keys
+        return None if self.by is None else group_names(declared, self.by, self.keys)
 
 
 class Mean(Request, Value, frozen=True):
@@ -190,7 +196,7 @@ class Mean(Request, Value, frozen=True):
         """Add up the values, and count the rows that have one."""
         number = declared.number(self.column)
         wide = number.most - number.least
-        total = ColumnTotal(declared.find(self.column), beside=True)
+        total = ColumnTotal(declared.find(self.column), powers=(1, 0))
         return QueryPlan(total, ((-wide, wide), (wide, wide)), self._condition(declared), None, 2, number.grid / 2)
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
@@ -216,10 +222,11 @@ class Mean(Request, Value, frozen=True):
 class Histogram(Request, Value, frozen=True):
     """How many rows fall on each key, or between each two edges (the last edge belongs to the last bin).
 
-    A row contributes 1 in at most one coordinate. Keys are given here or were declared; edges are given.
+    A row contributes 1 in at most one coordinate. Keys are given here or were declared, of one column or of several;
+    edges are given, of one column.
     """
 
-    column: str
+    column: Names
     keys: DistinctKeys = None
     edges: tuple[Fraction, ...] | None = None
     where: str | None = None
@@ -227,9 +234,12 @@ class Histogram(Request, Value, frozen=True):
 
     def __post_init__(self) -> None:
         """Check the texts, and that there are keys or edges but not both."""
-        check_texts(column=self.column, where=self.where)
+        check_texts(where=self.where)
+        check_groups(self.column, self.keys)
         if self.keys is not None and self.edges is not None:
             raise InvalidRequest("a histogram takes keys or edges, not both: leave one of them out")
+        if self.edges is not None and not isinstance(self.column, str):
+            raise InvalidRequest("edges cut one column: leave them out, or ask about one column")
         if self.edges is not None:
             edges, dates = ascending(self.edges, "edges", 2)
             force_setattr(self, "edges", edges)
@@ -238,14 +248,16 @@ class Histogram(Request, Value, frozen=True):
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows by key or by bin."""
         if self.edges is None:
-            cells: ByKey | ByThreshold = _by_key(declared, self.column, self.keys)
-            width = len(cells.keys) if isinstance(cells, ByKey) else 0
-        else:
-            column = declared.ordered(self.column, dates=self.dates)
-            *lower, last = [edge / column.grid for edge in self.edges]
-            cells = by_threshold(declared, self.column, column, [*map(ceil, lower), floor(last) + 1])
-            width = len(lower)
-        return QueryPlan(Rows(), _in_one_cell((1,), width), self._condition(declared), cells, width)
+            keyed = by_keys(declared, self.column, self.keys)
+            return self._counted(declared, keyed, len(keyed.keys))
+        (name,) = columns_of(self.column)
+        column = declared.ordered(name, dates=self.dates)
+        *lower, last = [edge / column.grid for edge in self.edges]
+        cut = by_threshold(declared, name, column, [*map(ceil, lower), floor(last) + 1])
+        return self._counted(declared, cut, len(lower))
+
+    def _counted(self, declared: Declaration, cells: Cells, width: int) -> QueryPlan:
+        return QueryPlan(Rows(), in_one_cell([(1,)], width), self._condition(declared), cells, width)
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """One count for each key or bin; rows below the first edge or above the last are not counted."""
@@ -256,9 +268,9 @@ class Histogram(Request, Value, frozen=True):
         """A row adds 1 to its key or bin."""
         return None
 
-    def names(self, declared: Declaration) -> tuple[Key, ...] | None:
+    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys; bins are numbered."""
-        return (self.keys or declared.column(self.column).known_keys) if self.edges is None else None
+        return group_names(declared, self.column, self.keys) if self.edges is None else None
 
 
 class Ranks(Request, Value, frozen=True):
@@ -325,13 +337,33 @@ class Averaged(Prepared, frozen=True, kw_only=True):
         return min(max(middle + half * Fraction(centred, weighed), self.low), self.high)
 
 
-def count(where: str | None = None, *, of: str | None = None) -> Count:
-    """How many rows (satisfy `where`); `of` names the source, if there are several (see `Sources`).
+@overload
+def count(where: str | None = None, *, of: str | None = None) -> Count: ...
+@overload
+def count(
+    where: str | None = None, *, by: GivenBy, keys: Iterable[KeyOrTuple] | None = None, of: str | None = None
+) -> Histogram: ...
+def count(
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    of: str | None = None,
+) -> Count | Histogram:
+    """How many rows (satisfy `where`), with `by` for each key of one or several columns.
+
+    Keys are given or declared: for several columns tuples, or all combinations of what the columns declare. `of` names
+    the source, if there are several (see `Sources`).
 
     >>> count()
     Count()
+    >>> count(by=["carrier", "month"], keys=[("UA", 3), ("AA", 3)])
+    Histogram(column=('carrier', 'month'), keys=(('UA', 3), ('AA', 3)))
     """
-    return about(of, Count(where))
+    if by is None:
+        check_groups(None, listed(keys, "keys"))
+        return about(of, Count(where))
+    return about(of, Histogram(by, listed(keys, "keys"), None, where))
 
 
 def count_distinct(where: str | None = None, *, of: str | None = None) -> CountDistinct:
@@ -353,14 +385,14 @@ def mean(column: str, where: str | None = None, *, of: str | None = None) -> Mea
 
 
 def histogram(
-    column: str,
-    keys: Iterable[Key] | None = None,
+    column: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
     edges: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
     *,
     of: str | None = None,
 ) -> Histogram:
-    """How many rows have each key (given, or declared by the column), or lie between each two edges.
+    """How many rows have each key (given, or declared by the columns), or lie between each two edges of one column.
 
     >>> histogram("state", keys=["CA", "NY"]).keys
     ('CA', 'NY')
@@ -382,26 +414,21 @@ def ranks(
 def sum(
     column: str,
     where: str | None = None,
-    by: str | None = None,
-    keys: Iterable[Key] | None = None,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
     *,
     of: str | None = None,
 ) -> Sum:  # shadows the builtin, which this file does not use
-    """The sum of a column with declared bounds; with `by`, one for each key (given, or declared by that column).
+    """The sum of a column with declared bounds; with `by`, one for each key of one or several columns.
+
+    Keys are given, or declared by those columns.
 
     >>> sum("income", by="state", keys=["CA", "NY"]).by
     'state'
+    >>> sum("delay", by=["carrier", "month"], keys=[("UA", 3)]).keys
+    (('UA', 3),)
     """
     return about(of, Sum(column, where, by, listed(keys, "keys")))
-
-
-def _by_key(declared: Declaration, name: str, keys: tuple[Key, ...] | None) -> ByKey:
-    column = declared.column(name)
-    known = column.known_keys
-    if keys is None and known is None:
-        raise InvalidRequest(f"the keys of {name} are not declared: give keys=[...], or declare it as category([...])")
-    asked = known or () if keys is None else tuple(column.key(key) for key in keys)
-    return ByKey(declared.find(name), asked, complete=known is not None and set(known) <= set(asked))
 
 
 def by_threshold(declared: Declaration, name: str, column: Number | Date, thresholds: list[int]) -> ByThreshold:
@@ -415,9 +442,3 @@ def by_threshold(declared: Declaration, name: str, column: Number | Date, thresh
     """
     inside = tuple(min(max(threshold, column.least), column.most + 1) for threshold in thresholds)
     return ByThreshold(declared.find(name), inside, column.most - column.least + 1)
-
-
-def _in_one_cell(values: tuple[int, ...], width: int) -> tuple[Corner, ...]:
-    """The corners of a row that puts one of these values into one cell; more than two cells give the same bounds."""
-    cells = [(value,) for value in values] if width == 1 else [(v, 0) for v in values] + [(0, v) for v in values]
-    return tuple(cells)

@@ -34,6 +34,9 @@ Kind: TypeAlias = Literal["number", "text", "boolean"]
 Key: TypeAlias = bool | int | str
 """One stored value of a column."""
 
+KeyOrTuple: TypeAlias = Key | tuple[Key, ...]
+"""What names a group: a value of the column that rows are grouped by, or a tuple of one value for each such column."""
+
 WIDEST = 2**62
 """The largest count of steps: far enough below 2^63 that no conversion and no comparison overflows 64 bits."""
 MOST_KEYS = 10_000

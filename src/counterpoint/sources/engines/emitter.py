@@ -32,7 +32,7 @@ from counterpoint.sources.asking.conditions import (
     Within,
 )
 from counterpoint.sources.declaring.columns import Key
-from counterpoint.sources.engines.query_plan import ByFound, ByKey, ByThreshold, ColumnTotal, QueryPlan, Rows, Units
+from counterpoint.sources.engines.query_plan import ByFound, ByKeys, ByThreshold, ColumnTotal, QueryPlan, Rows, Units
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -58,8 +58,10 @@ def statement(plan: QueryPlan, table: str, within: Condition | None = None, dial
     from sqlglot import exp  # noqa: PLC0415 - takes a tenth of a second, and only requests need it
 
     conditions = [part for part in (within, plan.condition) if part is not None]
-    if isinstance(plan.cells, ByKey) and not plan.cells.complete:
-        conditions.append(OneOf(plan.cells.column, plan.cells.keys))
+    if isinstance(plan.cells, ByKeys):
+        for place, column in enumerate(plan.cells.columns):
+            if not plan.cells.complete[place]:
+                conditions.append(OneOf(column, plan.cells.mentioned(place)))
     if isinstance(plan.cells, ByThreshold | ByFound):
         conditions.append(Not(Missing(plan.cells.column)))
     source = exp.select().from_(table, dialect=dialect)
@@ -90,9 +92,11 @@ def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select
     aggregates = _aggregates(plan, dialect)
     if plan.cells is None:
         return source.select(*aggregates)
-    column = _column(plan.cells.column)
-    if isinstance(plan.cells, ByKey | ByFound):
-        return source.select(column, *aggregates).group_by("1")
+    columns = [_column(index) for index in plan.cells.columns]
+    if isinstance(plan.cells, ByKeys | ByFound):
+        places = (str(place + 1) for place in range(len(columns)))
+        return source.select(*columns, *aggregates).group_by(*places)
+    (column,) = columns
     cell = _tree(column, plan.cells.thresholds, 0, len(plan.cells.thresholds))
     if plan.cells.span > FEW:
         return source.select(cell, *aggregates).group_by("1")
@@ -101,7 +105,7 @@ def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select
 
 
 def tally(plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> tuple[int, ...]:
-    """The rows that a statement returned, as integers: the aggregates of the one row, or one integer for each cell.
+    """The rows that a statement returned, as integers: the sums of the one row, or those of each cell, cell by cell.
 
     >>> tally(QueryPlan(Rows(), ((1,),), None, ByThreshold(0, (10, 20), 99)), [(2, 7), (0, 5)])
     (5, 0, 7)
@@ -109,9 +113,13 @@ def tally(plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> tuple[int, ...]:
     if plan.cells is None:
         return tuple(int(value) for value in fetched[0])
     assert not isinstance(plan.cells, ByFound), "the values of a ByFound are private: read them as a Tally"
-    found = {cell: int(value) for cell, value in fetched}
-    cells = plan.cells.keys if isinstance(plan.cells, ByKey) else range(len(plan.cells.thresholds) + 1)
-    return tuple(found.get(cell, 0) for cell in cells)
+    keyed, none = len(plan.cells.columns), (0,) * plan.adds.sums
+    found = {tuple(row[:keyed]): row[keyed:] for row in fetched}
+    if isinstance(plan.cells, ByKeys):
+        cells = plan.cells.keys
+    else:
+        cells = tuple((number,) for number in range(len(plan.cells.thresholds) + 1))
+    return tuple(int(value) for cell in cells for value in found.get(cell, none))
 
 
 def _aggregates(plan: QueryPlan, dialect: str) -> "list[exp.Expr]":
@@ -122,11 +130,20 @@ def _aggregates(plan: QueryPlan, dialect: str) -> "list[exp.Expr]":
     if isinstance(plan.adds, Units):
         return [exp.Count(this=exp.Distinct(expressions=[exp.column("u")]))]
     assert isinstance(plan.adds, ColumnTotal)
-    wide = WIDE[dialect]
-    column = _column(plan.adds.column)
-    total = exp.Sum(this=column if wide is None else exp.cast(column, wide))
-    beside = [exp.Count(this=_column(plan.adds.column))] if plan.adds.beside else []
-    return [exp.Coalesce(this=total, expressions=[exp.Literal.number(0)]), *beside]
+    return [_total(plan.adds.column, power, WIDE[dialect]) for power in plan.adds.powers]
+
+
+def _total(column: int, power: int, wide: str | None) -> "exp.Expr":
+    """The sum of a power of a column, or how many rows have a value; 0 without any."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if power == 0:
+        return exp.Count(this=_column(column))
+    value = _column(column)
+    for _ in range(power - 1):
+        value = exp.Mul(this=value, expression=_column(column))
+    total = exp.Sum(this=value if wide is None else exp.cast(value, wide))
+    return exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
 
 
 def _written(condition: Condition, *, total: bool) -> "exp.Expr":

@@ -21,24 +21,53 @@ from counterpoint.sources.declaring.columns import Key
 class Rows(msgspec.Struct, frozen=True):
     """Every row counts one."""
 
+    @property
+    def sums(self) -> int:
+        """How many integers there are for each cell."""
+        return 1
+
 
 class Units(msgspec.Struct, frozen=True):
     """Every unit with a row counts one."""
 
+    @property
+    def sums(self) -> int:
+        """How many integers there are for each cell."""
+        return 1
+
 
 class ColumnTotal(msgspec.Struct, frozen=True):
-    """Every row adds the integer in this column; `beside` also counts the rows in which it is not missing."""
+    """Every row adds the integer in this column, raised to each of the `powers`, unless it is missing.
+
+    The power 0 counts the rows that have a value. A request that squares limits the column, so that nothing overflows.
+    """
 
     column: int
-    beside: bool = False
+    powers: tuple[int, ...] = (1,)
+
+    @property
+    def sums(self) -> int:
+        """How many integers there are for each cell."""
+        return len(self.powers)
 
 
-class ByKey(msgspec.Struct, frozen=True):
-    """One cell per key; rows with another value are in no cell. `complete`: the column has no other value."""
+class ByKeys(msgspec.Struct, frozen=True):
+    """One cell per key, which has a value for each of the columns; other rows are in no cell.
 
-    column: int
-    keys: tuple[Key, ...]
-    complete: bool
+    `complete` says of each column whether the keys mention every value that it can have.
+    """
+
+    columns: tuple[int, ...]
+    keys: tuple[tuple[Key, ...], ...]
+    complete: tuple[bool, ...]
+
+    def mentioned(self, place: int) -> tuple[Key, ...]:
+        """The values that the keys have for the column at this place, each once.
+
+        >>> ByKeys((4, 2), (("CA", 1), ("NY", 1)), (True, False)).mentioned(1)
+        (1,)
+        """
+        return tuple(dict.fromkeys(key[place] for key in self.keys))
 
 
 class ByThreshold(msgspec.Struct, frozen=True):
@@ -51,15 +80,25 @@ class ByThreshold(msgspec.Struct, frozen=True):
     thresholds: tuple[int, ...]
     span: int
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The column."""
+        return (self.column,)
+
 
 class ByFound(msgspec.Struct, frozen=True):
     """One cell per value that occurs. Which cells exist is as private as their contents, so the result is a tally."""
 
     column: int
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The column."""
+        return (self.column,)
+
 
 Adds: TypeAlias = Rows | Units | ColumnTotal
-Cells: TypeAlias = ByKey | ByThreshold | ByFound
+Cells: TypeAlias = ByKeys | ByThreshold | ByFound
 
 
 EITHER_WAY: tuple[Corner, ...] = ((1,), (-1,))

@@ -104,7 +104,7 @@ def _columns(plan: QueryPlan) -> Iterator[int]:
     if isinstance(plan.adds, ColumnTotal):
         yield plan.adds.column
     if plan.cells is not None:
-        yield plan.cells.column
+        yield from plan.cells.columns
     if plan.condition is not None:
         yield from _in_condition(plan.condition)
 
