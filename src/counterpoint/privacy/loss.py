@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 DIGITS = 50
 """How many digits a conversion is evaluated to, and a converted parameter keeps."""
 
+OPTIMAL = "optimal composition (Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1; Henzinger et al. 2024, Thm 4.12)"
+"""What (epsilon, delta) losses that are fixed in advance compose by."""
+
 EpsilonDelta: TypeAlias = tuple[Fraction, Fraction]
 """An epsilon and a delta."""
 
@@ -160,6 +163,9 @@ class Loss(Tagged):
             f"no theorem composes {cls.__name__} losses as they are; convert them to one measure first, "
             "for instance with as_zcdp(), as_renyi(alpha) or as_tradeoff()"
         )
+
+    theorem_if_fixed: ClassVar[str] = "the rule of its own measure, for losses fixed in advance"
+    """What the cost of losses of this measure that are fixed in advance rests on, as a certificate cites it."""
 
     slow_to_compose: ClassVar[bool] = False
     """Whether `together` may take long, so that it is not computed only to see whether it is covered."""

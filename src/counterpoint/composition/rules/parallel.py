@@ -283,8 +283,8 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
         unlike = "; unlike losses matched as in theory, Parallel composition" if isinstance(self.each, tuple) else ""
         if self.first_pair:
             return (
-                "first-pair consistent k-sparse parallel composition (Henzinger et al. 2024, Thm 5.14, Cor "
-                f"5.15, Thm 13.6, Cor 14.8){unlike}"
+                "first-pair consistent k-sparse parallel composition (Henzinger et al. 2024, Thm 5.14, 13.6, Cor 14.8),"
+                f" or that of static data (Henzinger et al. 2024, Cor 5.15, 13.7, 14.9){unlike}"
             )
         if not self.counts_every_delta:
             return f"k-sparse parallel composition of pure losses (Henzinger et al. 2024, Cor 5.5){unlike}"

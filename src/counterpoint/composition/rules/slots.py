@@ -144,11 +144,21 @@ class Slots(Rule, Value, frozen=True):
         """The optimal composition of all slots."""
         return self.total
 
+    @property
+    def theorem(self) -> str:
+        """What the slots compose by: they are all of one measure, or all (epsilon, delta).
+
+        >>> from counterpoint import zCDP
+        >>> Slots([zCDP(0.1)]).theorem
+        'divergences of mechanisms fixed in advance add (Lyu 2022, Thm 2; Henzinger et al. 2024, Cor 13.4)'
+        """
+        return self.slots[0][0].theorem_if_fixed
+
     def promise(self, relation: Relation) -> Certificate:
-        """The slots compose optimally, in any interleaving."""
+        """The slots compose by the theorem of their measure, in any interleaving."""
         return Certificate(
             f"{self!r} composed",
-            "optimal composition (Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1; Henzinger et al. 2024, Thm 4.12)",
+            self.theorem,
         )
 
     def certificate(self, account: Account) -> Certificate:
@@ -157,5 +167,5 @@ class Slots(Rule, Value, frozen=True):
         left = sum(count for _, count in account.groups)
         return Certificate(
             f"{self!r} composed, {left} of them not taken yet",
-            "optimal composition (Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1; Henzinger et al. 2024, Thm 4.12)",
+            self.theorem,
         )

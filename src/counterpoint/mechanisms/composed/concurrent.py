@@ -106,7 +106,7 @@ class Concurrent(Mechanism, Value, frozen=True):
         loss = self.rule.bound(self.relation)
         certificate = Certificate(
             f"{loss!r} for neighbours {self.relation.in_words}, in any interleaving",
-            "concurrent composition (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)",
+            "concurrent composition (Henzinger et al. 2024, Def 4.1) under a rule, by its theorem",
             (self.rule.promise(self.relation),),
         )
         launches = self.rule.charges(self.relation)

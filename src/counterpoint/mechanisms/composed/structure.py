@@ -93,9 +93,8 @@ class Part(Tagged, Value, frozen=True):
         launched = Certificate(f"whatever is launched in part {self.name!r} is {where}", each)
         if self.sparse is None:
             statement = f"part {self.name!r} is {self.cost!r}: {self.slots} launches, each in a slot of its own"
-            return Certificate(
-                statement, "losses fixed in advance (Henzinger et al. 2024, Thm 4.12, Cor 13.4)", (launched,)
-            )
+            theorem = "Cor 14.7" if self.loss.needs_finite_communication else "Thm 4.12, Cor 13.4"
+            return Certificate(statement, f"losses fixed in advance (Henzinger et al. 2024, {theorem})", (launched,))
         statement = f"part {self.name!r} is {self.cost!r}: at most {self.sparse} of its launches are reached"
         return Certificate(statement, self.rule.theorem, (launched,))
 

@@ -12,7 +12,7 @@ advance the Renyi filter; the theorems that a `Filter` may choose beside it are 
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 from msgspec.structs import force_setattr
 
@@ -22,7 +22,7 @@ from counterpoint.numbers.exact import LARGEST, added_up, at_least, whole
 from counterpoint.numbers.parameters import NonNegative, Probability
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.divergences import renyi_offset
-from counterpoint.privacy.loss import DIGITS, EpsilonDelta, Loss, rounded_up
+from counterpoint.privacy.loss import DIGITS, OPTIMAL, EpsilonDelta, Loss, rounded_up
 from counterpoint.privacy.measures import probabilistic, pure, tradeoff, unbounded
 
 
@@ -70,6 +70,8 @@ class ApproxDP(Loss, Value, frozen=True):
     def accumulator(self) -> "ApproximateSum":
         """Basic composition: the sums of epsilons and deltas."""
         return ApproximateSum()
+
+    theorem_if_fixed: ClassVar[str] = OPTIMAL
 
     @classmethod
     def together(cls, counted: Mapping[Self, int]) -> tuple["ApproxDP", str]:

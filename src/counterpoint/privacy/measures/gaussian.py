@@ -13,7 +13,7 @@ and enclosed by certified evaluations.
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
@@ -94,6 +94,11 @@ class GaussianDP(Loss, Value, frozen=True):
     def odometer(cls) -> "GaussianSum":
         """The sum of squares."""
         return GaussianSum()
+
+    theorem_if_fixed: ClassVar[str] = (
+        "tensor product, with finite communication or without memory (Haney et al. 2023, Thm 1.24; Henzinger et al. "
+        "2024, Cor 14.7)"
+    )
 
     @classmethod
     def together(cls, counted: Mapping[Self, int]) -> tuple["GaussianDP", str]:

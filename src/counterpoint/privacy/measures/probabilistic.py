@@ -13,14 +13,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, Number, Precision, certify, spell
 from counterpoint.numbers.exact import at_least, whole
 from counterpoint.numbers.parameters import NonNegative, Probability
-from counterpoint.privacy.loss import DIGITS, EpsilonDelta, Loss, rounded_up
+from counterpoint.privacy.loss import DIGITS, OPTIMAL, EpsilonDelta, Loss, rounded_up
 from counterpoint.privacy.measures import approximate, pure, tradeoff
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -118,6 +118,8 @@ class ProbabilisticDP(Probabilistic, Value, frozen=True):
 
     def __repr__(self) -> str:
         return f"ProbabilisticDP({spell(self.epsilon)}, {spell(self.delta)})"
+
+    theorem_if_fixed: ClassVar[str] = OPTIMAL
 
     @classmethod
     def together(cls, counted: Mapping[Self, int]) -> "tuple[approximate.ApproxDP, str]":

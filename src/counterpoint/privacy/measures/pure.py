@@ -12,7 +12,7 @@ another measure is the tight conversion to that measure. Pure losses add up (`Pu
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
@@ -22,7 +22,7 @@ from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
 from counterpoint.privacy.formulas.divergences import concentrated_of_pure, delta_below, renyi_of_pure
 from counterpoint.privacy.formulas.gaussian_curve import gaussian_of_pure
 from counterpoint.privacy.formulas.roots import crossing, root_below, short
-from counterpoint.privacy.loss import DIGITS, EpsilonDelta, Loss, rounded_up
+from counterpoint.privacy.loss import DIGITS, OPTIMAL, EpsilonDelta, Loss, rounded_up
 from counterpoint.privacy.measures import approximate, gaussian, probabilistic, renyi, tcdp, tradeoff, zcdp
 from counterpoint.privacy.measures.divergence_bound import above_one
 
@@ -70,6 +70,8 @@ class PureDP(Loss, Value, frozen=True):
     def odometer(cls) -> "PureSum":
         """The sum of epsilons."""
         return PureSum()
+
+    theorem_if_fixed: ClassVar[str] = OPTIMAL
 
     @classmethod
     def together(cls, counted: Mapping[Self, int]) -> tuple["PureDP", str]:

@@ -187,6 +187,10 @@ class TradeOff(Loss, Value, frozen=True):
             "Filter(TradeOff(...)), or Odometer(GaussianDP)"
         )
 
+    theorem_if_fixed: ClassVar[str] = (
+        "tensor product, with finite communication or without memory (Haney et al. 2023, Thm 1.24; Henzinger et al. "
+        "2024, Cor 14.7)"
+    )
     slow_to_compose: ClassVar[bool] = True
 
     @classmethod
