@@ -18,9 +18,8 @@ from typing import Any
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.declaring.columns import Key
-from counterpoint.sources.streams.log import Item, Unit
+from counterpoint.sources.streams.log import Item, Unit, unit_name
 from counterpoint.sources.streams.records import Fields
-from counterpoint.sources.streams.shape import plain
 from counterpoint.sources.streams.values import reader
 
 Readers = Sequence[tuple[str, Callable[[object], Key | None]]]
@@ -105,17 +104,7 @@ class UpdateForm(Value, frozen=True):
 
     def _owner_and_key(self, record: Mapping[str, object]) -> tuple[Unit | None, Unit | None]:
         """The unit and the key of a row; both None if one of them is missing."""
-        owner = None if self.unit is None else _name(self.unit, record[self.unit])
-        key = _name(self.key, record[self.key])
+        owner = None if self.unit is None else unit_name(self.unit, record[self.unit])
+        key = unit_name(self.key, record[self.key])
         missing = key is None or (owner is None and self.unit is not None)
         return (None, None) if missing else (owner, key)
-
-
-def _name(what: str, given: object) -> Unit | None:
-    """The value of a unit or a key, if it is there."""
-    if type(given) is str or type(given) is int:  # nearly all are
-        return given
-    value = plain(given)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
-        raise InvalidRequest(f"{what!r} must be a text or a whole number, not a {type(value).__name__}")
-    return str.__str__(value) if isinstance(value, str) else value

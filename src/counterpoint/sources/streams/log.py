@@ -30,6 +30,9 @@ from counterpoint.sources.streams.shape import Record, plain
 Unit = str | int
 """The name of a unit."""
 
+_LARGEST = 10**1000
+"""Whole numbers from here on name no unit."""
+
 Item = tuple[Raw | Record | None, Unit | None]
 """A value in stored form, and the unit that owns it."""
 
@@ -242,7 +245,7 @@ class Log:
                 f"each item of this stream needs a {self.unit!r}, but {count} items and {len(owners)} units were "
                 "given: name one unit for each item, as in append(1, unit='ann')"
             )
-        return [self._owner(owner) for owner in owners]
+        return [unit_name(self.unit, owner) for owner in owners]
 
     def owners_in(self, records: Iterable[object]) -> list[Unit | None]:
         """The owners of records: each record has a field with the name of the unit."""
@@ -254,16 +257,29 @@ class Log:
                 f"each record of this stream needs the field {self.unit!r}, which names its unit, as in "
                 f"{{{self.unit!r}: 'ann', ...}}"
             )
-        owner = record[self.unit]
-        return None if owner is None else self._owner(owner)
+        return unit_name(self.unit, record[self.unit])
 
-    def _owner(self, given: object) -> Unit:
-        if type(given) is str or type(given) is int:  # nearly all are, and every item comes this way
-            return given
-        owner = plain(given)
-        if isinstance(owner, bool) or not isinstance(owner, str | int):
-            raise InvalidRequest(f"a {self.unit!r} must be a text or a whole number, not a {type(owner).__name__}")
-        return owner
+
+def unit_name(what: str | None, given: object) -> Unit | None:
+    """A unit, or the key of a row, as a plain text or whole number; None if it is missing, or too large to be written.
+
+    Plain: an equal value of a subclass, such as a member of an enumeration, may be written in another way, and would
+    then be another unit to an engine than to the cap. A whole number of more than 1,000 digits is missing: Python does
+    not write the largest ones, and the error would tell that the unit is there.
+
+    >>> unit_name("user", "ann"), unit_name("user", 7), unit_name("user", 10**5000)
+    ('ann', 7, None)
+    """
+    if type(given) is str or (type(given) is int and -_LARGEST < given < _LARGEST):  # nearly all are
+        return given
+    value = plain(given)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value) if abs(value) < _LARGEST else None
+    if value is None:
+        return None
+    raise InvalidRequest(f"{what!r} must be a text or a whole number, not a {type(value).__name__}")
 
 
 def in_use(name: str, what: str = "stream") -> DataInUse:
