@@ -201,3 +201,16 @@ def test_sessions_of_an_earlier_version_are_compared_once_they_are_opened_with_t
         s._engine.ledger.verify()
     with pytest.raises(cp.DataInUse, match="'again', 'before they are known', 'people'"):
         cp.Session(table(), cp.PureDP(1), ledger=copy, name="new")
+
+
+def test_each_table_of_several_has_one_budget(lasting):
+    others = people({"person": [7, 8], "age": [1, 2]})
+    with made(lasting, "both", cp.Sources(people=people(), others=others, unit="person")):
+        pass
+    for table in (people(), people({"person": [7, 8], "age": [1, 2]})):
+        with pytest.raises(cp.DataInUse, match="'both'"):
+            made(lasting, "one", table)
+    with pytest.raises(cp.DataInUse, match="'both'"):
+        made(lasting, "another pair", cp.Sources(people=people(), more=people({"person": [9]}), unit="person"))
+    with made(lasting, "apart", people({"person": [9], "age": [3]})):
+        pass

@@ -143,7 +143,8 @@ class Source:
     def rows(self) -> bytes | None:
         """A digest of the given data, the same for every declaration; None if it cannot be compared with other data.
 
-        It is not public: it confirms guesses. A ledger keeps it sealed.
+        Several tables have one digest each, one behind the other. It is not public: it confirms guesses. A ledger keeps
+        it sealed.
         """
         return None
 

@@ -1,10 +1,11 @@
 """A budget belongs to a data set: which other sessions of a ledger have the same rows.
 
 A second name for the same rows would be a second budget. So a session's record has a digest of its rows as they were
-given, whatever was declared about them. In the open such a digest would confirm a guess of the rows; it is sealed with
-the session's data key: a process without the ledger's master key cannot compare its sessions. It is a guard against
-mistakes, not against a custodian: one changed row makes other rows. Sessions under another master key, and
-those from before digests were kept which have not been opened since, cannot be compared.
+given, whatever was declared about them; several tables have one each, and one that is the same is enough. In the open
+such a digest would confirm a guess of the rows; it is sealed with the session's data key: a process without the
+ledger's master key cannot compare its sessions. It is a guard against mistakes, not against a custodian: one changed
+row makes other rows. Sessions under another master key, and those from before digests were kept which have not been
+opened since, cannot be compared.
 
 >>> str(in_use("people", ("visitors",))).split(":")[0]
 "session 'people' would be a second budget for the rows of 'visitors'"
@@ -17,6 +18,9 @@ from counterpoint.errors import DataInUse, LedgerTampered, Unsealable
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.store.records import Book
 from counterpoint.ledger.store.store import Store
+
+_SIZE = 32
+"""The bytes of a digest."""
 
 
 def sealed(rows: bytes, keys: DataKeys, genesis: bytes) -> bytes:
@@ -38,7 +42,16 @@ def _has(name: str, book: Book, rows: bytes, master: MasterKey | None) -> bool:
         known = keys.unseal(book.content, "rows", book.genesis.hex())
     except Unsealable:
         raise LedgerTampered(f"what is on record of the rows of {name!r} was changed") from None
-    return hmac.compare_digest(known, rows)
+    return any(hmac.compare_digest(one, other) for one in _digests(known) for other in _digests(rows))
+
+
+def _digests(rows: bytes) -> list[bytes]:
+    """The digest of each table.
+
+    >>> [len(one) for one in _digests(bytes(64))]
+    [32, 32]
+    """
+    return [rows[start : start + _SIZE] for start in range(0, len(rows), _SIZE)]
 
 
 def beside(store: Store, name: str) -> tuple[str, ...]:

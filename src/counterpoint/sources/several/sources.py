@@ -159,12 +159,9 @@ class Sources(Source):
         return digest("sources", self._unit, *(str(it) for it in (*members, *lookups))).hex()
 
     def rows(self) -> bytes | None:
-        """A digest of the given rows of all tables, if all can be compared with other data."""
+        """The digests of the given rows of each table that can be compared with other data, one behind the other."""
         found = [source.rows() for source in self._members.values() if isinstance(source, Table)]
-        known = [rows for rows in found if rows is not None]
-        if not known or len(known) < len(found):
-            return None
-        return known[0] if len(known) == 1 else digest("rows of", *(rows.hex() for rows in known))
+        return b"".join(rows for rows in found if rows is not None) or None
 
     def prepare(self, request: object) -> Prepared:
         """The public facts of a request about one of the sources."""
