@@ -1,6 +1,7 @@
 """Several sources under one budget: what a request sees, how far it moves between neighbours, and what lasts."""
 
 from contextlib import ExitStack, closing
+from threading import Thread
 
 import pandas as pd
 import pytest
@@ -504,3 +505,75 @@ def test_what_sources_say_about_themselves():
     assert repr(both) == "Sources(people, visits, pages; unit='person')"
     assert both.describe().startswith("Protected is everything about one person in people and visits, taken together")
     assert "pages: public, found by page" in both.describe()
+
+
+def test_sources_whose_names_differ_in_case_alone_keep_their_own_attributes():
+    young, old = (dict.fromkeys(NAMES, (age, "CA")) for age in (17, 90))
+    visits = stream()
+    both = cp.Sources(people=people_of(young), People=people_of(old), visits=visits, unit="person")
+    visits.extend([item(("ann", "/a", 0)), item(("bob", "/a", 0))])
+    asked = ("people.age", "People.age", "people.age")
+    found = [both.resolve(both.pin(), both.prepare(cp.sum(column, of="visits"))) for column in asked]
+    assert list(map(reveal, found)) == [34, 180, 34]
+
+
+@pytest.mark.parametrize("name", ["a b", "a.b", "a;b", "", "x" * 51])
+def test_a_source_is_named_by_a_word(name):
+    with pytest.raises(InvalidParameter, match="named by a word"):
+        cp.Sources(**{name: stream()}, unit="person")
+
+
+def test_a_column_does_not_take_the_name_of_anothers():
+    visits = cp.Stream(fields={"people.age": AGES}, unit="person", per_unit=2)
+    with pytest.raises(InvalidParameter, match=r"has a column 'people\.age'"):
+        cp.Sources(people=people_of({}), visits=visits, unit="person")
+
+
+def test_sources_are_found_again_in_whatever_order_they_are_given(tmp_path):
+    place = Place("sqlite", tmp_path)
+
+    def made(*names):
+        visits, calls = stream(), stream()
+        given = {"visits": visits, "calls": calls}
+        return visits, calls, cp.Sources(**{name: given[name] for name in names}, unit="person")
+
+    visits, calls, both = made("visits", "calls")
+    with place.session(cp.PureDP(1), source=both):
+        visits.extend([item(("ann", "/a", 0)), item(("bob", "/a", 0))])
+        calls.append(item(("eve", "/b", 35)))
+    visits, calls, both = made("calls", "visits")
+    with place.session(cp.PureDP(1), source=both):
+        assert (visits.pin(), calls.pin()) == (2, 1)
+
+
+def test_a_stream_is_not_read_before_an_append_has_arrived_as_a_whole():
+    class Paused(list):
+        """Lets another thread read each time that something is put."""
+
+        def append(self, value):
+            reader = Thread(target=lambda: lengths.append(visits.pin()))
+            reader.start()
+            readers.append(reader)
+            reader.join(0.1)
+            super().append(value)
+
+    visits, lengths, readers = stream(), [], []
+    both = cp.Sources(visits=visits, unit="person")
+    both.log.items = Paused()
+    visits.append(item(("ann", "/a", 0)))
+    for reader in readers:
+        reader.join()
+    assert lengths == [1]
+
+
+def test_a_followed_request_reads_the_columns_of_its_own_source():
+    both = cp.Sources(people=people_of({}), visits=stream(), unit="person")
+    with pytest.raises(InvalidRequest, match="follows visits reads its own columns"):
+        cp.Session(both, cp.PureDP(1)).launch(cp.Counter(epsilon=1), of=cp.count("people.age > 3", of="visits"))
+
+
+def test_of_a_live_table_among_sources_a_request_is_followed():
+    members = cp.LiveTable("person", 1, key="row", columns={"age": AGES}, updates_per_unit=3)
+    session = cp.Session(cp.Sources(members=members, unit="person"), cp.PureDP(1))
+    with pytest.raises(InvalidRequest, match=r"of=cp\.count\(of='members'\)"):
+        session.launch(cp.Counter(epsilon=1), of="members")

@@ -54,7 +54,8 @@ def _reader(source: Any) -> Callable[[Target, Any, Resumed], int]:
         return feed_items
     raise InvalidParameter(
         "a feed reads an iterable of items, an Arrow reader, a streaming DataFrame of Spark, a postgresql:// URL, or "
-        f"what a function of the number of arrived items returns, not a {type(source).__name__}"
+        f"what a function of the number of arrived items returns, not a {type(source).__name__}; a frame of pandas is "
+        "an iterable of items by frame.to_dict('records')"
     )
 
 

@@ -39,7 +39,18 @@ class Beside:
     def __init__(self, name: str, members: Mapping[str, Member], lookups: Mapping[str, Lookup]) -> None:
         self._name, self._members, self._lookups = name, members, lookups
         self.rows = _rows(members[name])
-        self.joins = () if self.rows is None else (*self._attributes(), *self._looked_up(self.rows[0]))
+        found = () if self.rows is None else (*self._attributes(), *self._looked_up(self.rows[0]))
+        self.joins = tuple(join._replace(table=f"beside{number}") for number, join in enumerate(found))
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Refuse a column whose name is that of another source's column as well."""
+        own = set() if self.rows is None else {named.name for named in self.rows[0].columns}
+        for taken in sorted(own & {f"{join.name}.{named.name}" for join in self.joins for named in join.columns}):
+            raise InvalidParameter(
+                f"{self._name} has a column {taken!r}, and its rows see another source's column under that name: name "
+                "the source otherwise"
+            )
 
     def _attributes(self) -> list[Joined]:
         """The sources with one row for each unit."""

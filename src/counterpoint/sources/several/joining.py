@@ -14,7 +14,7 @@ emitted like any other, over the joined rows. Only what a request mentions is jo
 >>> people = Joined("people", (Named("age", number(0, 120)),), on="u")
 >>> found = compile_joined(visits, RowView("visits"), [people], canonical(count(where="people.age >= 65")))
 >>> found.compiled.sql.partition("(SELECT * FROM visits)")[2]
-' AS b LEFT JOIN beside_people AS j0 ON b.u = j0.f0) AS joined WHERE c1 >= 65'
+' AS b LEFT JOIN beside AS j0 ON b.u = j0.f0) AS joined WHERE c1 >= 65'
 >>> found.used
 ('people',)
 """
@@ -35,17 +35,17 @@ from counterpoint.sources.engines.query_plan import ColumnTotal, QueryPlan
 
 
 class Joined(NamedTuple):
-    """The columns of another source that rows see; `on` is the column in which rows hold its key."""
+    """The columns of another source that rows see; `on` is the column in which rows hold its key.
+
+    `table` has its rows, in the engine of the rows that see it: the key `f0`, then the columns `f1`, ... It is not
+    named after the source: an engine would take `people` and `People` for one table.
+    """
 
     name: str
     columns: tuple[Named, ...]
     on: str
     neighbours: str = "add-or-remove"
-
-    @property
-    def table(self) -> str:
-        """The name of its rows in the engine of the rows that see it: the key `f0`, then the columns `f1`, ..."""
-        return f"beside_{self.name}"
+    table: str = "beside"
 
 
 class JoinedRequest(NamedTuple):

@@ -55,6 +55,12 @@ class Journal(Log):
         """Where the items of a stream are."""
         return self._places[number]
 
+    def arrived(self, number: int) -> int:
+        """How many items of a stream are here, all of which can be read: an append that is under way is waited for."""
+        self.length()
+        with self._lock:
+            return len(self._places[number])
+
     def item(self, place: int) -> Item:
         """The item at a place, as its stream stores it."""
         return _unpacked(self.items[place]), self._owners[place]
@@ -91,8 +97,7 @@ class Channel:
 
     def length(self) -> int:
         """How many items have arrived."""
-        self._journal.length()
-        return len(self._journal.places(self._number))
+        return self._journal.arrived(self._number)
 
     def add(self, items: Sequence[Item], id: str | None = None, step: FeedStep | None = None) -> int:
         """Append items to the journal; ids and feeds are the stream's own."""

@@ -47,6 +47,8 @@ from counterpoint.sources.streams.stream import RunningTotal, Stream
 from counterpoint.sources.tables.table import Table
 
 _CACHED = 1024
+_LONGEST_NAME = 50
+"""The name of a source has room beside an id in an id of the journal."""
 
 
 class Sources(Source):
@@ -65,6 +67,12 @@ class Sources(Source):
 
     def __init__(self, *, unit: str, **sources: Source | Lookup) -> None:
         self._unit = unit
+        for name in sources:
+            if not name.isidentifier() or len(name) > _LONGEST_NAME:
+                raise InvalidParameter(
+                    f"a source is named by a word of at most {_LONGEST_NAME} letters, digits and underscores, such as "
+                    f"'visits', not {shown(name)}: requests name its columns with a dot, as in 'visits.page'"
+                )
         self._lookups = {name: source for name, source in sources.items() if isinstance(source, Lookup)}
         self._members: dict[str, Member] = {
             name: _member(name, source, unit) for name, source in sources.items() if not isinstance(source, Lookup)
@@ -81,7 +89,7 @@ class Sources(Source):
         }
         self._journal = Journal()
         self._channels: dict[str, Channel] = {}
-        for name, source in self._members.items():
+        for name, source in sorted(self._members.items()):  # in whatever order they are given again after a restart
             if not isinstance(source, Table):
                 self._channels[name] = self._journal.join(name, source.log)
 
@@ -128,6 +136,13 @@ class Sources(Source):
         source = self._member(name)
         if isinstance(source, Table):
             raise InvalidRequest(f"{name} is a table, which stands still: a mechanism can follow data that changes")
+        joined = self._joined(About(name, read)) if isinstance(read, Request) else None
+        if joined is not None and joined.used:
+            raise InvalidRequest(
+                f"a mechanism that follows {name} reads its own columns as they arrive, and those of "
+                f"{_listed(joined.used)} are read when an ask comes: leave them out, or ask with a one-shot mechanism, "
+                "such as Laplace"
+            )
         return Following(self, (name, source.of(read)))
 
     def pin(self) -> int | str:
@@ -152,10 +167,10 @@ class Sources(Source):
 
     def fingerprint(self) -> str | None:
         """A digest of all fingerprints; None if one of the sources has none."""
-        members = [(name, source.fingerprint()) for name, source in self._members.items()]
+        members = [(name, source.fingerprint()) for name, source in sorted(self._members.items())]
         if any(found is None for _, found in members):
             return None
-        lookups = [(name, lookup.fingerprint()) for name, lookup in self._lookups.items()]
+        lookups = [(name, lookup.fingerprint()) for name, lookup in sorted(self._lookups.items())]
         return digest("sources", self._unit, *(str(it) for it in (*members, *lookups))).hex()
 
     def rows(self) -> bytes | None:
@@ -237,8 +252,13 @@ class Following(Source):
 
     @property
     def unfollowed(self) -> str | None:
-        """Which of them is followed must be said."""
-        return "say of which source, as in launch(..., of='visits')" if self._follows is None else None
+        """Which of them is followed must be said, and which request about a live table."""
+        if self._follows is None:
+            return "say of which source, as in launch(..., of='visits')"
+        name, source = self._follows
+        return (
+            None if source.unfollowed is None else f"say of which request, as in launch(..., of=cp.count(of={name!r}))"
+        )
 
     @property
     def dimensions(self) -> int | None:
