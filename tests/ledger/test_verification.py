@@ -40,6 +40,23 @@ def test_a_forged_record_that_says_nothing_wrong_is_none_the_wiser(used):
     verify(used)
 
 
+@pytest.mark.parametrize(
+    "followed", ["visits", ["visits.n"], cp.count("n > 1", of="visits"), cp.sum("n", of="members")]
+)
+def test_a_record_of_several_sources_holds(lasting, followed):
+    visits = cp.Stream(fields={"n": cp.number(0, 9)}, unit="who", per_unit=2)
+    members = cp.LiveTable("who", 1, key="row", columns={"n": cp.number(0, 9)}, updates_per_unit=2)
+    source = cp.Sources(visits=visits, members=members, unit="who")
+    counter = cp.VectorCounter(1, epsilon=1) if isinstance(followed, list) else cp.Counter(epsilon=1)
+    with lasting.session(cp.PureDP(9), source=source) as s:
+        handle = s.launch(counter, of=followed)
+        visits.append({"who": "ann", "n": 3}, id="monday")
+        members.put({"who": "ann", "row": 1, "n": 3})
+        handle.ask()
+        s.launch(cp.Laplace(1)).ask(cp.count("members.n = 3", of="visits"))
+    verify(lasting)
+
+
 def at(kind, request, change):
     """Change the one entry of this kind and request."""
 

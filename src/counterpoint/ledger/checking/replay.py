@@ -22,6 +22,7 @@ from counterpoint.ledger.store.store import Store
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.relations import Relation
+from counterpoint.sources.asking.about import About
 from counterpoint.sources.asking.requests import Request
 
 
@@ -165,7 +166,7 @@ def _parts(entry: Entry) -> tuple[Any, ...]:
     except CounterpointError:
         raise LedgerTampered(f"entry {entry.number} cannot be read") from None
     expected = {"open": (str, Concurrent, bool), "ask": (str, tuple, object, object)}.get(
-        entry.kind, (str, tuple, str | None, Mechanism, Relation, str | None, str | tuple | Request | None)
+        entry.kind, (str, tuple, str | None, Mechanism, Relation, str | None, str | tuple | Request | About | None)
     )
     fits = isinstance(parts, tuple) and len(parts) == len(expected)
     if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
