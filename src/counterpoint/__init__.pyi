@@ -170,6 +170,10 @@ from counterpoint.sources.asking.requests import (
     ranks as ranks,
     sum as sum,
 )
+from counterpoint.sources.asking.variances import (
+    stdev as stdev,
+    variance as variance,
+)
 from counterpoint.sources.declaring.columns import (
     boolean as boolean,
     category as category,

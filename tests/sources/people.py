@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoint.privacy.secret import counted, reveal
 from counterpoint.privacy.tally import Tally, distances
-from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking import choices, requests, variances
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.tables.table import Table
@@ -107,6 +107,10 @@ questions = st.one_of(
     st.builds(requests.count, maybe_where, by=st.just(["state", "vip"])),
     st.builds(requests.count, maybe_where, by=st.just(["zip", "age", "born"]), keys=st.just(TRIPLES)),
     st.builds(requests.mean, st.sampled_from(["income", "tokens"]), maybe_where),
+    st.builds(requests.mean, st.just("income"), maybe_where, st.just(["vip", "state"]), st.none() | st.just(PAIRS)),
+    st.builds(requests.mean, st.just("tokens"), maybe_where, st.just("state")),
+    st.builds(variances.variance, st.just("income"), maybe_where),
+    st.builds(variances.stdev, st.just("income"), maybe_where, st.just(["vip", "state"]), st.none() | st.just(PAIRS)),
     st.builds(requests.histogram, st.just("state"), where=maybe_where),
     st.builds(requests.histogram, st.just("zip"), st.just(["10%", "it's", "nowhere"]), where=maybe_where),
     st.builds(requests.histogram, st.just("age"), st.just([18]), where=maybe_where),

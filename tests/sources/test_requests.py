@@ -1,7 +1,9 @@
 """Requests are closed, checked and stored as values; their sensitivities are what enumeration finds."""
 
+import math
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
+from statistics import pvariance
 
 import pyarrow as pa
 import pytest
@@ -12,10 +14,10 @@ from tests.sources import people
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import CounterpointError, InvalidRequest
 from counterpoint.mechanisms.mechanism import Chosen
-from counterpoint.sources.asking import requests
+from counterpoint.sources.asking import requests, variances
 from counterpoint.sources.asking.requests import Averaged, Request
 from counterpoint.sources.asking.sensitivity import sum_sensitivities
-from counterpoint.sources.declaring.columns import category
+from counterpoint.sources.declaring.columns import boolean, category, number
 from counterpoint.sources.tables.table import Table
 
 
@@ -59,6 +61,12 @@ def test_the_corners_of_a_row_say_how_far_a_unit_can_move_an_answer(points, rows
     assert tuple(sum_sensitivities(points, rows, neighbours)) == farthest(points, rows, neighbours)
 
 
+def triple(x, low=-8, high=12):
+    """What a value contributes to a variance."""
+    y, wide = 2 * x - low - high, high - low
+    return 3 * y * y - wide * wide, 2 * wide * y, 2 * wide * wide
+
+
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_each_kind_of_request_has_the_sensitivities_that_enumeration_over_its_rows_finds(neighbours, rows):
@@ -75,6 +83,13 @@ def test_each_kind_of_request_has_the_sensitivities_that_enumeration_over_its_ro
         requests.count(by=["vip", "state"], keys=[(True, "CA")]): [(1,)],
         requests.count(by=["vip", "state"], keys=[(True, "CA"), (False, "NY")]): [(1, 0), (0, 1)],
         requests.mean("income"): [(2 * x - 4, 20) for x in incomes],
+        variances.variance("income"): [triple(x) for x in incomes],
+        variances.stdev("income", by="vip"): [
+            point for x in ends for point in ((*triple(x), 0, 0, 0), (0, 0, 0, *triple(x)))
+        ],
+        requests.mean("income", by="vip"): [
+            point for x in ends for point in ((2 * x - 4, 20, 0, 0), (0, 0, 2 * x - 4, 20))
+        ],
         requests.histogram("state"): [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
         requests.histogram("income", edges=[0, 3]): [(1,)],
         requests.ranks("income", [0, 1, 2]): [(1, 1, 1), (0, 1, 1), (0, 0, 1)],
@@ -199,6 +214,54 @@ def test_true_and_one_are_different_keys_however_often_they_are_asked():
         source.prepare(requests.histogram("vip", keys=[1]))
 
 
+def test_means_of_groups_come_one_for_each_key():
+    prepared = SOURCE.prepare(requests.mean("income", by="vip"))
+    assert prepared.width == 4 and prepared.names == (False, True)
+    assert prepared.in_units((-20, 20, 40, 80)) == (-2, Fraction(7, 4))
+    assert prepared.in_units((100, 0, 10**6, 1)) == (None, 3)
+    one = SOURCE.prepare(requests.mean("income", by="vip", keys=[True]))
+    assert one.in_units((20, 20)) == (3,), "one key is still a table"
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 2), (-3, 0), (5, 9), (-7, 6), (-1, 30)])
+def test_no_pair_of_values_moves_a_variance_by_more_than_its_corners_say(low, high, neighbours):
+    source = Table(pa.table({"x": pa.array([], pa.int64())}), columns={"x": number(low, high)}, neighbours=neighbours)
+    alone = [triple(x, low, high) for x in range(low, high + 1)]
+    assert tuple(source.sensitivities(variances.variance("x"))) == farthest(alone, 1, neighbours)
+    apart = [point for t in alone for point in ((*t, 0, 0, 0), (0, 0, 0, *t))]
+    source = Table(
+        pa.table({"x": pa.array([], pa.int64()), "b": pa.array([], pa.bool_())}),
+        columns={"x": number(low, high), "b": boolean()},
+        neighbours=neighbours,
+    )
+    assert tuple(source.sensitivities(variances.variance("x", by="b"))) == farthest(apart, 1, neighbours)
+
+
+@given(st.lists(st.integers(-8, 12), min_size=1, max_size=6))
+def test_a_variance_without_noise_is_the_variance(steps):
+    values = [Fraction(x, 4) for x in steps]
+    answer = tuple(map(sum, zip(*map(triple, steps), strict=True)))
+    found = SOURCE.prepare(variances.variance("income")).in_units(answer)
+    assert found == pvariance(values)
+    assert SOURCE.prepare(variances.stdev("income")).in_units(answer) == math.sqrt(found)
+
+
+@given(st.tuples(*[st.integers(-(10**4), 10**4)] * 3))
+def test_a_noisy_variance_is_possible_or_none(answer):
+    found = SOURCE.prepare(variances.variance("income")).in_units(answer)
+    assert (found is None) == (answer[2] <= 0)
+    assert found is None or 0 <= found <= Fraction(25, 4), "half the range, squared"
+
+
+def test_a_variance_of_numbers_whose_squares_would_overflow_is_refused():
+    with pytest.raises(InvalidRequest, match=r"at most 2\^31 steps from 0; declare it with a larger step"):
+        SOURCE.prepare(variances.variance("tokens"))
+    wide = Table(pa.table({"x": [2**31, -(2**31), -(2**31)]}), columns={"x": number(-(2**31), 2**31)})
+    wanted = tuple(map(sum, zip(*(triple(x, -(2**31), 2**31) for x in (2**31, -(2**31), -(2**31))), strict=True)))
+    assert people.found(wide, variances.variance("x")) == wanted
+
+
 def test_a_request_about_one_column_is_stored_as_it_was_before_there_were_several():
     assert encode(requests.count(by="state")) == encode(requests.histogram(["state"]))
     assert encode(requests.histogram("state", keys=["CA"])) == (
@@ -207,6 +270,7 @@ def test_a_request_about_one_column_is_stored_as_it_was_before_there_were_severa
     assert encode(requests.sum("income", by=["state"])) == (
         b'{"type":"Sum/1","column":"income","where":null,"by":"state","keys":null}'
     )
+    assert encode(requests.mean("income")) == b'{"type":"Mean/1","column":"income","where":null}'
 
 
 def test_groups_of_several_columns_are_named_by_tuples_the_last_column_changing_fastest():

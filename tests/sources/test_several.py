@@ -77,6 +77,7 @@ REQUESTS = [
     cp.mean("seconds", "pages.section = 'sport'", of="visits"),
     cp.histogram("people.state", of="visits"),
     cp.sum("seconds", by=["page", "people.state"], keys=[("/a", "CA"), ("/b", "NY")], of="visits"),
+    cp.variance("seconds", by=["people.state", "pages.section"], of="visits"),
     cp.histogram("pages.section", where="people.age >= 17", of="visits"),
     cp.histogram("people.age", edges=[0, 18, 65, 120], of="visits"),
     cp.ranks("people.age", [17, 65], of="visits"),

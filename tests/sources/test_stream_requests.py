@@ -13,7 +13,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import counted, reveal
-from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking import choices, requests, variances
 from counterpoint.sources.streams.stream import Stream
 
 PAGES = ["home", "shop", "help"]
@@ -35,6 +35,8 @@ REQUESTS = [
     requests.mean("seconds", "vip"),
     requests.histogram("page"),
     requests.sum("seconds", by=["page", "vip"]),
+    requests.mean("seconds", by=["page", "vip"]),
+    variances.variance("seconds", by="page"),
     requests.histogram("seconds", edges=[-20, 0, 30, 60]),
     requests.histogram("day", edges=["2024-01-01", "2024-01-05", "2024-01-10"]),
     requests.ranks("seconds", [0, 20, 40]),

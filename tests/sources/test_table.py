@@ -5,6 +5,7 @@ import threading
 from datetime import date as day
 from decimal import Decimal
 from fractions import Fraction
+from statistics import pvariance
 
 import duckdb
 import pandas as pd
@@ -21,7 +22,7 @@ from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequ
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.privacy.secret import Secret
-from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking import choices, requests, variances
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.source import Prepared
 from counterpoint.sources.tables.table import Table
@@ -64,6 +65,12 @@ def test_no_request_moves_by_more_than_its_sensitivity_between_neighbours(world,
         ),
         (requests.count(by=["state", "vip"]), [{"state": "CA", "vip": True}] * 2, [{"state": "WY", "vip": True}] * 2),
         (requests.mean("income"), [{"income": -2}] * 2, [{"income": 3}] * 2),
+        (variances.variance("income"), [{"income": -2}] * 2, [{"income": 3}] * 2),
+        (
+            variances.variance("income", by="state"),
+            [{"income": -2, "state": "CA"}] * 2,
+            [{"income": 3, "state": "NY"}] * 2,
+        ),
         (requests.histogram("state"), [{"state": "CA"}] * 2, [{"state": "NY"}] * 2),
         (requests.histogram("income", edges=[-2, 0, 3]), [{"income": -1}] * 2, [{"income": 2}] * 2),
         (requests.ranks("income", [0, 1, 2]), [{"income": 3}] * 2, [{"income": -2}] * 2),
@@ -134,6 +141,14 @@ def test_groups_of_several_columns_hold_what_a_second_opinion_finds(world, keys)
     by = {"by": ["state", "vip"], "keys": keys}
     assert people.found(source, requests.count(**by)) == tuple(map(len, groups))
     assert people.found(source, requests.sum("income", **by)) == tuple(map(sum, known))
+    variance = variances.variance("income", **by)
+    assert source.prepare(variance).in_units(people.found(source, variance)) == tuple(
+        pvariance([Fraction(value, 4) for value in values]) if values else None for values in known
+    )
+    mean = requests.mean("income", **by)
+    assert source.prepare(mean).in_units(people.found(source, mean)) == tuple(
+        Fraction(sum(values), 4 * len(values)) if values else None for values in known
+    )
 
 
 def test_the_same_integers_come_from_every_kind_of_input(tmp_path):

@@ -14,9 +14,9 @@ missing or not mentioned.
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from counterpoint.errors import InvalidRequest
 from counterpoint.numbers.parameters import Parameter, Read
@@ -25,6 +25,8 @@ from counterpoint.sources.asking.sensitivity import Corner
 from counterpoint.sources.declaring.columns import MOST_KEYS, KeyOrTuple
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.query_plan import ByKeys
+
+T = TypeVar("T")
 
 By: TypeAlias = str | tuple[str, ...]
 """The name of the column that rows are grouped by, or the names of several."""
@@ -85,6 +87,15 @@ def check_groups(by: By | None, keys: Sequence[KeyOrTuple] | None) -> None:
         raise InvalidRequest(f"each of the keys must be a tuple of {len(names)} values, one for each column")
 
 
+def or_unset(argument: T | None) -> T | UnsetType:
+    """What was given, or UNSET.
+
+    >>> or_unset(None), or_unset("carrier")
+    (UNSET, 'carrier')
+    """
+    return UNSET if argument is None else argument
+
+
 def columns_of(by: By | None) -> tuple[str, ...]:
     """The names, as a tuple.
 
@@ -137,6 +148,15 @@ def in_one_cell(points: Iterable[Corner], cells: int) -> tuple[Corner, ...]:
         return tuple(given)
     zero = (0,) * len(given[0])
     return (*(point + zero for point in given), *(zero + point for point in given))
+
+
+def cell_by_cell(values: Sequence[T], each: int) -> list[tuple[T, ...]]:
+    """Values that were listed cell by cell, `each` of them for every cell.
+
+    >>> cell_by_cell((1, 2, 3, 4), each=2)
+    [(1, 2), (3, 4)]
+    """
+    return [tuple(values[start : start + each]) for start in range(0, len(values), each)]
 
 
 def _declared_keys(declared: Declaration, by: By) -> tuple[tuple[bool | int | str, ...], ...]:

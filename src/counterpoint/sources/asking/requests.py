@@ -15,14 +15,16 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import ceil, floor
 from typing import Any, overload
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidRequest
+from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
@@ -31,15 +33,20 @@ from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import ascending, check_texts, listed
 from counterpoint.sources.asking.conditions import Condition
 from counterpoint.sources.asking.grouping import (
+    By,
     DistinctKeys,
+    DistinctKeysOrUnset,
     GivenBy,
     Names,
     NamesOrNone,
+    NamesOrUnset,
     by_keys,
+    cell_by_cell,
     check_groups,
     columns_of,
     group_names,
     in_one_cell,
+    or_unset,
 )
 from counterpoint.sources.asking.sensitivity import Sensitivities, one_way, sum_sensitivities
 from counterpoint.sources.asking.where import condition
@@ -180,6 +187,8 @@ class Sum(Request, Value, frozen=True):
 class Mean(Request, Value, frozen=True):
     """The mean of a column: one vector request of two coordinates, balanced so that neither drowns the other.
 
+    With `by`, there are two coordinates for each key of those columns, and a row contributes to one pair of them.
+
     With bounds l and h in steps, a row with value x contributes (2x - l - h, h - l): twice its distance from the
     middle, and the width w = h - l. The corners are (-w, w) and (w, w), so a row moves L1 by 2w, half of it in the
     sum and half in the count. `Averaged.in_units` makes a mean of a noisy answer.
@@ -187,23 +196,40 @@ class Mean(Request, Value, frozen=True):
 
     column: str
     where: str | None = None
+    by: NamesOrUnset = default(UNSET)
+    keys: DistinctKeysOrUnset = UNSET
 
     def __post_init__(self) -> None:
-        """Check the texts."""
+        """Check the texts and the keys."""
         check_texts(column=self.column, where=self.where)
+        check_groups(*self._groups)
+
+    @property
+    def _groups(self) -> tuple[By | None, tuple[KeyOrTuple, ...] | None]:
+        """The columns and the keys to group by; None where nothing was given."""
+        by, keys = self.by, self.keys
+        return None if isinstance(by, UnsetType) else by, None if isinstance(keys, UnsetType) else keys
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Add up the values, and count the rows that have one."""
-        number = declared.number(self.column)
-        wide = number.most - number.least
+        number, (by, keys) = declared.number(self.column), self._groups
+        cells = None if by is None else by_keys(declared, by, keys)
+        groups, wide = 1 if cells is None else len(cells.keys), number.most - number.least
         total = ColumnTotal(declared.find(self.column), powers=(1, 0))
-        return QueryPlan(total, ((-wide, wide), (wide, wide)), self._condition(declared), None, 2, number.grid / 2)
+        corners = in_one_cell([(-wide, wide), (wide, wide)], groups)
+        return QueryPlan(total, corners, self._condition(declared), cells, 2 * groups, number.grid / 2)
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
-        """Centre the sum and scale the count."""
+        """Centre the sum and scale the count, cell by cell."""
         number = declared.number(self.column)
-        total, rows = found
-        return 2 * total - (number.least + number.most) * rows, (number.most - number.least) * rows
+        middle, wide = number.least + number.most, number.most - number.least
+        pairs = ((2 * total - middle * rows, wide * rows) for total, rows in cell_by_cell(found, 2))
+        return tuple(chain.from_iterable(pairs))
+
+    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
+        """The keys, if there are any: one for each pair."""
+        by, keys = self._groups
+        return None if by is None else group_names(declared, by, keys)
 
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Averaged":
         """The public facts, with the bounds that turn a noisy answer into a mean."""
@@ -315,7 +341,10 @@ REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
 
 
 class Averaged(Prepared, frozen=True, kw_only=True):
-    """A prepared mean: in units, its noisy pair becomes the mean, or None if the noisy count is not above 0."""
+    """A prepared mean: in units, a noisy pair becomes the mean, or None if the noisy count is not above 0.
+
+    Where there are names, the answer has a pair for each of them.
+    """
 
     low: Fraction
     high: Fraction
@@ -328,8 +357,11 @@ class Averaged(Prepared, frozen=True, kw_only=True):
         (Fraction(30, 1), None)
         """
         if not isinstance(answer, tuple):
-            return super().in_units(answer)
-        centred, weighed = answer
+            return answer.index if isinstance(answer, Chosen) else super().in_units(answer)  # a pair has one name
+        means = tuple(self._mean(*pair) for pair in cell_by_cell(answer, 2))
+        return means[0] if self.names is None else means
+
+    def _mean(self, centred: Plain, weighed: Plain) -> Fraction | None:
         assert isinstance(centred, int) and isinstance(weighed, int)
         if weighed <= 0:
             return None
@@ -375,13 +407,22 @@ def count_distinct(where: str | None = None, *, of: str | None = None) -> CountD
     return about(of, CountDistinct(where))
 
 
-def mean(column: str, where: str | None = None, *, of: str | None = None) -> Mean:
-    """The mean of a column with declared bounds, as a balanced pair of a sum and a count.
+def mean(
+    column: str,
+    where: str | None = None,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    *,
+    of: str | None = None,
+) -> Mean:
+    """The mean of a column with declared bounds, as a balanced pair of a sum and a count; with `by`, one for each key.
 
     >>> mean("age")
     Mean('age')
+    >>> mean("age", by="state", keys=["CA", "NY"])
+    Mean(column='age', by='state', keys=('CA', 'NY'))
     """
-    return about(of, Mean(column, where))
+    return about(of, Mean(column, where, or_unset(by), or_unset(listed(keys, "keys"))))
 
 
 def histogram(

@@ -23,6 +23,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.sources.asking.choices import CHOICES
 from counterpoint.sources.asking.conditions import Condition
 from counterpoint.sources.asking.requests import REQUESTS, Request
+from counterpoint.sources.asking.variances import VARIANCES
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.emitter import statement
 from counterpoint.sources.engines.query_plan import ByFound, QueryPlan
@@ -74,13 +75,13 @@ def compile_request(declared: Declaration, view: RowView, dialect: str, request:
 
 def is_request(request: object) -> bool:
     """Whether this is one of the requests for rows: exactly these classes, no subclasses."""
-    return type(request) in (*REQUESTS, *CHOICES)
+    return type(request) in (*REQUESTS, *VARIANCES, *CHOICES)
 
 
 def canonical(request: object) -> bytes:
     """A request as bytes, or `InvalidRequest` for anything else."""
     if not is_request(request):
-        names = "count, count_distinct, sum, mean, histogram, ranks, keys and quantile"
+        names = "count, count_distinct, sum, mean, variance, stdev, histogram, ranks, keys and quantile"
         raise InvalidRequest(
             f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {describe_request(request)}"
         )

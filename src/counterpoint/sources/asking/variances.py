@@ -1,0 +1,195 @@
+"""Variances and standard deviations of a column, from a balanced triple of sums.
+
+With bounds l and h in steps, w = h - l, and y = 2x - l - h, which is between -w and w, a row with value x contributes
+
+    P(y) = (3 y^2 - w^2, 2 w y, 2 w^2):
+
+its squared distance from the middle, centred at the mean square w^2/3 of a uniform value; the distance itself; and a
+weight. At both ends no coordinate is larger than another, so that none drowns the others.
+
+The contributions are 0 and a curve. Norms are convex, so over sums of a unit's rows they are largest at points (or, for
+a replacement, at pairs of points) of that set, as `sensitivity` says. In units of w^2 and with s = y/w from -1 to 1:
+
+- P(s) = (3 s^2 - 1, 2 s, 2). Each coordinate is largest in absolute value at s = 1 and s = -1: 2, 2 and 2.
+- P(s) - P(s') = (3 d e, 2 d, 0), where d = s - s' is from 0 to 2 without loss of generality, and e = s + s' has
+  |e| <= 2 - d. In L1 that is at most 3 d (2 - d) + 2 d = d (8 - 3 d) <= 16/3, less than the 6 of P(1) - 0. In squared
+  L2 it is at most 9 d^2 (2 - d)^2 + 4 d^2 <= 16, which P(1) - P(-1) reaches. For that is 9 d^2 (2 - d) <= 4 (2 + d):
+  where d >= 2/3 the left side is at most 9 * 32/27 = 32/3, and the right side no less; where d < 2/3 the left side is
+  at most 9 * 2/3 = 6 (as d (2 - d) <= 1), and the right side is at least 8. One coordinate moves by at most
+  max(3 d (2 - d), 2 d) <= 4, which P(1) - P(-1) reaches.
+- In two different groups the norms of P(s) and P(s') add up, and each is largest at an end.
+
+So the corners P(1) and P(-1) give the exact sensitivities, though the curve lies outside their segment.
+
+>>> variance("age")
+Variance('age')
+>>> stdev("age", by="state", keys=["CA", "NY"])
+Variance(column='age', by='state', keys=('CA', 'NY'), root=True)
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import chain
+from math import sqrt
+
+from counterpoint.encoding import Plain, Value
+from counterpoint.errors import InvalidRequest
+from counterpoint.mechanisms.mechanism import Chosen
+from counterpoint.numbers.exact import Exact
+from counterpoint.numbers.parameters import Flag, default
+from counterpoint.privacy.secret import Raw
+from counterpoint.sources.asking.about import about
+from counterpoint.sources.asking.arguments import check_texts, listed
+from counterpoint.sources.asking.grouping import (
+    DistinctKeys,
+    GivenBy,
+    NamesOrNone,
+    by_keys,
+    cell_by_cell,
+    check_groups,
+    group_names,
+    in_one_cell,
+)
+from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.declaring.columns import KeyOrTuple, Number
+from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.query_plan import ColumnTotal, QueryPlan
+from counterpoint.sources.source import Prepared
+
+FARTHEST = 2**31
+"""The most steps from 0: a square is then below 2^63, and the sum of 2^63 squares below 10^38, on every engine."""
+
+
+class Variance(Request, Value, frozen=True):
+    """The variance of a column (divided by the number of values), or with `root` its standard deviation.
+
+    A vector request of three coordinates, or of three for each key of the columns `by`.
+    """
+
+    column: str
+    where: str | None = None
+    by: NamesOrNone = default(None)
+    keys: DistinctKeys = None
+    root: Flag = False
+
+    def __post_init__(self) -> None:
+        """Check the texts and the keys."""
+        check_texts(column=self.column, where=self.where)
+        check_groups(self.by, self.keys)
+
+    def plan(self, declared: Declaration) -> QueryPlan:
+        """Add up the squares and the values, and count the rows that have one."""
+        number = self._number(declared)
+        cells = None if self.by is None else by_keys(declared, self.by, self.keys)
+        groups, most = 1 if cells is None else len(cells.keys), 2 * (number.most - number.least) ** 2
+        powers = ColumnTotal(declared.find(self.column), powers=(2, 1, 0))
+        corners = in_one_cell([(most, most, most), (most, -most, most)], groups)
+        return QueryPlan(powers, corners, self._condition(declared), cells, 3 * groups, number.grid**2 / 12)
+
+    def _number(self, declared: Declaration) -> Number:
+        number = declared.number(self.column)
+        if max(-number.least, number.most) > FARTHEST:
+            raise InvalidRequest(
+                f"{self.column} is {number.describe()}: values are squared, so its bounds must be at most 2^31 steps "
+                "from 0; declare it with a larger step"
+            )
+        return number
+
+    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """Centre and scale the sums, cell by cell."""
+        number = declared.number(self.column)
+        middle, wide = number.least + number.most, number.most - number.least
+        triples = []
+        for squares, total, rows in cell_by_cell(found, 3):
+            centred = 4 * squares - 4 * middle * total + middle * middle * rows  # the sum of (2x - middle)^2
+            weight = wide * wide * rows
+            triples.append((3 * centred - weight, 2 * wide * (2 * total - middle * rows), 2 * weight))
+        return tuple(chain.from_iterable(triples))
+
+    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
+        """The keys, if there are any: one for each triple."""
+        return None if self.by is None else group_names(declared, self.by, self.keys)
+
+    def prepare(self, declared: Declaration, plan: QueryPlan) -> "Dispersed":
+        """The public facts, with what turns a noisy answer into a variance."""
+        number = declared.number(self.column)
+        return Dispersed(*self._facts(declared, plan), half=(number.high - number.low) / 2, root=self.root)
+
+    @property
+    def unfollowed(self) -> str:
+        """It takes squares."""
+        return "a variance is computed from sums of squares, which no mechanism follows"
+
+
+VARIANCES = (Variance,)
+"""Together with `REQUESTS` and `CHOICES` the whole language: exactly these classes, no subclasses."""
+
+
+class Dispersed(Prepared, frozen=True, kw_only=True):
+    """A prepared variance: in units, a noisy triple becomes the variance or its root.
+
+    Where there are names, the answer has a triple for each of them. `half` is half the distance of the bounds, in the
+    user's units: its square is the largest possible variance.
+    """
+
+    half: Fraction
+    root: bool
+
+    def in_units(self, answer: Plain) -> object:
+        """The mean square minus the squared mean, each clamped to what is possible; None if the noisy count is not > 0.
+
+        The standard deviation is a float, since a root is seldom a rational.
+
+        >>> ages = Dispersed(None, 6, 12, 3, Fraction(1, 12), half=Fraction(60), root=False)
+        >>> ages.in_units((-100, 0, 200)), ages.in_units((200, 100, 200)), ages.in_units((5, 5, 0))
+        (0, 2700, None)
+        """
+        if not isinstance(answer, tuple):
+            return answer.index if isinstance(answer, Chosen) else super().in_units(answer)  # a triple has one name
+        found = tuple(self._dispersion(*triple) for triple in cell_by_cell(answer, 3))
+        return found[0] if self.names is None else found
+
+    def _dispersion(self, squares: Plain, total: Plain, weight: Plain) -> Fraction | float | None:
+        assert isinstance(squares, int) and isinstance(total, int) and isinstance(weight, int)
+        if weight <= 0:
+            return None
+        mean = _within(Fraction(total, weight), -1, 1)
+        mean_square = _within((2 * Fraction(squares, weight) + 1) / 3, 0, 1)
+        found = _within(mean_square - mean * mean, 0, 1) * self.half**2
+        return sqrt(found) if self.root else Exact(found)
+
+
+def variance(
+    column: str,
+    where: str | None = None,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    *,
+    of: str | None = None,
+) -> Variance:
+    """The variance of a column with declared bounds, divided by the number of values; with `by`, one for each key.
+
+    >>> variance("delay", by=["carrier", "month"]).by
+    ('carrier', 'month')
+    """
+    return about(of, Variance(column, where, by, listed(keys, "keys")))
+
+
+def stdev(
+    column: str,
+    where: str | None = None,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    *,
+    of: str | None = None,
+) -> Variance:
+    """The standard deviation of a column with declared bounds: the root of `variance`, at the same cost.
+
+    >>> stdev("delay", "month <= 3").root
+    True
+    """
+    return about(of, Variance(column, where, by, listed(keys, "keys"), root=True))
+
+
+def _within(value: Fraction, low: int, high: int) -> Fraction:
+    return min(max(value, Fraction(low)), Fraction(high))
