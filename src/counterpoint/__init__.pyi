@@ -159,6 +159,7 @@ from counterpoint.session.session import (
 )
 from counterpoint.sources.asking.choices import (
     keys as keys,
+    median as median,
     quantile as quantile,
     quantile_from as quantile_from,
 )

@@ -133,6 +133,7 @@ questions = st.one_of(
         st.just([-5, -2, 0, 0.3, 2.99, 3, 7]),
         maybe_where,
     ),
+    st.builds(choices.median, st.just("income"), where=maybe_where),
     st.builds(choices.quantile, st.just("tokens"), st.just("0.25"), st.just([-(2**70), 0, 2**62, 2**70]), maybe_where),
     st.builds(choices.quantile, st.just("born"), st.just(0.5), st.just(["1990-01-01", "2000-02-29"]), maybe_where),
     st.builds(requests.ranks, st.just("tokens"), st.just([-(2**70), 0, 2**53, 2**62, 2**70]), maybe_where),

@@ -1,6 +1,7 @@
 """Keys are tallied by units and selected; scores of candidates say how near a quantile is."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -155,7 +156,6 @@ def test_a_choice_that_does_not_fit_the_declaration_is_refused_with_a_hint(reque
         lambda: choices.quantile("x", 0.5, [2, 1]),
         lambda: choices.quantile("x", 0.5, [1, "2000-01-01"]),
         lambda: choices.quantile("x", 0.5, ["2000-02-30"]),
-        lambda: choices.quantile("x", 0.5, None),
         lambda: requests.ranks("x", ["2000-01-02", "2000-01-01"]),
     ],
 )
@@ -242,3 +242,28 @@ def test_noisy_ranks_and_noisy_scores_find_a_median():
 def test_columns_that_are_texts_by_declaration_have_keys_too():
     source = Table(pa.table({"n": [3, 3, 4]}), columns={"n": text()})
     assert people.found(source, choices.keys("n")) == Tally((("3", 2), ("4", 1)))
+
+
+def test_the_candidates_of_a_quantile_follow_from_the_declared_bounds():
+    source = people.table({})
+    incomes = source.prepare(choices.median("income"))
+    assert incomes.candidates == tuple(Fraction(step, 4) for step in range(-8, 13))
+    assert incomes == source.prepare(choices.median("income")) and incomes.each == 2, "in halves of two rows"
+    tokens = source.prepare(choices.median("tokens")).candidates
+    assert len(tokens) == 1000 and (tokens[0], tokens[-1]) == (-(2**62), 2**62)
+    assert all(0 <= (b - a) - 2**63 // 999 <= 1 for a, b in pairwise(tokens))
+    born = source.prepare(choices.median("born"))
+    assert born.dates and (born.in_units(0), born.in_units(999)) == ("1990-01-01", "2010-12-31")
+
+
+def test_given_candidates_are_stored_as_before_and_others_are_not_stored():
+    assert encode(choices.median("x", [1, 2])) == (
+        b'{"type":"Quantile/1","column":"x","q":"1/2","candidates":["1/1","2/1"],"where":null,"dates":false}'
+    )
+    assert encode(choices.median("x")) == b'{"type":"Quantile/1","column":"x","q":"1/2","where":null,"dates":false}'
+
+
+@pytest.mark.parametrize("column", ["state", "zip", "age"])
+def test_a_median_needs_declared_bounds(column):
+    with pytest.raises(InvalidRequest, match="only a number or a date with declared bounds"):
+        people.table({}).prepare(choices.median(column))

@@ -19,6 +19,7 @@ from itertools import accumulate
 from math import ceil, floor
 from typing import Annotated, Any, TypeVar
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Value
@@ -30,12 +31,13 @@ from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.about import about
-from counterpoint.sources.asking.arguments import ascending, check_texts, listed
+from counterpoint.sources.asking.arguments import MOST_POINTS, ascending, check_texts, listed
 from counterpoint.sources.asking.conditions import AllOf, Condition, Short
+from counterpoint.sources.asking.grouping import or_unset
 from counterpoint.sources.asking.requests import Request, by_threshold
 from counterpoint.sources.asking.sensitivity import Sensitivities, rank_sensitivities, tally_sensitivities
-from counterpoint.sources.declaring.columns import MOST_KEYS, Column, is_readable
-from counterpoint.sources.declaring.dates import is_day, spelled
+from counterpoint.sources.declaring.columns import MOST_KEYS, Column, Number, is_readable
+from counterpoint.sources.declaring.dates import Date, is_day, spelled
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.query_plan import EITHER_WAY, ByFound, QueryPlan, Rows, Units
 from counterpoint.sources.source import Prepared
@@ -151,18 +153,20 @@ class Quantile(Request, Value, frozen=True):
     Of n rows let b be below c and a at or below it. The distance of the rank q n from [b, a] is
     max(0, b - q n, q n - a). Scores are multiples of 1/v rows, where q = u/v. Adding or removing a row moves v b - u n
     and v a - u n by v - u or by -u; a maximum of sums moves by at most as much as they do, so every score moves by at
-    most max(u, v - u), or under replacement by v.
+    most max(u, v - u), or under replacement by v. Without candidates, those of `spaced` between the declared bounds.
     """
 
     column: str
     q: Annotated[Parameter[Fraction, AnyNumber], Read(_share)]
-    candidates: tuple[Fraction, ...]
+    candidates: tuple[Fraction, ...] | UnsetType = UNSET
     where: str | None = None
     dates: bool = False
 
     def __post_init__(self) -> None:
         """Check the texts and the candidates."""
         check_texts(column=self.column, where=self.where)
+        if isinstance(self.candidates, UnsetType):
+            return
         candidates, dates = ascending(self.candidates, "candidates", 1)
         force_setattr(self, "candidates", candidates)
         force_setattr(self, "dates", self.dates or dates)
@@ -171,12 +175,19 @@ class Quantile(Request, Value, frozen=True):
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows below, at and between candidates."""
-        column = declared.ordered(self.column, dates=self.dates)
-        steps = [candidate / column.grid for candidate in self.candidates]
+        column, candidates = self._among(declared)
+        steps = [candidate / column.grid for candidate in candidates]
         edges = [edge for step in steps for edge in (ceil(step), floor(step) + 1)]
         cells = by_threshold(declared, self.column, column, edges)
         grid = Fraction(1, self.q.denominator)
-        return QueryPlan(Rows(), EITHER_WAY, self._condition(declared), cells, len(self.candidates), grid)
+        return QueryPlan(Rows(), EITHER_WAY, self._condition(declared), cells, len(candidates), grid)
+
+    def _among(self, declared: Declaration) -> tuple[Number | Date, tuple[Fraction, ...]]:
+        """The column, and the candidates that were given or follow from its bounds."""
+        if not isinstance(self.candidates, UnsetType):
+            return declared.ordered(self.column, dates=self.dates), self.candidates
+        column = declared.ordered(self.column, dates=isinstance(declared.column(self.column), Date))
+        return column, spaced(column)
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """Minus the distances."""
@@ -188,11 +199,13 @@ class Quantile(Request, Value, frozen=True):
     def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
         """The bound proved above."""
         u, v = self.q.as_integer_ratio()
-        return rank_sensitivities(v - u, u, declared.rows_per_unit, len(self.candidates), declared.neighbours)
+        assert plan.width is not None
+        return rank_sensitivities(v - u, u, declared.rows_per_unit, plan.width, declared.neighbours)
 
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Scored":
         """The public facts, with the candidates."""
-        return Scored(*self._facts(declared, plan), candidates=self.candidates, dates=self.dates)
+        column, candidates = self._among(declared)
+        return Scored(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
 
     @property
     def unfollowed(self) -> str:
@@ -232,6 +245,18 @@ CHOICES = (Keys, Quantile)
 """Together with `REQUESTS` the whole language: exactly these classes, no subclasses."""
 
 
+def spaced(column: Number | Date) -> tuple[Fraction, ...]:
+    """Every value that the column can have; of more than 1,000, both bounds and 998 evenly spaced values between them.
+
+    >>> from counterpoint.sources.declaring.columns import number
+    >>> [len(spaced(number(0, high))) for high in (120, 999, 1000, 10**9)]
+    [121, 1000, 1000, 1000]
+    """
+    span = column.most - column.least
+    parts = min(span, MOST_POINTS - 1)
+    return tuple((column.least + span * part // parts) * column.grid for part in range(parts + 1))
+
+
 def keys(
     column: str, longest: int = 100, most: int = MOST_KEYS, where: str | None = None, *, of: str | None = None
 ) -> Keys:
@@ -246,17 +271,34 @@ def keys(
 def quantile(
     column: str,
     q: AnyNumber,
-    candidates: Iterable[AnyNumber | Day],
+    candidates: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
     *,
     of: str | None = None,
 ) -> Quantile:
     """How near each of the ascending candidates is to the q-quantile of a column: the best has the largest score.
 
+    Without candidates, they are the values between the column's declared bounds: all of them, or 1,000 evenly spaced.
+
     >>> quantile("born", "0.9", ["1990-01-01", "2000-01-01"]).dates
     True
     """
-    return about(of, Quantile(column, q, listed(candidates, "candidates") or (), where))
+    return about(of, Quantile(column, q, or_unset(listed(candidates, "candidates")), where))
+
+
+def median(
+    column: str,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    of: str | None = None,
+) -> Quantile:
+    """The quantile of 1/2: how near each candidate is to the median of a column.
+
+    >>> median("age")
+    Quantile(column='age', q=0.5)
+    """
+    return quantile(column, Fraction(1, 2), candidates, where, of=of)
 
 
 def quantile_from(ranks: Sequence[AnyNumber], candidates: Sequence[T], q: AnyNumber) -> T:
