@@ -7,7 +7,7 @@ bounds are those that the real table declares, and each is reached.
 from collections import defaultdict
 
 import pytest
-from tests.sources.live_model import EVALUATED, draws, history, live, moments, norms, steps, without
+from tests.sources.live_model import EVALUATED, STATES, draws, history, live, moments, norms, steps, without
 
 import counterpoint as cp
 from counterpoint.privacy.relations import OneWay, Steps
@@ -19,6 +19,31 @@ LEVELS = {
     "event": {"protects": "event"},
     "event, three updates": {"protects": "event", "updates": 3},
     "event, no unit": {"protects": "event", "unit": None},
+}
+
+
+PAIRS = [("a", -2), ("b", 5), ("b", -2), ("a", 5)]
+
+
+def dispersed(rows):
+    """The triple of a variance of n."""
+    centred = [2 * record["n"] - 3 for *_, record in rows if record["n"] is not None]
+    return sum(3 * y * y - 49 for y in centred), sum(14 * y for y in centred), 98 * len(centred)
+
+
+def in_states(rows, evaluate):
+    return sum((evaluate([row for row in rows if row[2]["state"] == state]) for state in STATES), ())
+
+
+def in_pairs(rows):
+    return tuple(sum((r["state"], r["n"]) == pair for *_, r in rows) for pair in PAIRS)
+
+
+GROUPED = {
+    cp.count(by=["state", "n"], keys=PAIRS): in_pairs,
+    cp.mean("n", by="state"): lambda rows: in_states(rows, EVALUATED[cp.mean("n")]),
+    cp.variance("n"): dispersed,
+    cp.variance("n", by="state"): lambda rows: in_states(rows, dispersed),
 }
 
 
@@ -34,12 +59,13 @@ def worlds(options, seed):
 def test_every_request_moves_by_at_most_its_sensitivity_at_every_moment_and_reaches_it(level):
     options = LEVELS[level]
     table = live(**options)
-    facts = {request: table.prepare(request) for request in EVALUATED}
+    evaluated = EVALUATED | GROUPED
+    facts = {request: table.prepare(request) for request in evaluated}
     farthest = defaultdict(lambda: (0, 0, 0))
     for seed in range(5000):
         ways = defaultdict(set)
         for one, other in zip(*worlds(options, seed), strict=True):
-            for request, evaluate in EVALUATED.items():
+            for request, evaluate in evaluated.items():
                 moves = steps(evaluate(other), evaluate(one))
                 farthest[request] = tuple(map(max, farthest[request], norms(moves)))
                 ways[request] |= {move > 0 for move in moves if move}
