@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.additive import Gaussian, Laplace
+from counterpoint.mechanisms.discrete_gaussian import _smooth, _summed, gaussian_within
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.randomness.enumerated import EnumeratedCoins
@@ -118,11 +119,44 @@ def test_the_stated_error_of_laplace_is_the_least_that_holds_by_computation(prob
 
 @pytest.mark.parametrize("probability", ["0.5", "0.9", "0.999"])
 @pytest.mark.parametrize(("rho", "asks", "squared"), [("0.5", 1, 1), ("0.01", 1, 1), ("0.3", 4, 9)])
-def test_the_stated_error_of_gaussian_holds_by_computation_and_is_not_a_half_too_large(probability, rho, asks, squared):
+def test_the_stated_error_of_gaussian_is_the_least_that_holds_by_computation(probability, rho, asks, squared):
     mechanism, fails = Gaussian(rho, asks=asks), 1 - Fraction(probability)
     stated = mechanism.error(probability, squared)
     options = gaussian_options(Fraction(asks * squared) / (2 * mechanism.rho), Fraction(1, 10**12))
-    assert beyond(options, stated) <= fails < beyond(options, stated * 2 // 5 - 1)
+    assert beyond(options, stated) <= fails < beyond(options, stated - 1)
+
+
+@pytest.mark.parametrize("width", [2, 7, 1000])
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        (Laplace("0.2"), laplace_options(Fraction(5), Fraction(1, 10**12))),
+        (Gaussian("0.02"), gaussian_options(Fraction(25), Fraction(1, 10**12))),
+    ],
+    ids=["Laplace", "Gaussian"],
+)
+def test_the_error_that_several_numbers_keep_at_once_is_the_least_by_computation(mechanism, options, width):
+    """The noise of the numbers is independent, so that the chance of all is a power of the chance of one."""
+    stated = mechanism.error("0.9", width=width)
+    assert (1 - beyond(options, stated)) ** width >= Fraction(9, 10) > (1 - beyond(options, stated - 1)) ** width
+
+
+@pytest.mark.parametrize("sigma2", [900, 1234, 5000])
+@pytest.mark.parametrize("m", [0, 1, 31, 60, 150, 400])
+def test_the_tail_of_a_wide_discrete_gaussian_by_the_integral_encloses_the_sum(sigma2, m):
+    summed, smooth = _summed(Fraction(sigma2), 80)[m], _smooth(m, Fraction(sigma2))
+    assert smooth.lower <= summed.lower <= summed.upper <= smooth.upper
+    assert smooth.upper - smooth.lower < summed.upper / 1000
+
+
+@pytest.mark.parametrize("sigma2", [900, 901, 2500])
+def test_the_error_of_a_wide_discrete_gaussian_is_the_least_next_to_a_tail(sigma2):
+    """A chance that is a tail, or a little less, which the integral alone cannot tell apart."""
+    tails, step = _summed(Fraction(sigma2), 80), Fraction(1, 10**30)
+    for m in (5, 59, 90):
+        tail = Fraction(tails[m].upper)
+        assert gaussian_within(Fraction(sigma2), tail + step) == m
+        assert gaussian_within(Fraction(sigma2), tail - step) == m + 1
 
 
 @pytest.mark.statistical

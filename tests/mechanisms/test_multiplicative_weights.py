@@ -322,3 +322,17 @@ def test_in_zcdp_the_claim_is_rho_and_the_answers_are_as_near():
     assert decode(encode(weights), MultiplicativeWeights) == weights
     with pytest.raises(InvalidParameter, match="concentrated"):
         MultiplicativeWeights(None, universe=4, rows=10, margin="0.1")
+
+
+@pytest.mark.parametrize(
+    ("weights", "caution"),
+    [
+        (MultiplicativeWeights(epsilon=1, universe=1000, rows=10**5, margin=0.02, updates=80), 2583),
+        (MultiplicativeWeights(0.1, universe=50, rows=10**6, margin=0.3, updates=17, sensitivity=3), 13305),
+        (MultiplicativeWeights.concentrated(rho=0.01, universe=1000, rows=10**5, margin=0.02, updates=80), 529),
+        (MultiplicativeWeights.concentrated(0.3, universe=100, rows=10**5, margin=0.5, updates=7, sensitivity=2), 48),
+    ],
+    ids=repr,
+)
+def test_what_a_step_depends_on_stays_as_ledgers_replay_it(weights, caution):
+    assert weights._guesses.caution == caution

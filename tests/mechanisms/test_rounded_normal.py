@@ -111,7 +111,7 @@ def test_error_is_the_least_distance_that_the_noise_keeps(mechanism, probability
     within = mechanism.error(probability, squared=4, width=width)
     deviation = mpmath.sqrt(float(mechanism._sigma2(4)))
     beyond = [2 * mpmath.ncdf(-(m + mpmath.mpf(1) / 2) / deviation) for m in (within, within - 1)]
-    fails = (1 - float(probability)) / width
+    fails = 1 - float(probability) ** (1 / width)
     assert beyond[0] <= fails * (1 + 1e-9)
     assert within == 0 or beyond[1] > fails * (1 - 1e-9)
 

@@ -23,7 +23,7 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed, refuse_options
-from counterpoint.mechanisms.tails import gaussian_within, laplace_beyond, may_fail, rounded_normal_within
+from counterpoint.mechanisms.tails import each_may_fail, gaussian_within, laplace_beyond, rounded_normal_within
 from counterpoint.numbers import Number, spell, sqrt_up
 from counterpoint.numbers.exact import exact, whole
 from counterpoint.numbers.parameters import (
@@ -204,14 +204,14 @@ class Laplace(Additive, Value, frozen=True):
     def error(self, probability: Number, sensitivity: int = 1, width: int = 1) -> int:
         """How far all of `width` numbers of an answer are off at most, with this probability; on their grid.
 
-        For an ask of this L1 sensitivity. It is the least such distance for one number (P[|z| > m] = 2 q^(m+1)/(1+q),
-        q = e^(-1/scale)), and for several each has a part of what may fail. A clamp brings answers no farther from
-        values within its range.
+        For an ask of this L1 sensitivity. It is the least such distance: P[|z| > m] = 2 q^(m+1)/(1+q) for one number,
+        q = e^(-1/scale), and the noise of several is independent. A clamp brings answers no farther from values within
+        its range.
 
         >>> Laplace(epsilon=0.1).error(0.95), Laplace(epsilon=0.1, asks=10).error(0.95, width=3)
-        (30, 409)
+        (30, 408)
         """
-        each = may_fail(probability) / whole(width, 1, "width")
+        each = each_may_fail(probability, whole(width, 1, "width"))
         return laplace_beyond(self._scale(whole(sensitivity, 1, "the sensitivity")), each / 2)
 
     def _scale(self, sensitivity: int) -> Fraction:
@@ -285,13 +285,13 @@ class Gaussian(Additive, Value, frozen=True, omit_defaults=True):
     def error(self, probability: Number, squared: int = 1, width: int = 1) -> int:
         """How far all of `width` numbers of an answer are off at most, with this probability; on their grid.
 
-        For an ask of this squared L2 sensitivity, each number having a part of what may fail. For a rounded normal it
-        is the least such distance, P[|z| > m] = 2 Q((m + 1/2)/s); for a discrete Gaussian, by the sub-Gaussian tail.
+        For an ask of this squared L2 sensitivity. It is the least such distance by the law of the noise, which is
+        independent in each number: P[|z| > m] = 2 Q((m + 1/2)/s) for a rounded normal, a sum for a discrete Gaussian.
 
         >>> Gaussian(mu=1).error(0.95), Gaussian(rho=0.5).error(0.95), Gaussian(rho=0.5).error(0.95, width=1000)
         (2, 2, 4)
         """
-        each = may_fail(probability) / whole(width, 1, "width")
+        each = each_may_fail(probability, whole(width, 1, "width"))
         within = rounded_normal_within if self.rho is None else gaussian_within
         return within(self._sigma2(whole(squared, 1, "the squared sensitivity")), each)
 

@@ -28,7 +28,7 @@ from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.sparse_vector import SparseVector, Threshold
-from counterpoint.mechanisms.tails import may_fail
+from counterpoint.mechanisms.tails import may_fail, subgaussian_within
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
 from counterpoint.numbers.parameters import (
@@ -203,6 +203,18 @@ class GuessAndCheck(Composite, Value, frozen=True):
             return own, (PASS, None)
         value = context.ask("answer", message.private, sensitivity=message.sensitivity)
         return (WrongLeft(own.guesses - 1) if own.guesses > 1 else None), (WRONG, value)
+
+    @property
+    def caution(self) -> int:
+        """What no noisy value is off by, with a probability of 97.5 %, by a union bound over the wrong guesses.
+
+        `MultiplicativeWeights` steps by it, and ledgers replay those steps, so it stays as it is: for Gaussian values
+        by the sub-Gaussian tail, where `error` is tighter.
+        """
+        each = Fraction(1, 40) / self.wrong
+        if self.rho is UNSET:
+            return self._answer.error(1 - each, self.sensitivity)
+        return subgaussian_within(self.wrong * self.sensitivity**2 / (2 * self.rho), each)
 
     def error(self, probability: Number, asks: int) -> GuessError:
         """How far off the first `asks` answers are at most, with at least this probability.

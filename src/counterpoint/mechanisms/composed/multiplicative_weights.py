@@ -272,7 +272,7 @@ def multiplicative_weights(
 
 @lru_cache(maxsize=64)
 def _caution(guesses: GuessAndCheck) -> int:
-    return guesses.error(Fraction(95, 100), guesses.wrong).answer
+    return guesses.caution
 
 
 def _updates(universe: int, margin: Fraction) -> int:

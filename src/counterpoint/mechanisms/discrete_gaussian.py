@@ -1,0 +1,97 @@
+"""The tail of discrete Gaussian noise, P[|z| > m] where P[z] is proportional to f(z) = e^(-z^2/(2 sigma2)).
+
+For a small sigma it is added up, from the far end inward (`_summed`). For a large one (`_smooth`) the sum of f over
+z > m is compared with its integral from m + 1/2 on, cell by cell: in a cell around a whole number n,
+
+    integral of f = f(n) + (f'(n + 1/2) - f'(n - 1/2))/24 + integral of f''''(x) k(x), |k| <= 1/384,
+
+which is integration by parts, four times, with k(x) = (B4(v) - B4(1/2))/24, v the fractional part of x - n and B4 the
+Bernoulli polynomial, which ranges from -1/30 to 7/240. With a = (m + 1/2)/sigma, f'''' = f He4(x/sigma)/
+sigma^4 and |He4(t)| <= t^4 + 6 t^2 + 3, the sum divided by sigma sqrt(2 pi) is
+
+    Q(a) - a phi(a)/(24 sigma2), up to ((a^3 + 9a) phi(a) + 12 Q(a))/(384 sigma2^2).
+
+The sum of all f is sigma sqrt(2 pi) (1 + 2 sum e^(-2 pi^2 sigma2 k^2)) (Poisson). Where these bounds cannot decide,
+which takes a chance within about one part in sigma2^2 of a tail, the tail is added up.
+
+>>> gaussian_within(Fraction(1), Fraction(1, 20)), gaussian_within(Fraction(10**6), Fraction(1, 20))
+(2, 1960)
+"""
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+
+from counterpoint.numbers import Interval, normal_tail, precision
+from counterpoint.numbers.normal import normal_density
+
+_DIGITS = 60
+_SMOOTH = 900
+"""From this sigma2 on the integral is tried first."""
+
+
+def gaussian_within(sigma2: Fraction, chance: Fraction) -> int:
+    """The least m that discrete Gaussian noise |z| exceeds with at most this chance.
+
+    >>> gaussian_within(Fraction(1, 100), Fraction(1, 20)), gaussian_within(Fraction(1), Fraction(1))
+    (0, 0)
+    """
+    short, enough = -1, subgaussian_within(sigma2, chance)
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        if _stays_within(middle, sigma2, chance):
+            enough = middle
+        else:
+            short = middle
+    return enough
+
+
+def subgaussian_within(sigma2: Fraction, chance: Fraction) -> int:
+    """An m that discrete Gaussian noise |z| exceeds with at most this chance: P[|z| >= x] <= 2 e^(-x^2/(2 sigma2)).
+
+    See Canonne et al. 2020, "The Discrete Gaussian for Differential Privacy", section 2.3.
+
+    >>> subgaussian_within(Fraction(1), Fraction(1, 20))
+    2
+    """
+    most = (2 * sigma2 * precision(_DIGITS)(2 / chance).log()).sqrt()
+    return max(0, ceil(most.upper) - 1)
+
+
+def _stays_within(m: int, sigma2: Fraction, chance: Fraction) -> bool:
+    if sigma2 >= _SMOOTH:
+        tail = _smooth(m, sigma2)
+        if Fraction(tail.upper) <= chance or Fraction(tail.lower) > chance:
+            return Fraction(tail.upper) <= chance
+    tails = _summed(sigma2, _DIGITS + len(str(ceil(1 / chance))))
+    return m >= len(tails) or Fraction(tails[m].upper) <= chance
+
+
+def _smooth(m: int, sigma2: Fraction) -> Interval:
+    """P[|z| > m] by the integral, for a sigma2 of at least 900."""
+    p = precision(_DIGITS + len(str(ceil(sigma2))))
+    a = p(m + Fraction(1, 2)) / p(sigma2).sqrt()
+    beyond, density = normal_tail(a), normal_density(a)
+    off = ((a * a * a + 9 * a) * density + 12 * beyond) / (384 * sigma2 * sigma2)
+    middle = beyond - a * density / (24 * sigma2)
+    all_of_it = p.between(1, p.ceiling.add(Decimal(1), Decimal("1e-100")))
+    return p.between((2 * (middle - off)).lower, (2 * (middle + off)).upper) / all_of_it
+
+
+@lru_cache(maxsize=64)
+def _summed(sigma2: Fraction, digits: int) -> tuple[Interval, ...]:
+    """P[|z| > m] for m = 0, 1, ..., until it is below 10^-digits."""
+    p = precision(2 * digits)
+    ratio, square = (-p(1 / (2 * sigma2))).exp(), (-p(1 / sigma2)).exp()
+    weights, smallest = [p(1), ratio], Decimal(10) ** -digits
+    while weights[-1].upper > smallest:
+        ratio = ratio * square
+        weights.append(weights[-1] * ratio)
+    # Each weight is the one before times a ratio that falls: what is left out is less than a geometric series.
+    rest = p.between(Decimal(0), (weights[-1] * ratio / (1 - ratio)).upper)
+    tails = [rest]
+    for weight in reversed(weights[1:]):
+        tails.append(tails[-1] + weight)
+    total = 1 + 2 * tails[-1]
+    return tuple(2 * tail / total for tail in reversed(tails))
