@@ -150,6 +150,11 @@ from counterpoint.randomness.tape import (
     RecordingCoins as RecordingCoins,
     ReplayedCoins as ReplayedCoins,
 )
+from counterpoint.session.answers import (
+    FloatAnswer as FloatAnswer,
+    IntAnswer as IntAnswer,
+    TableAnswer as TableAnswer,
+)
 from counterpoint.session.handle import Handle as Handle
 from counterpoint.session.partition import Partition as Partition
 from counterpoint.session.session import (

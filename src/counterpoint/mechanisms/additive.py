@@ -214,6 +214,10 @@ class Laplace(Additive, Value, frozen=True):
         each = each_may_fail(probability, whole(width, 1, "width"))
         return laplace_beyond(self._scale(whole(sensitivity, 1, "the sensitivity")), each / 2)
 
+    def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
+        """By the L1 sensitivity of the ask."""
+        return self.error(probability, ask.sensitivity, numbers)
+
     def _scale(self, sensitivity: int) -> Fraction:
         return _ratio(self.asks * sensitivity, self.epsilon)
 
@@ -294,6 +298,11 @@ class Gaussian(Additive, Value, frozen=True, omit_defaults=True):
         each = each_may_fail(probability, whole(width, 1, "width"))
         within = rounded_normal_within if self.rho is None else gaussian_within
         return within(self._sigma2(whole(squared, 1, "the squared sensitivity")), each)
+
+    def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
+        """By the L2 sensitivity of the ask."""
+        assert ask.squared is not None  # every Ask has it
+        return self.error(probability, ask.squared, numbers)
 
     def _sigma2(self, squared: int) -> Fraction:
         """The variance of the noise on an ask of this squared sensitivity."""

@@ -185,6 +185,15 @@ class Mechanism(Tagged):
         """How far off its answers are at most, with this probability; which public facts it needs is its own to say."""
         raise NotCovered(f"{type(self).__name__} does not say how far off its answers are")
 
+    def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
+        """How far off so many numbers of the answer to this ask are at most, at once, with this probability.
+
+        In steps of their grid, and from the public facts of the ask alone. A mechanism that adds noise has it.
+        """
+        raise NotCovered(
+            f"{type(self).__name__} states no error for a request: Laplace and Gaussian do, which add noise to numbers"
+        )
+
 
 def accepted(mechanism: Mechanism, message: object) -> Message:
     """The message itself, or `InvalidRequest` if the mechanism does not accept it; draws and changes nothing."""

@@ -71,6 +71,25 @@ class Engine:
         wanted = [Launching(parent, name, version, data, by, of, cursor, version.claim) for version in versions]
         return as_path(self._perform_once(own, wanted, request))
 
+    def launch_question(
+        self,
+        parent: Path,
+        mechanisms: Sequence[Mechanism],
+        data: Relation,
+        *,
+        cursor: int | str,
+        request: str | None,
+    ) -> Path:
+        """Launch the first of these mechanisms to ask it one question; its path.
+
+        The same id finds the launch again, whichever of these mechanisms it was made with: which one is first may
+        depend on what has been charged since.
+        """
+        must_not_step()
+        versions = [version for mechanism in mechanisms for version in (mechanism, *mechanism.earlier)]
+        wanted = [Launching(parent, None, version, data, None, None, cursor, version.claim) for version in versions]
+        return as_path(self._perform_once(_of_question("launch", request, parent), wanted, request))
+
     def _perform_once(self, own: str | None, versions: Sequence[Wanted], given: str | None = None) -> Plain:
         """Perform the first version of a request, or find it on record as an earlier version of this library wrote it.
 
@@ -94,10 +113,11 @@ class Engine:
         *,
         sequential: bool = False,
         request: str | None = None,
+        question: bool = False,
     ) -> Plain:
-        """One ask; the mechanism's own answer."""
+        """One ask; the mechanism's own answer. The ask of a question has the id of its launch (`launch_question`)."""
         must_not_step()
-        own = _own(request, path[:-1])
+        own = _of_question("ask", request, path[:-1]) if question else _own(request, path[:-1])
         with self._locks[hash(path) % _STRIPES]:
             answer = self.perform(own, Asking(path, prepared, public, source.pin(), sequential), source, request)
         if isinstance(answer, Faulty):
@@ -201,3 +221,9 @@ def _own(given: object, session: Path) -> str | None:
     Two sessions may use the same id, and none is the name of a part.
     """
     return None if given is None else f"{session!r} {checked_id(given)}"
+
+
+def _of_question(part: str, given: object, session: Path) -> str | None:
+    """The id of the launch or of the ask of a question: one id of the analyst's, and no other request has either."""
+    own = _own(given, session)
+    return None if own is None else f"question {part} {own}"

@@ -10,11 +10,13 @@ path after a restart.
 ((0,), True)
 """
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import InvalidRequest, LedgerError
 from counterpoint.ledger.state import Faulty, Path, Sealed
 from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import Number
 from counterpoint.session.explaining import explained
 from counterpoint.sources.source import Source, in_units
 
@@ -56,6 +58,26 @@ class Handle:
         if refused is not None:
             raise InvalidRequest(explained(self.mechanism, public, prepared) or refused)
         return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
+
+    def error(self, request: object, probability: Number = "0.95", *, simultaneous: bool = False) -> int | Fraction:
+        """How far off the answer to this request would be at most, with this probability, in the request's units.
+
+        By the law of the noise and the declaration; nothing is asked. Where the answer has several numbers, each is so
+        far off at most, or with `simultaneous=True` all of them at once. `NotCovered` where no error is stated.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> session.launch(cp.Laplace(epsilon=0.1)).error(cp.total(), 0.95)
+        30
+        """
+        prepared = self._source.prepare(request)
+        message = prepared.message()
+        if not self.mechanism.accepts(message):
+            raise InvalidRequest(
+                explained(self.mechanism, None, prepared) or f"{type(self.mechanism).__name__} does not accept this"
+            )
+        numbers = (prepared.width or 1) if simultaneous else prepared.together
+        return prepared.error_in_units(self.mechanism.answer_error(message, probability, numbers))
 
     @property
     def halted(self) -> bool:

@@ -20,7 +20,7 @@ True
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, Unpack
 
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.parallel import Parallel, SummedParallel
@@ -51,6 +51,7 @@ from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
+from counterpoint.session.questions import GivenTerms, ask, terms
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
 from counterpoint.sources.asking.requests import Request
 from counterpoint.sources.source import Source
@@ -58,11 +59,15 @@ from counterpoint.sources.streams.shape import followed_among
 
 
 class Quote(Value, frozen=True):
-    """What a launch would cost: its own loss, what would have been lost after it, and if it is refused, why."""
+    """What a launch would cost: its own loss, what would have been lost after it, and if it is refused, why.
+
+    `mechanism` is what would be launched.
+    """
 
     cost: Loss
     after: Loss | None
     refusal: str | None = None
+    mechanism: Mechanism | None = None
 
     @property
     def fits(self) -> bool:
@@ -167,9 +172,29 @@ class Session:
         return composition.rule.remaining(node.account)
 
     def would_cost(
-        self, mechanism: Mechanism, *, of: str | Sequence[str] | Request | None = None, last: int | None = None
+        self,
+        mechanism: Mechanism | object,
+        *,
+        of: str | Sequence[str] | Request | None = None,
+        last: int | None = None,
+        **on: Unpack[GivenTerms],
     ) -> Quote:
-        """What this launch would cost, by the very code that would admit it; nothing happens."""
+        """What this launch would cost, by the very code that would admit it; nothing happens.
+
+        Of a request, it is what `ask` would launch on the same terms, such as `error=50`.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> quote = session.would_cost(cp.total(), error=50)
+        >>> quote.cost, quote.fits, session.loss
+        (PureDP(0.05932), True, PureDP(0))
+        """
+        if not isinstance(mechanism, Mechanism):
+            mechanism, *_ = terms(**on).mechanisms(self, self._source.prepare(mechanism))
+        elif on:
+            raise InvalidParameter(
+                f"{', '.join(f'{name}=' for name in on)} goes with a request; a mechanism has a price"
+            )
         source = self._source.of(of)
         fitted = launchable(windowed(mechanism, last), source)
         try:
@@ -177,8 +202,39 @@ class Session:
         except LedgerError:  # no refusal of the rule: the account could not be read
             raise
         except CounterpointError as error:
-            return Quote(fitted.claim.loss, None, f"{type(error).__name__}: {error}")
-        return Quote(fitted.claim.loss, self.rule.loss(account))
+            return Quote(fitted.claim.loss, None, f"{type(error).__name__}: {error}", fitted)
+        return Quote(fitted.claim.loss, self.rule.loss(account), None, fitted)
+
+    def ask(
+        self,
+        request: object,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        mu: Number | None = None,
+        loss: Loss | None = None,
+        error: Number | None = None,
+        probability: Number | None = None,
+        simultaneous: bool = False,
+        id: str | None = None,
+    ) -> Any:
+        """Launch what answers this request, and ask it once; a number or a table that knows its error.
+
+        Say what it may cost (`epsilon`, `rho`, `mu`, or a `loss`), and the mechanism with the least error is launched.
+        Or say what `error` it may have, in the request's units, with a probability of 95 % unless another is given, and
+        the mechanism is launched that lowers this session's budget least. Of several cells each is within the error,
+        with `simultaneous=True` all at once. With an `id` the launch and the ask are one request: a question that is
+        repeated, also after a crash between the two, is charged once and gets the same answer. A refusal is free.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> visits = session.ask(cp.total(), error=50)
+        >>> visits.error(), visits.mechanism, session.loss
+        (50, Laplace(0.05932), PureDP(0.05932))
+        """
+        self._must_be_open()
+        on = terms(epsilon, rho, mu, loss, error, probability, simultaneous)
+        return ask(self, request, on, id)
 
     def launch(
         self,

@@ -14,13 +14,13 @@ comes before any data is touched.
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from counterpoint.encoding import Plain, Tagged, Value, digest
-from counterpoint.errors import InvalidRequest, shown
+from counterpoint.errors import InvalidRequest, NotCovered, shown
 from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Exact
-from counterpoint.privacy.messages import Update
+from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.about import About
@@ -29,6 +29,10 @@ from counterpoint.sources.declaring.columns import Key, KeyOrTuple
 if TYPE_CHECKING:
     from counterpoint.sources.asking.requests import Request
     from counterpoint.sources.streams.log import Log
+
+
+Wants: TypeAlias = Literal["numbers", "choice", "keys"]
+"""What a request wants of a mechanism."""
 
 
 class Prepared(Tagged, Value, frozen=True):
@@ -54,6 +58,44 @@ class Prepared(Tagged, Value, frozen=True):
         if isinstance(answer, Chosen):
             return answer.index if self.names is None else self.names[answer.index]
         return in_units(answer, self.grid)
+
+    @property
+    def wants(self) -> Wants:
+        """What kind of mechanism answers it: one that adds noise to numbers, or chooses a coordinate, or selects keys.
+
+        >>> Prepared(None, 1, 1, None, Fraction(1)).wants
+        'numbers'
+        """
+        return "numbers"
+
+    @property
+    def states_error(self) -> bool:
+        """Whether an error of the integers is one of the answer: not if `in_units` does more than multiply.
+
+        A subclass with another `in_units` states an error by overriding this, `together` and `error_from`.
+        """
+        return type(self).in_units is Prepared.in_units
+
+    @property
+    def together(self) -> int:
+        """How many numbers of the noisy answer make one number in the user's units: two for a mean."""
+        return 1
+
+    def error_in_units(self, steps: int) -> int | Fraction:
+        """How far an answer is off in the user's units if its integers are so many steps off; or `NotCovered`."""
+        if not self.states_error:
+            raise NotCovered(
+                f"no error is stated for {shown(self.request, 200)}: ask for counts or sums, which have one"
+            )
+        return steps if self.grid == 1 else Exact(steps * self.grid)
+
+    def error_from(self, answer: Plain, steps: int) -> int | Fraction:
+        """The same, where it may depend on the noisy answer itself: on what was released, never on the data."""
+        return self.error_in_units(steps)
+
+    def message(self) -> Ask:
+        """The ask that a mechanism receives, but for what is private."""
+        return Ask(None, self.blank(), self.sensitivity, self.squared, each=self.each, one_way=self.one_way)
 
     def blank(self) -> Secret:
         """A secret of this public shape: a mechanism that accepts it accepts the real one."""

@@ -40,7 +40,7 @@ from counterpoint.sources.declaring.columns import MOST_KEYS, Column, Number, is
 from counterpoint.sources.declaring.dates import Date, is_day, spelled
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.query_plan import EITHER_WAY, ByFound, QueryPlan, Rows, Units
-from counterpoint.sources.source import Prepared
+from counterpoint.sources.source import Prepared, Wants
 
 T = TypeVar("T")
 
@@ -131,6 +131,11 @@ class Tallied(Prepared, frozen=True, kw_only=True):
     most: int
     column: Column
 
+    @property
+    def wants(self) -> Wants:
+        """Keys."""
+        return "keys"
+
     def blank(self) -> Secret:
         """An empty tally."""
         return Secret(Tally(()))
@@ -218,6 +223,11 @@ class Scored(Prepared, frozen=True, kw_only=True):
 
     candidates: tuple[Fraction, ...]
     dates: bool
+
+    @property
+    def wants(self) -> Wants:
+        """The candidate with the largest score."""
+        return "choice"
 
     def in_units(self, answer: Plain) -> object:
         """The chosen candidate (a whole number, a Fraction or a date), or scores in rows.

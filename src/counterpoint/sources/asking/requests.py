@@ -23,7 +23,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import InvalidRequest
+from counterpoint.errors import InvalidRequest, NotCovered
 from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.parameters import default
@@ -75,6 +75,11 @@ class Request(Tagged):
     def read_rows(self, declared: Declaration, plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
         """The answer, from the rows that the engine returned for the plan."""
         return self.read_cells(declared, tally(plan, fetched))
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns whose keys name the values of the answer; none where they are numbered."""
+        return ()
 
     @property
     def unfollowed(self) -> str | None:
@@ -175,6 +180,11 @@ class Sum(Request, Value, frozen=True):
         return found[0] if self.by is None else found
 
     @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns of the keys."""
+        return () if self.by is None else columns_of(self.by)
+
+    @property
     def unfollowed(self) -> None:
         """A row adds its value, in one coordinate."""
         return None
@@ -237,6 +247,11 @@ class Mean(Request, Value, frozen=True):
         return Averaged(*self._facts(declared, plan), low=number.low, high=number.high)
 
     @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns of the keys."""
+        return () if self.by is UNSET else columns_of(self.by)
+
+    @property
     def unfollowed(self) -> str:
         """Two counters give it."""
         return (
@@ -288,6 +303,11 @@ class Histogram(Request, Value, frozen=True):
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """One count for each key or bin; rows below the first edge or above the last are not counted."""
         return found if self.edges is None else found[1:-1]
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns of the keys; bins are numbered."""
+        return columns_of(self.column) if self.edges is None else ()
 
     @property
     def unfollowed(self) -> None:
@@ -365,8 +385,46 @@ class Averaged(Prepared, frozen=True, kw_only=True):
         assert isinstance(centred, int) and isinstance(weighed, int)
         if weighed <= 0:
             return None
+        return self._at(Fraction(centred, weighed))
+
+    def _at(self, ratio: Fraction) -> Fraction:
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        return min(max(middle + half * Fraction(centred, weighed), self.low), self.high)
+        return min(max(middle + half * ratio, self.low), self.high)
+
+    @property
+    def states_error(self) -> bool:
+        """From the noisy sum and count."""
+        return True
+
+    @property
+    def together(self) -> int:
+        """A sum and a count."""
+        return 2
+
+    def error_in_units(self, steps: int) -> Fraction:
+        """It depends on how many rows there are."""
+        raise NotCovered(
+            "the error of a mean depends on how many rows it is a mean of, so that none is stated before it is asked: "
+            "give ask() an epsilon=, and the answer states its error; or ask for a sum and a count, each with error="
+        )
+
+    def error_from(self, answer: Plain, steps: int) -> Fraction:
+        """The farthest mean that a sum and a count within so many steps of the noisy ones have.
+
+        A noisy count that could be noise alone says nothing: then it is the farther of the two bounds.
+
+        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
+        >>> ages.error_from((-12_000, 24_000), 240), ages.error_from((-120, 240), 240)
+        (Fraction(10, 11), Fraction(90, 1))
+        """
+        assert isinstance(answer, tuple)
+        centred, weighed = answer
+        assert isinstance(centred, int) and isinstance(weighed, int)
+        mean = self._at(Fraction(centred, weighed))
+        if weighed <= steps:
+            return max(mean - self.low, self.high - mean)
+        corners = [(centred + a, weighed + b) for a in (-steps, steps) for b in (-steps, steps)]
+        return max(abs(self._at(Fraction(*corner)) - mean) for corner in corners)
 
 
 @overload

@@ -1,0 +1,136 @@
+"""Questions: launch what fits and ask it once, as one request. `Session.ask` and the quotes of it.
+
+The launch and the ask of a question have ids that are made of the one that the analyst gave. So a question that crashed
+between the two, or that is asked again, finds its own launch and its own answer, and is charged once. Which mechanisms
+can answer it follows from the question alone; which of them costs least may depend on the account, so that a repeated
+question may prefer another one. It is then found under the one that was launched (`Engine.launch_question`).
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.zCDP(1))
+>>> first = session.ask(cp.total(), error=50, id="visits")
+>>> session.ask(cp.total(), error=50, id="visits") == first, session.loss == first.cost
+(True, True)
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypedDict
+
+from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError, NotAllowed
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import Number, spell
+from counterpoint.numbers.exact import exact
+from counterpoint.privacy.loss import Loss
+from counterpoint.session.answers import labelled
+from counterpoint.session.choosing import SURE, Mechanisms, offered, price, reaching
+from counterpoint.session.fitting import launchable
+from counterpoint.sources.source import Prepared
+
+if TYPE_CHECKING:
+    from counterpoint.session.session import Session
+
+_READ_AT = Fraction(1, 10**6)
+"""Without a budget, mechanisms are compared by the epsilon that is lost at this delta."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTerms:
+    """What an answer may cost, or how far off it may be: one of the two."""
+
+    loss: Loss | None
+    error: Number | None
+    probability: Number
+    simultaneous: bool
+
+    def mechanisms(self, session: "Session", prepared: Prepared) -> Mechanisms:
+        """The mechanisms on these terms, the best first: the least error, or what lowers the budget least."""
+        if self.loss is not None:
+            return tuple(launchable(mechanism, session._source) for mechanism in offered(prepared, self.loss))
+        assert self.error is not None
+        found = reaching(prepared, self.error, self.probability, simultaneous=self.simultaneous)
+        return _cheapest_first(session, tuple(launchable(mechanism, session._source) for mechanism in found))
+
+    def why(self, chosen: Mechanism, mechanisms: Mechanisms) -> str:
+        """Why this one of the mechanisms."""
+        others = [repr(mechanism) for mechanism in mechanisms if mechanism != chosen]
+        if not others:
+            return f"{chosen!r} is what answers such a request at this price"
+        if self.error is None:
+            return f"{chosen!r} has the least error of what this price buys; also looked at: {', '.join(others)}"
+        kept = f"within {spell(exact(self.error))} with probability {spell(exact(self.probability))}"
+        return f"{chosen!r} keeps {kept} and lowers the budget least; also looked at: {', '.join(others)}"
+
+
+class GivenTerms(TypedDict, total=False):
+    """The keywords by which an analyst says what an answer may cost or how far off it may be."""
+
+    epsilon: Number | None
+    rho: Number | None
+    mu: Number | None
+    loss: Loss | None
+    error: Number | None
+    probability: Number | None
+    simultaneous: bool
+
+
+def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    mu: Number | None = None,
+    loss: Loss | None = None,
+    error: Number | None = None,
+    probability: Number | None = None,
+    simultaneous: bool = False,
+) -> AnswerTerms:
+    """Read what an analyst gave: one price, or an error."""
+    given = price(epsilon, rho, mu, loss)
+    if (given is None) == (error is None):
+        raise InvalidParameter(
+            "say what the answer may cost or how far off it may be, one of the two: epsilon=0.1, rho=, mu= or "
+            "loss=PureDP(0.1); or error=50, which holds with probability=0.95"
+        )
+    if error is None and (probability is not None or simultaneous):
+        raise InvalidParameter(
+            "probability= and simultaneous= belong to error=; an answer states its error at any probability, as in "
+            "answer.error(0.99)"
+        )
+    return AnswerTerms(given, error, SURE if probability is None else probability, simultaneous)
+
+
+def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) -> object:
+    """Launch what answers the request on these terms, and ask it; one request, whose answer is found by its id."""
+    source, engine = session._source, session._engine
+    prepared = source.prepare(request)
+    mechanisms = on.mechanisms(session, prepared)
+    path = engine.launch_question(session._path, mechanisms, source.relation, cursor=source.pin(), request=id)
+    row = engine.ledger.read(path)
+    assert row is not None
+    public = row.mechanism.public_part(prepared.grid)
+    sequential = session._sequential
+    released = engine.ask(path, source, prepared, public, sequential=sequential, request=id, question=True)
+    return labelled(row.mechanism, prepared, released, on.why(row.mechanism, mechanisms))
+
+
+def _cheapest_first(session: "Session", mechanisms: Mechanisms) -> Mechanisms:
+    """What fits, in the order of what remains after it; what does not fit stays behind, in its order."""
+    fits: list[tuple[Fraction, Fraction, int]] = []
+    for number, mechanism in enumerate(mechanisms):
+        try:
+            fits.append((*_lowers(session, mechanism), number))
+        except LedgerError:
+            raise
+        except CounterpointError:  # the rule refuses it
+            continue
+    first = [number for _, _, number in sorted(fits)]
+    rest = [number for number in range(len(mechanisms)) if number not in first]
+    return tuple(mechanisms[number] for number in first + rest)
+
+
+def _lowers(session: "Session", mechanism: Mechanism) -> tuple[Fraction, Fraction]:
+    """What is no longer left after such a launch, up to a constant; without a budget, what is lost after it."""
+    account = session._engine.quote(session._path, mechanism, session._source.relation)
+    try:
+        left = session.rule.remaining(account)
+    except NotAllowed:  # an odometer
+        return Fraction(session.rule.loss(account).epsilon_at(_READ_AT)), Fraction(0)
+    return -left.epsilon, -left.delta

@@ -1,0 +1,492 @@
+"""Questions and their answers: one request, one charge, and numbers that know the least error that their law keeps."""
+
+import json
+import pickle
+from fractions import Fraction
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import counterpoint as cp
+from counterpoint.errors import (
+    BudgetExceeded,
+    CounterpointError,
+    InvalidParameter,
+    InvalidRequest,
+    NotCovered,
+    RequestConflict,
+)
+from counterpoint.randomness.laws import gaussian_options, laplace_options, rounded_normal_options
+from counterpoint.session import answer_table, questions
+from counterpoint.session.answers import labelled
+from counterpoint.session.engine import Engine
+from counterpoint.sources.asking.requests import Averaged
+from counterpoint.sources.source import Prepared
+
+COLUMNS = {
+    "city": cp.category(["Paris", "Rome", "<b>Ys</b>"]),
+    "age": cp.number(0, 120),
+    "pay": cp.number(0, 10, step="0.5"),
+    "street": cp.text(),
+}
+ROWS = {
+    "who": list(range(60)),
+    "city": ["Paris"] * 30 + ["Rome"] * 30,
+    "age": [20, 40, 60] * 20,
+    "pay": [2.5] * 60,
+    "street": ["rue"] * 60,
+}
+
+
+def table(**more):
+    return cp.Table(pa.table(ROWS), unit="who", rows_per_unit=1, columns=COLUMNS, **more)
+
+
+def session(within=None, **more):
+    return cp.Session(table(), within or cp.PureDP(100), **more)
+
+
+def beyond(options, m):
+    return sum((p for z, p in options.outcomes if abs(z) > m), Fraction(0))
+
+
+def tail(law, spread, m):
+    """The chance that noise goes beyond m, by the law alone."""
+    return beyond(law(Fraction(spread), Fraction(1, 10**12)), m)
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+
+
+def test_a_scalar_answer_is_the_plain_number_to_all_that_takes_numbers():
+    s = session()
+    people, pay, age = s.ask(cp.count(), epsilon=1), s.ask(cp.sum("pay"), epsilon=1), s.ask(cp.mean("age"), epsilon=5)
+    assert (type(people), type(pay), type(age)) == (cp.IntAnswer, cp.FloatAnswer, cp.FloatAnswer)
+    for answer, kind in ((people, int), (pay, float), (age, float)):
+        plain = kind(answer)
+        assert isinstance(answer, kind) and answer == plain and hash(answer) == hash(plain)
+        assert type(answer + 1) is kind and {plain: "x"}[answer] == "x"
+        again = pickle.loads(pickle.dumps(answer))  # noqa: S301 - our own bytes
+        assert again == plain and type(again) is kind
+        assert json.dumps(answer) == json.dumps(plain) == str(answer) == f"{answer}"
+        assert repr(answer).startswith(f"{plain} +- ")
+
+
+def test_an_answer_knows_what_it_cost_and_where_it_comes_from():
+    answer = session().ask(cp.count(where="age > 30"), epsilon=0.5)
+    assert (answer.cost, answer.mechanism) == (cp.PureDP(0.5), cp.Laplace(0.5))
+    assert answer.request == cp.count(where="age > 30") and "Laplace(0.5)" in answer.why
+
+
+@pytest.mark.parametrize("probability", ["0.5", "0.95", "0.999"])
+@pytest.mark.parametrize(
+    ("request_", "steps", "grid"), [(cp.count(), 1, 1), (cp.sum("pay"), 20, Fraction(1, 2)), (cp.sum("age"), 120, 1)]
+)
+def test_the_stated_error_is_the_least_on_the_grid_by_the_exact_law(request_, steps, grid, probability):
+    s, fails = session(cp.GaussianDP(100)), 1 - Fraction(probability)
+    laws = [
+        ({"epsilon": 5}, laplace_options, Fraction(steps, 5)),
+        ({"mu": 5}, rounded_normal_options, Fraction(steps**2, 25)),
+    ]
+    in_zcdp = [({"rho": 12}, gaussian_options, Fraction(steps**2, 24))]
+    for held, cases in ((s, laws), (session(cp.zCDP(100)), in_zcdp)):
+        for price, law, spread in cases:
+            answer = held.ask(request_, **price)
+            m = Fraction(answer.error(probability)) / grid
+            assert m.denominator == 1 and tail(law, spread, m) <= fails
+            assert m == 0 or tail(law, spread, m - 1) > fails
+
+
+@pytest.mark.statistical
+def test_answers_are_within_their_error_as_often_as_stated():
+    runs, s = 1000, session(cp.PureDP(10**6))
+    missed = sum(
+        abs(answer - 60) > answer.error("0.9") for answer in (s.ask(cp.count(), epsilon=1) for _ in range(runs))
+    )
+    assert binom.sf(165, runs, 0.1) < 1e-9, "false alarms are rarer than this"
+    assert missed <= 165
+
+
+@given(
+    centred=st.integers(-50_000, 50_000),
+    weighed=st.integers(1, 50_000),
+    noise=st.tuples(st.integers(-300, 300), st.integers(-300, 300)),
+    low=st.integers(-50, 50),
+    width=st.integers(1, 200),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_error_of_a_mean_holds_whenever_the_noise_of_both_numbers_does(centred, weighed, noise, low, width):
+    facts = Averaged(None, 2, 2, 2, Fraction(1, 2), low=Fraction(low), high=Fraction(low + width))
+    noisy = (centred + noise[0], weighed + noise[1])
+    if noisy[1] <= 0:
+        assert facts.in_units(noisy) is None
+        return
+    true, shown = facts.in_units((centred, weighed)), facts.in_units(noisy)
+    assert abs(true - shown) <= facts.error_from(noisy, 300)
+
+
+def test_the_error_of_a_mean_counts_with_both_numbers_at_once():
+    answer = session().ask(cp.mean("age"), epsilon=50)
+    facts, released = answer._origin.prepared, answer._origin.released
+    steps = answer.mechanism.error("0.95", facts.sensitivity, width=2)
+    assert answer.error() >= facts.error_from(released, steps) > facts.error_from(released, steps - 1)
+
+
+def test_neighbouring_data_have_equal_errors_and_prices():
+    def facts(rows):
+        data = cp.Table(pa.table(rows), unit="who", rows_per_unit=1, columns=COLUMNS)
+        s = cp.Session(data, cp.zCDP(100))
+        answers = [s.ask(cp.histogram("city"), error=7), s.ask(cp.sum("pay"), rho=2), s.ask(cp.count(), epsilon=1)]
+        return [(a.error(), a.cost, a.mechanism, a.why) for a in answers], s.loss, s.history
+
+    assert facts(ROWS) == facts({name: values[1:] for name, values in ROWS.items()})
+
+
+# ------------------------------------------------------------------------------------------------ tables
+
+
+def test_a_keyed_answer_is_a_mapping_and_a_table():
+    answer = session().ask(cp.histogram("city"), epsilon=50)
+    assert list(answer) == ["Paris", "Rome", "<b>Ys</b>"] and len(answer) == 3
+    assert isinstance(answer["Rome"], cp.IntAnswer) and answer["Rome"].error() == answer.error() == 0
+    expected = {"city": list(answer), "value": [int(v) for v in answer.values()], "error": [0, 0, 0]}
+    assert pa.table(answer).to_pydict() == pl.DataFrame(answer).to_dict(as_series=False) == expected
+    assert answer.to_pandas().equals(pd.DataFrame(expected))
+    with pytest.raises(KeyError):
+        answer["Atlantis"]
+
+
+def test_a_sum_by_key_is_in_units():
+    answer = session().ask(cp.sum("pay", by="city"), epsilon=100)
+    assert pa.table(answer).column_names == ["city", "value", "error"]
+    assert isinstance(answer["Rome"], cp.FloatAnswer) and answer.error(0) == 0.0 and answer["Rome"] % 0.5 == 0
+
+
+def test_keys_of_several_columns_have_a_column_each():
+    columns = {"value": cp.category(["a", "b"]), "year": cp.category([1, 2])}
+    data = cp.Table(
+        pa.table({"value": ["a", "b"], "year": [1, 2], "who": [1, 2]}), unit="who", rows_per_unit=1, columns=columns
+    )
+    answer = cp.Session(data, cp.PureDP(100)).ask(cp.count(by=["value", "year"]), epsilon=100)
+    assert answer["b", 2] == 1 and answer["a", 2] == 0
+    assert answer.columns()["year"] == [1, 2, 1, 2] and answer.columns()["value_key"] == ["a", "a", "b", "b"]
+    assert repr(answer).splitlines()[4].split() == ["b", "2", "1", "+-", "0"]
+
+
+def test_means_by_key_know_their_errors_and_one_that_noise_left_nothing_of_is_none():
+    s = session(cp.PureDP(10**6))
+    answer = s.ask(cp.mean("age", by="city"), epsilon=10**5)
+    assert answer["Rome"] == 40 and answer["Rome"].error() < 0.1 and answer["<b>Ys</b>"] is None
+    assert answer.columns()["city"][2] == "<b>Ys</b>" and answer.columns()["error"][2] is None
+    assert repr(answer).splitlines()[3].split() == ["<b>Ys</b>", "?", "+-", "?"]
+    assert pa.table(answer).num_rows == 3
+    with pytest.raises(NotCovered, match="mean"):
+        s.ask(cp.mean("age", by="city"), error=5)
+    with pytest.raises(NotCovered, match="Variance"):
+        s.ask(cp.variance("age"), error=5)
+    assert s.loss == cp.PureDP(10**5)
+
+
+def test_bins_are_numbered():
+    answer = session().ask(cp.histogram("age", edges=[0, 30, 50, 121]), epsilon=100)
+    assert dict(answer.items()) == {0: 20, 1: 20, 2: 20} and next(iter(answer.columns())) == "number"
+
+
+class Doubled(Prepared, frozen=True):
+    """A prepared request whose answer is no multiple of the integers, and which states no error."""
+
+    def in_units(self, answer):
+        return Fraction(answer**2)
+
+
+def test_no_error_is_stated_where_the_units_are_no_multiple_and_nothing_else_is_said():
+    facts = Doubled(None, 1, 1, None, Fraction(1))
+    with pytest.raises(NotCovered, match="no error is stated"):
+        facts.error_in_units(3)
+    assert type(labelled(cp.Laplace(1), facts, 3, "")) is Fraction
+
+
+def test_displays_align_numbers_at_the_right_and_escape_what_they_show():
+    answer = session(cp.PureDP(10**6)).ask(cp.histogram("city"), epsilon=10**5)
+    lines = repr(answer).splitlines()
+    assert lines[0].split() == ["city", "value", "error"] and lines[1].split() == ["Paris", "30", "+-", "0"]
+    assert len({len(line) for line in lines}) == 1, "the last column ends where the others do"
+    shown = answer._repr_html_()
+    assert "&lt;b&gt;Ys&lt;/b&gt;" in shown and "<b>" not in shown and '<td align="right">± 0</td>' in shown
+    from rich.console import Console
+
+    with (console := Console(width=80)).capture() as seen:
+        console.print(answer)
+    assert "<b>Ys</b>" in seen.get() and "+- 0" in seen.get()
+
+
+def test_what_needs_a_library_that_is_missing_says_so(monkeypatch):
+    answer = session().ask(cp.histogram("city"), epsilon=1)
+    for name, use in (("pandas", answer.to_pandas), ("pyarrow", answer.__arrow_c_stream__)):
+        monkeypatch.setitem(__import__("sys").modules, name, None)
+        with pytest.raises(InvalidParameter, match=f"needs {name}"):
+            use()
+
+
+def test_long_tables_say_how_much_they_leave_out():
+    columns = {"key": list(range(100)), "value": [1] * 100, "error": [1] * 100}
+    assert answer_table.plain(columns).endswith("and 40 more")
+    assert "and 40 more" in answer_table.html(columns)
+
+
+# ------------------------------------------------------------------------------------------------ what is launched
+
+
+def test_a_price_buys_what_fits_the_request():
+    s = session(cp.ApproxDP(100, 1e-3))
+    loss = cp.ApproxDP(1, 1e-6)
+    assert isinstance(s.ask(cp.count(), loss=loss).mechanism, cp.Laplace)
+    assert s.ask(cp.keys("street"), loss=loss) == ("rue",)
+    assert s.ask(cp.quantile("age", 0.5, [20, 40, 60]), epsilon=50) == 40
+    wide = cp.ranks("age", list(range(0, 121)))
+    assert isinstance(s.ask(wide, loss=loss).mechanism, cp.Gaussian), "of 121 numbers Gaussian noise is smaller"
+
+
+def test_streams_and_parts_answer_questions():
+    visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})
+    visits.extend([{"page": "home"}] * 9)
+    s = cp.Session(visits, cp.PureDP(100))
+    assert s.ask(cp.histogram("page"), epsilon=40)["home"] == 9
+    people = session().partition("city", within=cp.PureDP(50))
+    assert people["Rome"].ask(cp.count(), epsilon=50) == 30
+
+
+BAD = [
+    ({}, InvalidParameter),
+    ({"epsilon": 1, "error": 5}, InvalidParameter),
+    ({"epsilon": 1, "rho": 1}, InvalidParameter),
+    ({"epsilon": 0}, InvalidParameter),
+    ({"epsilon": -1}, InvalidParameter),
+    ({"epsilon": "much"}, InvalidParameter),
+    ({"epsilon": True}, InvalidParameter),
+    ({"epsilon": float("nan")}, InvalidParameter),
+    ({"loss": 0.5}, InvalidParameter),
+    ({"loss": cp.PureDP(0)}, NotCovered),
+    ({"loss": cp.RenyiDP(alpha=8, epsilon=0.2)}, NotCovered),
+    ({"mu": 1}, NotCovered),
+    ({"epsilon": 101}, BudgetExceeded),
+    ({"error": -1}, InvalidParameter),
+    ({"error": "near"}, InvalidParameter),
+    ({"error": 5, "probability": 1}, InvalidParameter),
+    ({"error": 5, "probability": 95}, InvalidParameter),
+    ({"epsilon": 1, "probability": 0.9}, InvalidParameter),
+    ({"epsilon": 1, "simultaneous": True}, InvalidParameter),
+    ({"epsilon": 1, "id": ""}, InvalidParameter),
+    ({"epsilon": 1, "id": 7}, InvalidParameter),
+]
+
+
+@pytest.mark.parametrize(("terms", "refusal"), BAD, ids=repr)
+def test_terms_that_cannot_be_met_are_refused_and_nothing_is_charged(terms, refusal):
+    s = session()
+    with pytest.raises(refusal):
+        s.ask(cp.count(), **terms)
+    assert s.loss == cp.PureDP(0) and not s.handles
+
+
+@pytest.mark.parametrize(
+    ("request_", "terms", "says"),
+    [
+        ("how many?", {"epsilon": 1}, "how many"),
+        (None, {"epsilon": 1}, "NoneType"),
+        (cp.count(where="nonsense ="), {"epsilon": 1}, "cannot be parsed"),
+        (cp.keys("street"), {"epsilon": 1}, "ApproxDP"),
+        (cp.keys("street"), {"error": 5}, "keys"),
+        (cp.mean("age"), {"error": 5}, "epsilon="),
+        (cp.quantile("age", 0.5, [20, 40]), {"error": 5}, "ranks"),
+        (cp.quantile("age", 0.5, [20, 40]), {"mu": 1}, "NoisyMax"),
+    ],
+    ids=repr,
+)
+def test_requests_that_cannot_be_answered_so_say_what_would_work(request_, terms, says):
+    s = session(cp.ApproxDP(10, 1e-3))
+    for use in (s.ask, s.would_cost):
+        with pytest.raises((InvalidRequest, NotCovered), match=says):
+            use(request_, **terms)
+    assert not any(s.loss.amounts) and not s.handles
+
+
+def test_a_mechanism_is_quoted_at_its_own_price():
+    with pytest.raises(InvalidParameter, match="error="):
+        session().would_cost(cp.Laplace(1), error=5)
+    assert session().would_cost(cp.Laplace(1)).cost == cp.PureDP(1)
+    with pytest.raises(InvalidRequest, match="Laplace"):
+        session().ask(cp.Laplace(1), epsilon=1)
+
+
+# ------------------------------------------------------------------------------------------------ accuracy first
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "steps", "l1", "l2", "cells"),
+    [
+        (cp.count(), 50, 50, 1, 1, 1),
+        (cp.count(), 3, 3, 1, 1, 1),
+        (cp.count(), 0, 0, 1, 1, 1),
+        (cp.sum("pay"), 99.7, 199, 20, 400, 1),
+        (cp.histogram("city"), 20, 20, 1, 1, 3),
+        (cp.ranks("age", [30, 60, 90]), 20, 20, 3, 3, 3),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_the_price_of_an_error_is_within_two_percent_of_the_least_by_search(  # noqa: PLR0917
+    request_, error, steps, l1, l2, cells, simultaneous
+):
+    at_once = cells if simultaneous else 1
+    laplace, normal, discrete = questions.reaching(table().prepare(request_), error, simultaneous=simultaneous)
+
+    def keeps(law, spread):
+        return (1 - tail(law, spread, steps)) ** at_once >= Fraction(95, 100)
+
+    for found, law, spread in (
+        (laplace.epsilon, laplace_options, lambda epsilon: l1 / epsilon),
+        (normal.mu, rounded_normal_options, lambda mu: l2 / mu**2),
+        (discrete.rho, gaussian_options, lambda rho: l2 / (2 * rho)),
+    ):
+        assert keeps(law, spread(found)), "the error is kept"
+        assert not keeps(law, spread(found / Fraction(102, 100))), "and nothing 2 % cheaper keeps it"
+
+
+@pytest.mark.parametrize(
+    "within",
+    [cp.PureDP(10), cp.zCDP(10), cp.GaussianDP(10), cp.ApproxDP(10, 1e-6), cp.tCDP(rho=10, omega=20)],
+    ids=repr,
+)
+@pytest.mark.parametrize("request_", [cp.count(), cp.ranks("age", list(range(10, 120, 10)))], ids=["count", "ranks"])
+def test_what_lowers_the_budget_least_is_launched(within, request_):
+    s = session(within)
+    answer = s.ask(request_, error=30)
+    assert answer.error() <= 30
+    for other in questions.reaching(table().prepare(request_), 30):
+        beside = session(within)
+        if beside.would_cost(other).fits:
+            beside.launch(other)
+            assert beside.remaining.epsilon <= s.remaining.epsilon
+
+
+def test_an_odometer_loses_least():
+    s = cp.Session(table(), rule=cp.Odometer(cp.zCDP))
+    answer = s.ask(cp.count(), error=30)
+    assert answer.error() <= 30
+    for other in questions.reaching(table().prepare(cp.count()), 30):
+        assert s.loss.epsilon_at(1e-6) <= s.rule.loss(s.rule.admit(s.rule.start(), other.claim)).epsilon_at(1e-6)
+
+
+def test_a_quote_is_what_asking_costs_and_changes_nothing():
+    s = session(cp.zCDP(1))
+    quote = s.would_cost(cp.histogram("city"), error=20, simultaneous=True)
+    assert quote.fits and not any(s.loss.amounts) and not s.handles
+    answer = s.ask(cp.histogram("city"), error=20, simultaneous=True)
+    assert answer.cost == quote.cost and s.loss == quote.after and answer.mechanism == quote.mechanism
+    assert answer.error(simultaneous=True) <= 20
+    assert not session(cp.PureDP(0.1)).would_cost(cp.count(), error=1).fits
+
+
+def test_a_handle_states_its_error_in_the_units_of_the_request():
+    s = session(cp.ApproxDP(100, 1e-3))
+    laplace = s.launch(cp.Laplace(1, asks=2))
+    assert laplace.error(cp.sum("pay"), 0.95) == Fraction(cp.Laplace(1, asks=2).error(0.95, 20), 2)
+    ranks = cp.ranks("age", [30, 60])
+    assert laplace.error(ranks, simultaneous=True) == cp.Laplace(1, asks=2).error(0.95, 2, width=2)
+    assert laplace.error(ranks) == cp.Laplace(1, asks=2).error(0.95, 2)
+    with pytest.raises(NotCovered, match="mean"):
+        laplace.error(cp.mean("age"))
+    with pytest.raises(NotCovered, match="NoisyMax"):
+        s.launch(cp.NoisyMax(1)).error(ranks)
+    with pytest.raises(InvalidRequest, match="keys"):
+        laplace.error(cp.keys("street"))
+
+
+# ------------------------------------------------------------------------------------------------ one request
+
+
+TERMS = [{"epsilon": "0.5"}, {"error": 5}, {"rho": "0.5"}]
+
+
+@pytest.mark.parametrize("terms", TERMS, ids=repr)
+def test_a_question_with_an_id_is_charged_once_and_answered_once(terms):
+    s = session(cp.zCDP(10))
+    first = s.ask(cp.count(), id="people", **terms)
+    again = s.ask(cp.count(), id="people", **terms)
+    assert (again, again.error(), again.mechanism) == (first, first.error(), first.mechanism)
+    assert len(s.handles) == 1 and [fact.kind for fact in s.history].count("ask") == 1
+    assert s.ask(cp.count(), **terms) is not None and len(s.handles) == 2, "without an id, a new one"
+
+
+@pytest.mark.parametrize("terms", TERMS, ids=repr)
+def test_a_crash_between_launch_and_ask_costs_nothing_more(tmp_path, monkeypatch, terms):
+    def opened():
+        return cp.Session(table(key=bytes(32)), cp.zCDP(10), ledger=tmp_path / "ledger.db")
+
+    with opened() as s, monkeypatch.context() as patched:
+
+        def crash(*_, **__):
+            raise RuntimeError("the process ends here")
+
+        patched.setattr(Engine, "ask", crash)
+        with pytest.raises(RuntimeError):
+            s.ask(cp.count(), id="people", **terms)
+        charged = s.loss
+    with opened() as s:
+        answer = s.ask(cp.count(), id="people", **terms)
+        assert s.loss == charged and len(s.handles) == 1
+    with opened() as s:
+        assert s.ask(cp.count(), id="people", **terms) == answer and s.loss == charged
+
+
+def test_a_repeated_question_is_found_though_another_mechanism_is_cheaper_by_now(monkeypatch):
+    s = session(cp.zCDP(10))
+    first = s.ask(cp.count(), error=5, id="people")
+    usual = questions._cheapest_first
+    monkeypatch.setattr(questions, "_cheapest_first", lambda *given: usual(*given)[::-1])
+    assert s.would_cost(cp.count(), error=5).mechanism != first.mechanism
+    again = s.ask(cp.count(), error=5, id="people")
+    assert (again, again.mechanism, len(s.handles)) == (first, first.mechanism, 1)
+
+
+def test_a_repeated_question_is_answered_though_nothing_is_left():
+    s = session(cp.PureDP(1))
+    first = s.ask(cp.count(), epsilon=1, id="people")
+    with pytest.raises(BudgetExceeded):
+        s.ask(cp.count(), epsilon=1)
+    assert s.ask(cp.count(), epsilon=1, id="people") == first
+
+
+def test_an_id_stands_for_the_question_and_its_terms():
+    s = session(cp.PureDP(10))
+    s.ask(cp.count(), epsilon=1, id="people")
+    for request_, terms in (
+        (cp.count(), {"epsilon": 2}),
+        (cp.count(where="age > 3"), {"epsilon": 1}),
+        (cp.count(), {"error": 5}),
+    ):
+        with pytest.raises(RequestConflict, match="people"):
+            s.ask(request_, id="people", **terms)
+    assert s.loss == cp.PureDP(1)
+
+
+def test_the_id_of_a_question_is_no_other_requests():
+    s = session(cp.PureDP(10))
+    for name in ("people", "launch people", "question launch () people", "question ask () people"):
+        handle = s.launch(cp.Laplace(1), id=name)
+        handle.ask(cp.count(where="age > 3"), id=f"{name} asked")
+    answer = s.ask(cp.count(), epsilon=1, id="people")
+    assert answer.request == cp.count() and s.loss == cp.PureDP(5)
+
+
+def test_every_error_of_a_question_is_in_the_tree():
+    s = session()
+    for terms in ({"epsilon": object()}, {"error": [1]}, {"loss": "PureDP"}, {"rho": 1j}):
+        with pytest.raises(CounterpointError):
+            s.ask(cp.count(), **terms)
