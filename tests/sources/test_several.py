@@ -516,6 +516,8 @@ def test_sources_whose_names_differ_in_case_alone_keep_their_own_attributes():
     asked = ("people.age", "People.age", "people.age")
     found = [both.resolve(both.pin(), both.prepare(cp.sum(column, of="visits"))) for column in asked]
     assert list(map(reveal, found)) == [34, 180, 34]
+    together = both.prepare(cp.count("people.age = 17 AND People.age = 90", of="visits"))
+    assert reveal(both.resolve(both.pin(), together)) == 2
 
 
 @pytest.mark.parametrize("name", ["a b", "a.b", "a;b", "", "x" * 51])
