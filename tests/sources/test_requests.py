@@ -282,8 +282,8 @@ def test_groups_of_several_columns_are_named_by_tuples_the_last_column_changing_
 
 
 def test_the_number_of_cells_is_limited_before_they_are_listed():
-    many = {name: pa.array([0]) for name in "abcdefg"}
-    source = Table(pa.table(many), columns={name: category(range(100)) for name in many})
+    columns = {"a": category(range(100)), "b": category(range(100)), "c": category(range(101))}
+    source = Table(pa.table({name: pa.array([0]) for name in columns}), columns=columns)
     assert len(source.prepare(requests.count(by=["a", "b"])).names) == 10_000
-    with pytest.raises(InvalidRequest, match="100000000000000 combinations, and a request has at most 10000 cells"):
-        source.prepare(requests.count(by=list(many)))
+    with pytest.raises(InvalidRequest, match="10100 combinations, and a request has at most 10000 cells"):
+        source.prepare(requests.count(by=["a", "c"]))
