@@ -10,6 +10,7 @@ from counterpoint.session.session import Session
 from counterpoint.sources.asking.requests import count
 from counterpoint.sources.asking.requests import sum as sum_of
 from counterpoint.sources.declaring.columns import category, number
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.streams.stream import Stream, total
 from counterpoint.sources.tables.table import Table
 
@@ -35,7 +36,9 @@ def group_by() -> tuple[Callable[[], object], Callable[[], object]]:
         f"SELECT 'k' || (i * 7 % {len(KEYS)}) AS key, (i * 7919 % 1000)::BIGINT AS amount FROM range({ROWS}) AS t(i)"
     )
     connection.execute(f"CREATE TABLE plain AS {made_up}")
-    table = Table(connection.sql("FROM plain"), columns={"key": category(KEYS), "amount": number(0, 1000)})
+    table = Table(
+        connection.sql("FROM plain"), unit=each_row, columns={"key": category(KEYS), "amount": number(0, 1000)}
+    )
     noisy = Session(table, within=PureDP(1)).launch(Laplace(1, asks=1000))
     request = sum_of("amount", by="key")
     return (
@@ -50,7 +53,7 @@ def small() -> tuple[Table, Callable[[], object]]:
 
     connection = duckdb.connect()
     connection.execute("CREATE TABLE plain AS SELECT i AS id, i % 90 AS age FROM range(100) AS t(i)")
-    table = Table(connection.sql("FROM plain"), unit="id", columns={"age": number(0, 120)})
+    table = Table(connection.sql("FROM plain"), unit="id", rows_per_unit=1, columns={"age": number(0, 120)})
 
     def queries() -> None:
         for _ in range(CALLS):

@@ -55,7 +55,7 @@ def one_ask(id: str | None = None) -> Trace:
     """The fifth ask on a durable session in SQLite, with an id or without."""
     request = cp.count(where="state = 'CA'")
     with tempfile.TemporaryDirectory() as home:
-        people = cp.Table(cp.datasets.people(), unit="person_id", key=bytes(32))
+        people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, key=bytes(32))
         with cp.Session(people, within=cp.PureDP(1), ledger=f"{home}/ledger.db", name="people") as session:
             noisy = session.launch(cp.Laplace(epsilon=0.5, asks=10))
             for _ in range(4):

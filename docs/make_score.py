@@ -42,7 +42,7 @@ class Score:
 def played() -> Score:
     """The session of the README, a little longer."""
     seeds = (bytes([number]) * 32 for number in range(1, 200))
-    people = cp.Table(cp.datasets.people(), unit="person_id")
+    people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1)
     session = cp.Session(people, within=cp.ApproxDP(1, 1e-6), ledger=MemoryLedger(seeds=lambda: next(seeds)))
     score = Score()
 

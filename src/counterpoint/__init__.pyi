@@ -187,6 +187,7 @@ from counterpoint.sources.declaring.columns import (
     text as text,
 )
 from counterpoint.sources.declaring.dates import date as date
+from counterpoint.sources.declaring.units import each_row as each_row
 from counterpoint.sources.live.live_table import LiveTable as LiveTable
 from counterpoint.sources.several.lookup import Lookup as Lookup
 from counterpoint.sources.several.sources import Sources as Sources

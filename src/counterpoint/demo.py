@@ -94,7 +94,7 @@ def _ask(console: Console, say: Callable[[str], None], seeds: Seeds) -> Session:
 
     say("\n[bold]1. A custodian has a table and sets a budget.[/] Each person is a unit of privacy;")
     say("   all analysis together must stay within ApproxDP(1, 1e-6).")
-    people = Table(duckdb.connect().sql(MADE_UP), unit="person_id")
+    people = Table(duckdb.connect().sql(MADE_UP), unit="person_id", rows_per_unit=1)
     session = Session(people, within=ApproxDP(1, 1e-6), ledger=MemoryLedger(seeds))
     say("   An analyst launches two mechanisms and pays for them now:")
     svt = session.launch(SparseVector(epsilon="0.3", threshold=1000, hits=3))

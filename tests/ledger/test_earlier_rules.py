@@ -18,7 +18,7 @@ STORED = (
 
 def people():
     rows = pa.table({"person": [1, 2, 3], "state": ["CA", "NY", "CA"]})
-    return cp.Table(rows, "person", columns={"state": cp.category(["CA", "NY"])}, key=b"k" * 32)
+    return cp.Table(rows, "person", rows_per_unit=1, columns={"state": cp.category(["CA", "NY"])}, key=b"k" * 32)
 
 
 @pytest.fixture

@@ -318,7 +318,7 @@ def test_data_that_cannot_be_known_again_is_refused_before_anything_is_charged(l
 
     rows = duckdb.connect().sql("SELECT i AS id, i % 50 AS age FROM range(100) AS t(i)")
     with pytest.raises(DataChanged, match="key="):
-        lasting.session(source=cp.Table(rows, unit="id"))
+        lasting.session(source=cp.Table(rows, unit="id", rows_per_unit=1))
 
 
 def test_a_table_is_known_by_its_rows_declaration_and_cut(lasting):

@@ -22,7 +22,7 @@ KEY, OTHER_KEY = b"a key of thirty-two bytes, or so", b"another key of thirty-tw
 
 
 def people(rows=ROWS, unit="person", key=KEY, **more):
-    return cp.Table(pa.table(rows), unit, key=key, **more)
+    return cp.Table(pa.table(rows), unit, **{"rows_per_unit": None if unit is cp.each_row else 1, "key": key, **more})
 
 
 def made(place, name, source, **more):
@@ -40,7 +40,7 @@ def taken(lasting):
 DECLARED = {
     "in the same way": people,
     "under another key": lambda: people(key=OTHER_KEY),
-    "without a unit": lambda: people(unit=None),
+    "without a unit": lambda: people(unit=cp.each_row),
     "with more rows of a unit": lambda: people(rows_per_unit=2),
     "with other bounds": lambda: people(columns={"age": cp.number(0, 50, 5)}),
     "with other neighbours": lambda: people(neighbours="replace"),
@@ -63,14 +63,14 @@ def test_the_same_rows_have_one_budget_however_they_are_declared(taken, how):
 def test_rows_are_the_same_wherever_they_live(taken, engine):
     frame = pa.table({name: pa.array(values) for name, values in ROWS.items()})
     with pytest.raises(cp.DataInUse):
-        made(taken, "again", engines.bound(engine, frame, "person", key=KEY))
+        made(taken, "again", engines.bound(engine, frame, "person", 1, key=KEY))
 
 
 def test_a_csv_has_the_same_rows_as_the_table_it_was_written_from(taken, tmp_path):
     lines = [",".join("" if value is None else str(value) for value in row) for row in zip(*ROWS.values(), strict=True)]
     (tmp_path / "people.csv").write_text("\n".join([",".join(ROWS), *lines]) + "\n")
     with pytest.raises(cp.DataInUse):
-        made(taken, "again", cp.Table(str(tmp_path / "people.csv"), "person", key=KEY))
+        made(taken, "again", cp.Table(str(tmp_path / "people.csv"), "person", rows_per_unit=1, key=KEY))
 
 
 CHANGED = {
@@ -155,7 +155,7 @@ def test_a_stream_has_one_session_and_equal_streams_have_their_own(lasting):
 
 def test_of_two_that_begin_at_once_one_is_refused(postgres, monkeypatch):
     """Comparing and beginning is one step: the second compares when the first is there."""
-    made(postgres, "first", people({"x": [1]}, unit=None)).close()
+    made(postgres, "first", people({"x": [1]}, unit=cp.each_row)).close()
     compare, entered = same_data.with_rows, [threading.Event(), threading.Event()]
     turns = count()
 

@@ -197,6 +197,7 @@ def test_a_session_asks_a_histogram_with_weights():
     people = Table(
         pyarrow.table({"person": list(range(2000)), "state": states}),
         unit="person",
+        rows_per_unit=1,
         columns={"state": category(["CA", "NY", "WY", "TX"])},
     )
     session = Session(people, within=PureDP(100))

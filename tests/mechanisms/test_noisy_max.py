@@ -229,7 +229,7 @@ def people(neighbours="add-or-remove"):
     states = ["CA"] * 400 + ["NY"] * 100 + ["WY"] * 3
     rows = pa.table({"who": range(503), "state": states, "owed": [0.5] * 503, "age": [30] * 503})
     columns = {"state": cp.category(["WY", "CA", "NY"]), "owed": cp.number(-1, 1, step="0.25")}
-    return cp.Table(rows, unit="who", columns=columns, neighbours=neighbours)
+    return cp.Table(rows, unit="who", rows_per_unit=1, columns=columns, neighbours=neighbours)
 
 
 def test_a_session_is_told_the_name_of_the_coordinate_and_its_index_where_it_has_none():

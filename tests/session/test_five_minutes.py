@@ -13,7 +13,7 @@ PEOPLE = cp.datasets.people()
 def session(tmp_path, monkeypatch):
     shutil.copy(PEOPLE, tmp_path / "adult.parquet")
     monkeypatch.chdir(tmp_path)
-    people = cp.Table("adult.parquet", unit="person_id")
+    people = cp.Table("adult.parquet", unit="person_id", rows_per_unit=1)
     return cp.Session(people, within=cp.ApproxDP(1.0, 1e-6))
 
 
@@ -71,7 +71,7 @@ FACE = {
     "Five minutes": """
 import counterpoint as cp
 
-people = cp.Table("adult.parquet", unit="person_id")          # path, Arrow, Polars, pandas or Ibis table
+people = cp.Table("adult.parquet", unit="person_id", rows_per_unit=1)   # path, Arrow, Polars, pandas or Ibis table
 session = cp.Session(people, within=cp.ApproxDP(1.0, 1e-6))   # a privacy filter
 
 svt = session.launch(cp.SparseVector(epsilon=0.3, threshold=1000, hits=3))
@@ -121,6 +121,7 @@ def test_sums_histograms_and_ranks_in_the_users_units():
     people = cp.Table(
         str(PEOPLE),
         unit="person_id",
+        rows_per_unit=1,
         columns={
             "age": cp.number(0, 100),
             "income": cp.number(0, 200_000, 1000),

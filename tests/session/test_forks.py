@@ -134,7 +134,7 @@ def test_workers_of_a_pool_have_no_budget_each():
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"])
 def test_a_table_is_refused_in_a_fork_and_mixes_up_no_answers(engine):
     """A connection that two processes write to gives the one what was meant for the other."""
-    people = engines.bound(engine, PEOPLE, "person")
+    people = engines.bound(engine, PEOPLE, "person", 1)
     noisy = cp.Session(people, within=cp.PureDP(10_000)).launch(cp.Laplace(10_000, asks=200))  # no noise to speak of
     ages = [cp.count(where=f"age = {age % 90}") for age in range(150)]
     begun, go_on = os.pipe(), os.pipe()
@@ -169,7 +169,7 @@ import counterpoint as cp
 
 where, relation = sys.argv[1:]
 data = where if relation else pa.table({"person": list(range(1000))})
-people = cp.Table(data, unit="person", relation=relation or None)
+people = cp.Table(data, unit="person", rows_per_unit=1, relation=relation or None)
 noisy = cp.Session(people, within=cp.PureDP(100)).launch(cp.Laplace(100, asks=2))
 child = os.fork()
 if child == 0:

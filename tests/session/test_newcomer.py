@@ -14,7 +14,7 @@ NAN = float("nan")
 
 @pytest.fixture(scope="module")
 def people():
-    return cp.Table(PEOPLE, unit="person_id")
+    return cp.Table(PEOPLE, unit="person_id", rows_per_unit=1)
 
 
 @pytest.fixture
@@ -45,12 +45,29 @@ OPENING = {
         "Session(Table(",
     ),
     "a list of rows": (lambda: cp.Session([1, 2], within=cp.PureDP(1)), "Table or a Stream", "list", "Session(Table("),
-    "a path that does not exist": (lambda: cp.Table("nowhere.parquet"), "no file", "'nowhere.parquet'"),
-    "a number where data is meant": (lambda: cp.Table(3), ".parquet or .csv", "not a int"),
-    "a unit that is no column": (lambda: cp.Table(PEOPLE, unit="person"), "no column 'person'", "person_id"),
-    "bounds as a pair": (lambda: cp.Table(PEOPLE, columns={"age": (0, 120)}), "age", "number, category", "(0, 120)"),
-    "columns as a list": (lambda: cp.Table(PEOPLE, columns=["age"]), "by name", "number(0, 120)"),
-    "a column that is not there": (lambda: cp.Table(PEOPLE, columns={"agee": cp.text()}), "'agee'", "age"),
+    "a path that does not exist": (
+        lambda: cp.Table("nowhere.parquet", unit=cp.each_row),
+        "no file",
+        "'nowhere.parquet'",
+    ),
+    "a number where data is meant": (lambda: cp.Table(3, unit=cp.each_row), ".parquet or .csv", "not a int"),
+    "a unit that is no column": (
+        lambda: cp.Table(PEOPLE, unit="person", rows_per_unit=1),
+        "no column 'person'",
+        "person_id",
+    ),
+    "bounds as a pair": (
+        lambda: cp.Table(PEOPLE, unit=cp.each_row, columns={"age": (0, 120)}),
+        "age",
+        "number, category",
+        "(0, 120)",
+    ),
+    "columns as a list": (lambda: cp.Table(PEOPLE, unit=cp.each_row, columns=["age"]), "by name", "number(0, 120)"),
+    "a column that is not there": (
+        lambda: cp.Table(PEOPLE, unit=cp.each_row, columns={"agee": cp.text()}),
+        "'agee'",
+        "age",
+    ),
     "no budget at all": (lambda: cp.Session(cp.Stream()), "within=ApproxDP(1, 1e-6)", "rule=Odometer(zCDP)"),
     "a budget and a rule": (lambda: cp.Session(cp.Stream(), cp.PureDP(1), rule=cp.Filter(cp.PureDP(1))), "either"),
     "a number as a budget": (lambda: cp.Session(cp.Stream(), within=1.0), "loss", "ApproxDP(1, 1e-6)", "float"),

@@ -114,7 +114,10 @@ def test_a_handle_in_a_part_that_is_found_again_is_about_the_same_part(field, ke
     stream = cp.Stream(fields={"by": field}, neighbours="add-or-remove")
     stream.extend([{"by": key}] * 3 + [{"by": others}] * 7)
     frame = {"by": [key] * 3 + [others] * 7}
-    for source, request in ((stream, cp.total()), (cp.Table(pa.table(frame), columns={"by": field}), cp.count())):
+    for source, request in (
+        (stream, cp.total()),
+        (cp.Table(pa.table(frame), unit=cp.each_row, columns={"by": field}), cp.count()),
+    ):
         s = cp.Session(source, cp.PureDP(10**6))
         handle = s.partition("by", within=cp.PureDP(10**5))[key].launch(cp.Laplace(10**5, asks=2))
         assert handle.ask(request) == s.at(handle.path).ask(request) == 3

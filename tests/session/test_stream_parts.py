@@ -147,7 +147,7 @@ def test_however_a_key_is_spelled_it_is_one_part_with_one_budget():
 def test_however_a_key_of_a_table_is_spelled_it_is_one_part():
     duckdb = pytest.importorskip("duckdb")
     rows = duckdb.sql("SELECT i AS id, i % 3 AS shop, 'x' AS page FROM range(9) AS t(i)")
-    session = cp.Session(cp.Table(rows, unit="id"), within=cp.PureDP(1))
+    session = cp.Session(cp.Table(rows, unit="id", rows_per_unit=1), within=cp.PureDP(1))
     shops, pages = (session.partition(by, within=cp.PureDP("0.1")) for by in ("shop", "page"))
     shops[1].launch(cp.Laplace("0.1")), pages["x"].launch(cp.Laplace("0.1"))
     for again in (lambda: shops[1.0], lambda: shops[Fraction(1)], lambda: pages[np.str_("x")]):

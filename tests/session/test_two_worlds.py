@@ -131,7 +131,7 @@ def test_texts_that_look_alike_are_two_parts_and_share_no_row():
     """Were they brought to one normal form, one row would be in two parts, which are paid for once."""
     composed, decomposed = "\u00e9", "e\u0301"
     rows = pa.table({"name": [composed, decomposed, composed + " ", "E\u0301"]})
-    table = cp.Table(rows)
+    table = cp.Table(rows, unit=cp.each_row)
     counts = [people.found(table.part("name", key), cp.count()) for key in rows["name"].to_pylist()]
     assert counts == [(1,)] * 4
     assert people.found(table, cp.histogram("name", keys=[composed, decomposed])) == (1, 1)

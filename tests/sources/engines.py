@@ -13,6 +13,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.tables.table import Table
 
 _SQL_TYPES = {
@@ -132,7 +133,9 @@ def _spark_type(kind):
 
 
 def bound(engine, frame, *declaration, **more):
-    """An Arrow table, bound where the engine has it."""
+    """An Arrow table, bound where the engine has it; every row is a unit, unless another is given."""
+    if not declaration and "unit" not in more:
+        more["unit"] = each_row
     if engine == "duckdb":
         return Table(frame, *declaration, **more)
     if engine == "postgres":

@@ -18,6 +18,7 @@ from counterpoint.errors import CounterpointError, InvalidParameter
 from counterpoint.sources.asking import choices, requests
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.tables import loading
 from counterpoint.sources.tables.table import Table
@@ -71,11 +72,11 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("unit", [None, "who"])
+@pytest.mark.parametrize("unit", [each_row, "who"])
 def test_a_hostile_line_of_a_csv_file_is_at_most_one_row(tmp_path, unit):
     def bind(rows):
         (tmp_path / "a.csv").write_bytes(HEADER + b"".join(rows))
-        return Table(tmp_path / "a.csv", unit, columns=DECLARED)
+        return Table(tmp_path / "a.csv", unit, rows_per_unit=1, columns=DECLARED)
 
     here = bind(GOOD)
     for i, line in enumerate(HOSTILE):
@@ -90,7 +91,7 @@ def test_any_bytes_in_a_line_of_a_csv_file_are_at_most_one_row(tmp_path_factory,
     tables = []
     for rows in (GOOD, [*GOOD[:place], line + end, *GOOD[place:]]):
         path.write_bytes(HEADER + b"".join(rows))
-        tables.append(Table(path, columns=DECLARED))
+        tables.append(Table(path, unit=each_row, columns=DECLARED))
     check_neighbours(*tables)
 
 
@@ -144,11 +145,11 @@ NO_TEXTS = [b"\xff\xfe", b"\xed\xa0\x80", b"ok\xff", b"\xc3", b"a text that is l
 TEXTS = [b"ok", b"5", "Zürich \ufffd".encode()]
 
 
-@pytest.mark.parametrize("unit", [None, "who"])
+@pytest.mark.parametrize("unit", [each_row, "who"])
 @pytest.mark.parametrize("given", INPUTS)
 def test_a_text_that_is_not_utf8_is_missing_and_takes_nothing_with_it(tmp_path, given, unit):
     def bind(values):
-        return Table(INPUTS[given](tmp_path, values), unit, columns=DECLARED, key=b"k" * 32)
+        return Table(INPUTS[given](tmp_path, values), unit, rows_per_unit=1, columns=DECLARED, key=b"k" * 32)
 
     here = bind(TEXTS)
     for i, bad in enumerate(NO_TEXTS):
@@ -158,7 +159,7 @@ def test_a_text_that_is_not_utf8_is_missing_and_takes_nothing_with_it(tmp_path, 
     kept = people.found(together, requests.histogram("t", keys=["ok", "5", "Zürich \ufffd", "ok?"]))
     assert kept == (1, 1, 1, 0)
     missing = people.found(together, requests.count("t IS NULL"))
-    assert missing == ((len(NO_TEXTS),) if unit is None else (0,)), "without a unit, a row is left out"
+    assert missing == ((len(NO_TEXTS),) if unit is each_row else (0,)), "without a unit, a row is left out"
 
 
 @pytest.mark.parametrize("given", INPUTS)
@@ -192,7 +193,7 @@ def test_a_time_beyond_every_calendar_becomes_the_nearer_bound(tmp_path, given, 
             "of Arrow": lambda: frame.to_pandas(types_mapper=pd.ArrowDtype),
             "parquet": lambda: tmp_path / "a.parquet",
         }[given]()
-        return Table(data, columns={"d": DAYS})
+        return Table(data, unit=each_row, columns={"d": DAYS})
 
     here = bind([0, 1])
     for far in FAR:
@@ -244,7 +245,7 @@ OBJECTS = [
 def test_objects_make_no_other_type_of_a_pandas_category_than_texts_do():
     kept = [["ok"], [datetime.datetime(2020, 1, 1)], [1.5, "x"], [datetime.date(2020, 1, 1)]]
     frames = [pd.DataFrame({"t": pd.Categorical(some, categories=pd.Index(some, dtype=object))}) for some in kept]
-    assert len({Table(frame).describe() for frame in frames}) == 1
+    assert len({Table(frame, unit=each_row).describe() for frame in frames}) == 1
 
 
 def test_an_object_that_cannot_be_read_is_missing_and_never_a_type():
@@ -252,7 +253,7 @@ def test_an_object_that_cannot_be_read_is_missing_and_never_a_type():
         column = np.empty(len(values), dtype=object)
         column[:] = values
         series = pd.Series(column, dtype=object)
-        return Table(pd.DataFrame(dict.fromkeys(DECLARED, series), dtype=object), columns=DECLARED)
+        return Table(pd.DataFrame(dict.fromkeys(DECLARED, series), dtype=object), unit=each_row, columns=DECLARED)
 
     for good in (["ok", 5, None], []):
         here = bind(good)
@@ -290,7 +291,7 @@ def test_a_hostile_value_in_postgres_is_at_most_one_row(column, bad, kind):
         name = f"hostile_{next(engines._numbers)}"
         filled = [f"INSERT INTO {name} VALUES ({value})" for value in values]
         engines.execute(f"CREATE TABLE {name} ({kind} {column})", *filled)
-        return Table(engines.url(), columns={kind: DECLARED[kind]}, relation=name, key=b"k" * 32)
+        return Table(engines.url(), unit=each_row, columns={kind: DECLARED[kind]}, relation=name, key=b"k" * 32)
 
     good = {"text": "'ok'", "char(3)": "'ok'", "numeric": "5", "double precision": "5"}.get(column, "'2020-01-01'")
     check_neighbours(bind([good]), bind([bad, good]), kind)
@@ -334,11 +335,11 @@ def test_a_row_of_long_texts_is_spelled_out_in_bounds_and_still_told_from_anothe
 )
 def test_a_column_of_a_type_that_cannot_be_read_is_named(frame, said):
     with pytest.raises(InvalidParameter) as refused:
-        Table(frame)
+        Table(frame, unit=each_row)
     assert said in str(refused.value) and "convert it, or leave it out" in str(refused.value)
     without = frame.slice(0, 0) if not isinstance(frame, pd.DataFrame) else frame.iloc[:0]
     with pytest.raises(InvalidParameter) as again:
-        Table(without)
+        Table(without, unit=each_row)
     assert str(again.value) == str(refused.value), "whatever the rows"
 
 
@@ -346,7 +347,7 @@ def test_a_declaration_that_does_not_suit_a_type_names_the_column():
     frame = pa.table({"name": ["a"], "blob": [b"x"], "f": [0.5]})
     for more, said in (
         ({"columns": {"blob": text()}}, "column 'blob' of type BLOB cannot be declared as a text"),
-        ({"unit": "f"}, "column 'f' of type DOUBLE cannot name the unit"),
+        ({"unit": "f", "rows_per_unit": 1}, "column 'f' of type DOUBLE cannot name the unit"),
     ):
         with pytest.raises(CounterpointError, match=said):
-            Table(frame, **more)
+            Table(frame, **{"unit": each_row, **more})

@@ -21,6 +21,7 @@ from counterpoint.session.session import Session
 from counterpoint.sources.asking import choices, requests
 from counterpoint.sources.declaring.columns import category, number, text
 from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.streams.stream import Stream
 from counterpoint.sources.tables.table import Table
 
@@ -46,7 +47,7 @@ def test_units_are_counted_once_at_each_value_and_long_values_are_left_out():
 
 
 def test_a_text_that_not_every_engine_could_hold_is_no_key():
-    source = Table(pa.table({"s": ["a\0b", "fine", ""]}))
+    source = Table(pa.table({"s": ["a\0b", "fine", ""]}), unit=each_row)
     assert people.found(source, choices.keys("s")) == Tally((("fine", 1), ("", 1)))
 
 
@@ -82,7 +83,7 @@ def test_a_part_or_a_delegate_selects_keys_as_well():
 
 def test_keys_of_dates_and_whole_numbers_come_back_as_a_histogram_takes_them():
     rows = {"d": ["2020-02-29"] * 200 + ["1999-01-01"] * 300 + ["oops"] * 400, "n": [-5] * 450 + [7] * 450}
-    source = Table(pa.table(rows), columns={"d": date("2000-01-01", "2030-01-01")})
+    source = Table(pa.table(rows), unit=each_row, columns={"d": date("2000-01-01", "2030-01-01")})
     session = Session(source, within=ApproxDP(9, 1e-5))
     days = session.launch(PartitionSelection(2, 1e-6)).ask(choices.keys("d"))
     assert days == ("2000-01-01", "2020-02-29"), "a day before the first declared one is the first"
@@ -178,14 +179,14 @@ def nearest(values, q, candidates):
     st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(1)]),
 )
 def test_scores_are_the_distances_by_the_definition(values, q):
-    source = Table(pa.table({"x": pa.array(values, pa.int64())}), columns={"x": number(0, 9)})
+    source = Table(pa.table({"x": pa.array(values, pa.int64())}), unit=each_row, columns={"x": number(0, 9)})
     candidates = [-1, 0, Fraction(5, 2), 4, 5, 9, 12]
     request = choices.quantile("x", q, candidates)
     assert source.prepare(request).in_units(people.found(source, request)) == tuple(nearest(values, q, candidates))
 
 
 def test_the_best_score_is_the_median_even_where_all_values_are_equal():
-    source = Table(pa.table({"x": [5] * 9}), columns={"x": number(0, 9)})
+    source = Table(pa.table({"x": [5] * 9}), unit=each_row, columns={"x": number(0, 9)})
     scores = people.found(source, choices.quantile("x", 0.5, range(10)))
     assert scores.index(max(scores)) == 5 and scores.count(max(scores)) == 1
 
@@ -230,7 +231,7 @@ def test_a_quantile_is_read_off_ranks():
 
 
 def test_noisy_ranks_and_noisy_scores_find_a_median():
-    source = Table(pa.table({"x": list(range(1001))}), columns={"x": number(0, 1000)})
+    source = Table(pa.table({"x": list(range(1001))}), unit=each_row, columns={"x": number(0, 1000)})
     session = Session(source, within=PureDP(40))
     candidates = range(0, 1001, 50)
     ranks = session.launch(Laplace(20)).ask(requests.ranks("x", candidates))
@@ -240,7 +241,7 @@ def test_noisy_ranks_and_noisy_scores_find_a_median():
 
 
 def test_columns_that_are_texts_by_declaration_have_keys_too():
-    source = Table(pa.table({"n": [3, 3, 4]}), columns={"n": text()})
+    source = Table(pa.table({"n": [3, 3, 4]}), unit=each_row, columns={"n": text()})
     assert people.found(source, choices.keys("n")) == Tally((("3", 2), ("4", 1)))
 
 

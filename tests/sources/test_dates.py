@@ -17,6 +17,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.asking import requests
 from counterpoint.sources.declaring.columns import Column
 from counterpoint.sources.declaring.dates import date, days, spelled
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.tables.loading import DAY
 from counterpoint.sources.tables.table import Table
 
@@ -100,12 +101,12 @@ def test_times_of_day_belong_to_their_day_if_they_have_no_zone():
     series = pd.DataFrame({"t": pd.Series([pd.NaT if t is None else t for t in times], dtype="datetime64[ns]")})
     wide = date("1900-01-01", "2100-01-01")
     for data in (*frames, series, pl.DataFrame({"t": times})):
-        source = Table(data, columns={"t": wide})
+        source = Table(data, unit=each_row, columns={"t": wide})
         asked = requests.histogram("t", keys=["2005-01-01", "2005-01-02", "1969-12-31"])
         assert people.found(source, asked) == (1, 1, 1)
     zoned = pa.table({"t": pa.array(times, pa.timestamp("us", "UTC"))})
     with pytest.raises(InvalidParameter, match="cannot be declared as a date"):
-        Table(zoned, columns={"t": wide})
+        Table(zoned, unit=each_row, columns={"t": wide})
 
 
 def test_infinite_dates_become_the_nearer_bound():
@@ -114,14 +115,14 @@ def test_infinite_dates_become_the_nearer_bound():
     rows = duckdb.sql(
         "SELECT UNNEST(['infinity'::DATE, '-infinity'::DATE, DATE '2005-01-01', '44-03-15 (BC)'::DATE]) AS d"
     )
-    source = Table(rows, columns={"d": DECADE})
+    source = Table(rows, unit=each_row, columns={"d": DECADE})
     assert people.found(source, requests.histogram("d", keys=["2000-01-01", "2009-12-31", "2005-01-01"])) == (2, 1, 1)
     engines.execute(
         "CREATE TABLE infinite (d date, t timestamp)",
         "INSERT INTO infinite VALUES ('infinity', '-infinity'), ('-infinity', 'infinity')",
         "INSERT INTO infinite VALUES ('0044-03-15 BC', '2005-01-01 9:00')",
     )
-    there = Table(engines.url(), relation="infinite", columns={"d": DECADE, "t": DECADE})
+    there = Table(engines.url(), unit=each_row, relation="infinite", columns={"d": DECADE, "t": DECADE})
     asked = ["2000-01-01", "2009-12-31", "2005-01-01"]
     assert people.found(there, requests.histogram("d", keys=asked)) == (2, 1, 0)
     assert people.found(there, requests.histogram("t", keys=asked)) == (1, 1, 1)
@@ -149,7 +150,7 @@ def test_a_where_compares_dates_with_dates_only(where, hint):
 def test_a_part_may_be_a_day():
     start = day(2000, 1, 1)
     frame = pa.table({"d": pa.array([start + timedelta(days=i % 3) for i in range(10)], pa.date32())})
-    source = Table(frame, columns={"d": DECADE})
+    source = Table(frame, unit=each_row, columns={"d": DECADE})
     assert people.found(source.part("d", "2000-01-01"), requests.count()) == (4,)
     with pytest.raises(InvalidRequest, match="is not a date"):
         source.part("d", 5)

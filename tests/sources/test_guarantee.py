@@ -8,8 +8,14 @@ import counterpoint as cp
 COLUMNS = {"x": cp.number(0, 9)}
 ROWS = pa.table({"x": [1, 2], "who": ["ann", "bob"]})
 SOURCES = {
-    "rows": (cp.Table(ROWS, columns=COLUMNS), ["row level", "that row were missing", "Every row counts"]),
-    "replaced rows": (cp.Table(ROWS, columns=COLUMNS, neighbours="replace"), ["that row were another one"]),
+    "rows": (
+        cp.Table(ROWS, unit=cp.each_row, columns=COLUMNS),
+        ["row level", "that row were missing", "Every row counts"],
+    ),
+    "replaced rows": (
+        cp.Table(ROWS, unit=cp.each_row, columns=COLUMNS, neighbours="replace"),
+        ["that row were another one"],
+    ),
     "units": (
         cp.Table(ROWS, "who", 7, COLUMNS),
         ["one who (user level)", "all rows of that who were missing", "At most 7 rows of each who count"],

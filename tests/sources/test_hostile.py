@@ -23,6 +23,7 @@ from counterpoint.session.session import Session
 from counterpoint.sources.asking import choices, requests
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.engines.engine import unreadable
 from counterpoint.sources.tables.table import Table
 
@@ -60,20 +61,20 @@ def refusal(make):
 )
 def test_a_bad_file_is_refused(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
-    assert said in refusal(lambda: Table(tmp_path / name))
+    assert said in refusal(lambda: Table(tmp_path / name, unit=each_row))
 
 
 @pytest.mark.parametrize(
     "path", ["nowhere.parquet", "", ".", "a\0.csv", "x" * 5000 + ".csv", "\ud800.csv", "s3://b/a.csv"]
 )
 def test_a_path_that_leads_nowhere_is_refused(path):
-    refusal(lambda: Table(path))
+    refusal(lambda: Table(path, unit=each_row))
 
 
 def test_a_path_that_reads_like_a_pattern_never_reads_another_file(tmp_path):
     pyarrow.parquet.write_table(pa.table({"x": [1]}), tmp_path / "p1.parquet")
     pyarrow.parquet.write_table(pa.table({"x": [1, 2, 3]}), tmp_path / "p[1].parquet")
-    assert "rename the file" in refusal(lambda: Table(tmp_path / "p[1].parquet"))
+    assert "rename the file" in refusal(lambda: Table(tmp_path / "p[1].parquet", unit=each_row))
 
 
 def test_a_folder_named_like_a_partition_adds_no_column(tmp_path):
@@ -82,7 +83,7 @@ def test_a_folder_named_like_a_partition_adds_no_column(tmp_path):
     pyarrow.parquet.write_table(pa.table({"x": [1]}), folder / "a.parquet")
     (folder / "a.csv").write_text("x\n1\n")
     for name in ("a.parquet", "a.csv"):
-        assert [named.name for named in Table(folder / name).declaration.columns] == ["x"]
+        assert [named.name for named in Table(folder / name, unit=each_row).declaration.columns] == ["x"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
@@ -90,7 +91,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path):
     for name in ("a.csv", "a.parquet"):
         (tmp_path / name).write_text("a\n1\n")
         (tmp_path / name).chmod(0)
-        refusal(lambda name=name: Table(tmp_path / name))
+        refusal(lambda name=name: Table(tmp_path / name, unit=each_row))
 
 
 def failing():
@@ -130,15 +131,15 @@ class Unwilling:
     ],
 )
 def test_data_that_is_no_table_is_refused(make):
-    refusal(lambda: Table(make()))
+    refusal(lambda: Table(make(), unit=each_row))
 
 
 def test_duplicate_names_in_a_parquet_file_are_refused_and_nested_ones_are_not(tmp_path):
     nested = pa.table({"a": [{"x": 1, "a": [{"x": 2}]}], "b": [[1]], "x": [5], "c": [{"b": {"c": 1}}]})
     pyarrow.parquet.write_table(nested, tmp_path / "nested.parquet")
-    assert [named.name for named in Table(tmp_path / "nested.parquet").declaration.columns] == ["x"]
+    assert [named.name for named in Table(tmp_path / "nested.parquet", unit=each_row).declaration.columns] == ["x"]
     pyarrow.parquet.write_table(pa.table([[{"z": 1}], [1], [2]], names=["n", "a", "A"]), tmp_path / "twice.parquet")
-    assert "the same name" in refusal(lambda: Table(tmp_path / "twice.parquet"))
+    assert "the same name" in refusal(lambda: Table(tmp_path / "twice.parquet", unit=each_row))
 
 
 FRAME = pa.table({"who": [1], "f": [0.5], "s": [CANARY], "l": [[1]], "n": pa.nulls(1), "b": [b"x"], "r": [{"a": 1}]})
@@ -147,12 +148,15 @@ FRAME = pa.table({"who": [1], "f": [0.5], "s": [CANARY], "l": [[1]], "n": pa.nul
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"unit": "nobody"}, "there is no column 'nobody'"),
+        ({"unit": None}, "say what is protected"),
+        ({"unit": "who"}, "say how many rows of one 'who' count"),
+        ({"unit": each_row, "rows_per_unit": 2}, "leave out rows_per_unit"),
+        ({"unit": "nobody", "rows_per_unit": 1}, "there is no column 'nobody'"),
         ({"unit": 5}, "unit must be the name of a column"),
         ({"unit": ["who"]}, "unit must be the name of a column"),
-        ({"unit": "f"}, "cannot name the unit"),
-        ({"unit": "l"}, "cannot name the unit"),
-        ({"unit": "n"}, "cannot name the unit"),
+        ({"unit": "f", "rows_per_unit": 1}, "cannot name the unit"),
+        ({"unit": "l", "rows_per_unit": 1}, "cannot name the unit"),
+        ({"unit": "n", "rows_per_unit": 1}, "cannot name the unit"),
         ({"unit": "who", "rows_per_unit": True}, "truth value"),
         ({"unit": "who", "rows_per_unit": -1}, "at least 1"),
         ({"unit": "who", "rows_per_unit": 1.5}, "whole number"),
@@ -176,21 +180,21 @@ FRAME = pa.table({"who": [1], "f": [0.5], "s": [CANARY], "l": [[1]], "n": pa.nul
     ],
 )
 def test_a_bad_declaration_is_refused_before_a_row_is_read(more, said):
-    assert said in refusal(lambda: Table(FRAME, **more))
+    assert said in refusal(lambda: Table(FRAME, **{"unit": each_row, **more}))
 
 
 def test_lists_of_numbers_are_not_taken_for_numbers():
     frame = pa.table({"x": pa.array([[Decimal("1.5")]], pa.list_(pa.decimal128(10, 2))), "y": [1]})
-    assert "cannot be declared" in refusal(lambda: Table(frame, columns={"x": number(0, 1)}))
-    assert [named.name for named in Table(frame).declaration.columns] == ["y"]
+    assert "cannot be declared" in refusal(lambda: Table(frame, unit=each_row, columns={"x": number(0, 1)}))
+    assert [named.name for named in Table(frame, unit=each_row).declaration.columns] == ["y"]
 
 
 def test_texts_and_huge_integers_that_are_no_numbers_are_missing_or_clamped_in_silence():
     wide = pd.DataFrame({"x": pd.Series([10**40, -(10**40), "x", None, 3, 2**64], dtype=object)})
-    source = Table(wide, columns={"x": number(0, 5)})
+    source = Table(wide, unit=each_row, columns={"x": number(0, 5)})
     assert people.found(source, requests.sum("x")) == (5 + 0 + 3 + 5,)
     unsigned = pa.table({"x": pa.array([2**64 - 1, 0, None], pa.uint64())})
-    assert people.found(Table(unsigned, columns={"x": number(0, 2**62)}), requests.sum("x")) == (2**62,)
+    assert people.found(Table(unsigned, unit=each_row, columns={"x": number(0, 2**62)}), requests.sum("x")) == (2**62,)
 
 
 def test_rows_without_a_unit_are_left_out_of_everything():
@@ -263,7 +267,7 @@ def test_a_postgres_session_ends_with_its_table_and_with_a_failed_binding():
                 other.execute("SELECT pg_sleep(0.01)")
             return count
 
-    source = Table(engines.url(), relation=name)
+    source = Table(engines.url(), unit=each_row, relation=name)
     source._bound.engine.run("SELECT 'counterpoint_closing'")
     source.close()
     assert sessions() == 0

@@ -13,6 +13,7 @@ from tests.sources import engines, people
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.asking import requests
 from counterpoint.sources.declaring.columns import boolean, category, number, text
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.engines.postgres import PostgresOffer
 from counterpoint.sources.tables.table import Table
 
@@ -41,11 +42,11 @@ def test_types_of_postgres_are_known_by_their_kind():
         *["INTEGER", "ENUM", "UUID", "DATE", "DECIMAL", "FLOAT", "VARCHAR", "VARCHAR"]
     ]
     assert [kinds[name] for name in "klmno"] == ["SMALLINT", "BOOLEAN", "DOUBLE", "BIGINT", "DECIMAL"]
-    source = Table(url, relation="t", columns={"e": number(0, 1), "d": text()})
+    source = Table(url, unit=each_row, relation="t", columns={"e": number(0, 1), "d": text()})
     assert [named.name for named in source.declaration.columns] == list("abcdeghkln")
     for name in "ijp":
         with pytest.raises(InvalidParameter, match="cannot be declared as a text"):
-            Table(url, relation="t", columns={name: text()})
+            Table(url, unit=each_row, relation="t", columns={name: text()})
 
 
 def test_values_that_only_postgres_can_hold_follow_the_stated_rules():
@@ -57,7 +58,7 @@ def test_values_that_only_postgres_can_hold_follow_the_stated_rules():
            (-1e400, 'infinity', 'é', 'sad'), (0.5, '0001-01-01', 'é', 'sad')""",
     )
     columns = {"x": number(-2, 5), "d": text(), "g": category(["ab", "a b", "", "é"]), "b": text()}
-    source = Table(url, relation="t", columns=columns)
+    source = Table(url, unit=each_row, relation="t", columns=columns)
     assert people.found(source, requests.sum("x")) == (5 - 2 + 5 + 0 - 2 + 1,)
     assert people.found(source, requests.count("x IS NULL")) == (1,)
     assert people.found(source, requests.count("d IS NULL")) == (5,), "no date, or none from the years 1 to 9999"
@@ -66,7 +67,7 @@ def test_values_that_only_postgres_can_hold_follow_the_stated_rules():
         "char(n) is padded with blanks that say nothing"
     )
     assert people.found(source, requests.count("b = 'sad'")) == (5,)
-    by_day = Table(url, relation="t", unit="d", columns={"x": number(-2, 5)})
+    by_day = Table(url, relation="t", unit="d", rows_per_unit=1, columns={"x": number(-2, 5)})
     assert people.found(by_day, requests.count()) == (2,), "a date that is missing names no unit"
 
 
@@ -79,8 +80,8 @@ def test_a_unit_that_the_database_knows_by_several_spellings_is_refused():
         "UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'loose'",
     )
     with pytest.raises(InvalidParameter, match="NONDETERMINISTIC COLLATION cannot name the unit"):
-        Table(url, relation="t", unit="who")
-    source = Table(url, relation="t", unit="sure")
+        Table(url, relation="t", unit="who", rows_per_unit=1)
+    source = Table(url, relation="t", unit="sure", rows_per_unit=1)
     assert [named.name for named in source.declaration.columns] == ["sure", "x"]
 
 
@@ -135,36 +136,36 @@ def test_a_relation_is_found_by_its_name_as_in_postgres():
         'INSERT INTO "My Schema"."a.b" VALUES (1), (2)',
         'CREATE VIEW given AS SELECT x + 1 AS "we""ird" FROM "My Schema"."a.b"',
     )
-    assert people.found(Table(url, relation='"My Schema"."a.b"'), requests.count("x = 2")) == (1,)
-    view = Table(url, relation="public.given")
+    assert people.found(Table(url, unit=each_row, relation='"My Schema"."a.b"'), requests.count("x = 2")) == (1,)
+    view = Table(url, unit=each_row, relation="public.given")
     assert people.found(view, requests.count('"we""ird" = 3')) == (1,)
-    assert people.found(Table(url, relation="GIVEN"), requests.count()) == (2,)
+    assert people.found(Table(url, unit=each_row, relation="GIVEN"), requests.count()) == (2,)
     for name in ("nowhere", "", "a.b.c.d", "x; DROP TABLE given", '"', "given, given", "(SELECT 1)", 'given"'):
         with pytest.raises(InvalidParameter):
-            Table(url, relation=name)
+            Table(url, unit=each_row, relation=name)
 
 
 def test_a_database_is_refused_with_words_that_give_nothing_away(monkeypatch):
     url = engines.url()
     with pytest.raises(InvalidParameter, match="needs the name of a table or view") as refused:
-        Table(url)
+        Table(url, unit=each_row)
     with pytest.raises(InvalidParameter, match="relation names a table of a database"):
-        Table(pa.table({"x": [1]}), relation="x")
+        Table(pa.table({"x": [1]}), unit=each_row, relation="x")
     with pytest.raises(InvalidParameter) as refused:
-        Table("postgresql://me:hunter2@127.0.0.1:1/nowhere", relation="t")
+        Table("postgresql://me:hunter2@127.0.0.1:1/nowhere", unit=each_row, relation="t")
     assert str(refused.value) == (
         "could not connect to the database: check host, user and password of the postgresql:// URL"
     )
     assert refused.value.__cause__ is refused.value.__context__ is None, "whose words would quote the password"
     for strange in ("postgresql://%zz", "postgresql://\ud800/x", "postgresql://h/x?nonsense=1"):
         with pytest.raises(InvalidParameter, match="could not connect"):
-            Table(strange, relation="t")
+            Table(strange, unit=each_row, relation="t")
     for strange in ("\ud800", "a\0b"):
         with pytest.raises(InvalidParameter, match="could not be read as a table"):
-            Table(url, relation=strange)
+            Table(url, unit=each_row, relation=strange)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(InvalidParameter, match=r"pip install counterpoint\[postgres\]"):
-        Table(url, relation="t")
+        Table(url, unit=each_row, relation="t")
 
 
 def test_a_database_in_another_encoding_is_refused():
@@ -173,7 +174,7 @@ def test_a_database_in_another_encoding_is_refused():
     url = engines.url().replace("/postgres?", f"/{name}?")
     engines.execute("CREATE TABLE t (x integer)", at=url)
     with pytest.raises(InvalidParameter, match="must be UTF8"):
-        Table(url, relation="t")
+        Table(url, unit=each_row, relation="t")
 
 
 def test_rows_that_cannot_be_read_are_one_constant_refusal():
@@ -183,14 +184,14 @@ def test_rows_that_cannot_be_read_are_one_constant_refusal():
         "CREATE VIEW v AS SELECT 1 / x AS x, CAST('no number: ' || x AS integer) AS y FROM t",
     )
     with pytest.raises(InvalidParameter) as refused:
-        Table(url, relation="v", columns={"y": number(0, 1)})
+        Table(url, unit=each_row, relation="v", columns={"y": number(0, 1)})
     assert str(refused.value) == "the data could not be read as a table"
     assert refused.value.__cause__ is refused.value.__context__ is None, "the engine's own words are gone"
 
 
 def test_the_copy_stays_as_it_was_bound_and_nobody_else_sees_it():
     url = fresh("CREATE TABLE t (x integer)", "INSERT INTO t VALUES (1), (2)")
-    source = Table(url, relation="t", columns={"x": number(0, 9)})
+    source = Table(url, unit=each_row, relation="t", columns={"x": number(0, 9)})
     engines.execute("UPDATE t SET x = 9", "INSERT INTO t VALUES (5)", at=url)
     assert people.found(source, requests.sum("x")) == (3,)
     with psycopg.connect(url, autocommit=True) as other:
@@ -236,7 +237,7 @@ def test_operators_of_the_database_cannot_step_in_while_the_relation_is_looked_u
     )
     database = url.split("/")[3].split("?")[0]
     engines.execute(f"ALTER DATABASE {database} SET search_path = public, pg_catalog", at=url)
-    assert people.found(Table(url, relation="t"), requests.count()) == (0,)
+    assert people.found(Table(url, unit=each_row, relation="t"), requests.count()) == (0,)
 
 
 def test_many_threads_share_one_session():
@@ -268,7 +269,7 @@ FORKING = """
 import os, sys
 import counterpoint as cp
 
-table = cp.Table(sys.argv[1], relation=sys.argv[2])
+table = cp.Table(sys.argv[1], unit=cp.each_row, relation=sys.argv[2])
 handle = cp.Session(table, within=cp.PureDP(10**6)).launch(cp.Laplace(10**5))
 if os.fork() == 0:
     sys.exit()

@@ -18,6 +18,7 @@ from counterpoint.sources.asking import requests, variances
 from counterpoint.sources.asking.requests import Averaged, Request
 from counterpoint.sources.asking.sensitivity import sum_sensitivities
 from counterpoint.sources.declaring.columns import boolean, category, number
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.tables.table import Table
 
 
@@ -226,12 +227,18 @@ def test_means_of_groups_come_one_for_each_key():
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 2), (-3, 0), (5, 9), (-7, 6), (-1, 30)])
 def test_no_pair_of_values_moves_a_variance_by_more_than_its_corners_say(low, high, neighbours):
-    source = Table(pa.table({"x": pa.array([], pa.int64())}), columns={"x": number(low, high)}, neighbours=neighbours)
+    source = Table(
+        pa.table({"x": pa.array([], pa.int64())}),
+        unit=each_row,
+        columns={"x": number(low, high)},
+        neighbours=neighbours,
+    )
     alone = [triple(x, low, high) for x in range(low, high + 1)]
     assert tuple(source.sensitivities(variances.variance("x"))) == farthest(alone, 1, neighbours)
     apart = [point for t in alone for point in ((*t, 0, 0, 0), (0, 0, 0, *t))]
     source = Table(
         pa.table({"x": pa.array([], pa.int64()), "b": pa.array([], pa.bool_())}),
+        unit=each_row,
         columns={"x": number(low, high), "b": boolean()},
         neighbours=neighbours,
     )
@@ -257,7 +264,7 @@ def test_a_noisy_variance_is_possible_or_none(answer):
 def test_a_variance_of_numbers_whose_squares_would_overflow_is_refused():
     with pytest.raises(InvalidRequest, match=r"at most 2\^31 steps from 0; declare it with a larger step"):
         SOURCE.prepare(variances.variance("tokens"))
-    wide = Table(pa.table({"x": [2**31, -(2**31), -(2**31)]}), columns={"x": number(-(2**31), 2**31)})
+    wide = Table(pa.table({"x": [2**31, -(2**31), -(2**31)]}), unit=each_row, columns={"x": number(-(2**31), 2**31)})
     wanted = tuple(map(sum, zip(*(triple(x, -(2**31), 2**31) for x in (2**31, -(2**31), -(2**31))), strict=True)))
     assert people.found(wide, variances.variance("x")) == wanted
 
@@ -283,7 +290,7 @@ def test_groups_of_several_columns_are_named_by_tuples_the_last_column_changing_
 
 def test_the_number_of_cells_is_limited_before_they_are_listed():
     columns = {"a": category(range(100)), "b": category(range(100)), "c": category(range(101))}
-    source = Table(pa.table({name: pa.array([0]) for name in columns}), columns=columns)
+    source = Table(pa.table({name: pa.array([0]) for name in columns}), unit=each_row, columns=columns)
     assert len(source.prepare(requests.count(by=["a", "b"])).names) == 10_000
     with pytest.raises(InvalidRequest, match="10100 combinations, and a request has at most 10000 cells"):
         source.prepare(requests.count(by=["a", "c"]))

@@ -494,7 +494,7 @@ def test_units_of_different_types_are_not_matched():
     numbered = pd.DataFrame({"person": [1, 2], "page": ["/a", "/b"]})
     with (
         closing(people_of({})) as people,
-        closing(cp.Table(numbered, unit="person")) as orders,
+        closing(cp.Table(numbered, unit="person", rows_per_unit=1)) as orders,
         pytest.raises(InvalidParameter, match="values of different types"),
     ):
         cp.Sources(people=people, orders=orders, unit="person")

@@ -18,13 +18,14 @@ from counterpoint.sources.asking.arguments import LONGEST_KEYS, MOST_POINTS
 from counterpoint.sources.asking.where import LONGEST
 from counterpoint.sources.declaring.columns import MOST_KEYS, number, text
 from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.engines import compiling, emitter
 from counterpoint.sources.streams.ids import checked_id
 from counterpoint.sources.tables import table as tables
 
 FRAME = pa.table({"s": ["a", None], "n": [1, 2], "vip": [True, False], "z": [3, 4], "d": ["2020-01-01", None]})
 DECLARED = {"s": text(), "n": number(0, 100, step="0.5"), "d": date("2000-01-01", "2020-12-31")}
-SOURCE = tables.Table(FRAME, columns=DECLARED)
+SOURCE = tables.Table(FRAME, unit=each_row, columns=DECLARED)
 
 
 def by_key(keys):
@@ -161,7 +162,7 @@ def test_of_long_requests_no_statement_is_kept(monkeypatch):
         return compiled(*given)
 
     monkeypatch.setattr(compiling, "compile_request", counting)
-    source = tables.Table(FRAME, columns=DECLARED)
+    source = tables.Table(FRAME, unit=each_row, columns=DECLARED)
     for request, times in (
         (requests.count(), 1),
         (requests.histogram("s", keys=[f"{i:0100d}" for i in range(999)]), 2),

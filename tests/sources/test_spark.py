@@ -11,6 +11,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.sources.asking import requests
 from counterpoint.sources.declaring.columns import number, text
 from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.engines.emitter import steady_pattern
 from counterpoint.sources.tables.table import Table
 
@@ -41,7 +42,7 @@ def test_settings_of_the_users_session_change_nothing():
         session.conf.set(name, value)
     rows = [("${spark.made.up}", "9" * 40), (secret, "x"), ("it's", "2"), ("\\", "1e2")]
     frame = session.createDataFrame(rows, "`a.``b` string, n string")
-    source = Table(frame, columns={"a.`b": text(), "n": number(0, 50)})
+    source = Table(frame, unit=each_row, columns={"a.`b": text(), "n": number(0, 50)})
     keys = ["${spark.made.up}", secret, "it's", "\\"]
     assert people.found(source, requests.histogram("a.`b", keys=keys)) == (1, 1, 1, 1)
     assert people.found(source, requests.sum("n")) == (102,)
@@ -52,25 +53,27 @@ def test_rows_that_cannot_be_read_are_one_constant_refusal():
     session = engines.spark()
     frame = session.range(3).selectExpr("id", "RAISE_ERROR(CONCAT('the data: ', id)) AS x", "STRUCT(id) AS y")
     with pytest.raises(InvalidParameter) as refused:
-        Table(frame.selectExpr("id", "CAST(x AS STRING) AS x"), columns={"x": text()})
+        Table(frame.selectExpr("id", "CAST(x AS STRING) AS x"), unit=each_row, columns={"x": text()})
     assert str(refused.value) == "the data could not be read as a table"
     assert refused.value.__cause__ is refused.value.__context__ is None, "the engine's own words are gone"
     with pytest.raises(InvalidParameter, match="cannot be declared as a text"):
-        Table(frame, columns={"y": text()})
+        Table(frame, unit=each_row, columns={"y": text()})
 
 
 def test_only_a_dataframe_is_a_table():
     with pytest.raises(InvalidParameter, match="a table from Spark is a DataFrame, not a SparkSession"):
-        Table(engines.spark())
+        Table(engines.spark(), unit=each_row)
 
 
 def test_a_time_with_a_zone_has_no_day_of_its_own_and_is_refused():
     session = engines.spark().newSession()
     frame = session.sql("SELECT TIMESTAMP '2020-05-05 23:30:00 UTC' AS t, TIMESTAMP_NTZ '2020-05-05 23:30:00' AS n")
     columns = {"n": date("2020-01-01", "2020-12-31")}
-    assert people.found(Table(frame, columns=columns), requests.histogram("n", keys=["2020-05-05"])) == (1,)
+    assert people.found(Table(frame, unit=each_row, columns=columns), requests.histogram("n", keys=["2020-05-05"])) == (
+        1,
+    )
     with pytest.raises(InvalidParameter, match="timestamp with time zone cannot be declared as a date"):
-        Table(frame, columns={**columns, "t": date("2020-01-01", "2020-12-31")})
+        Table(frame, unit=each_row, columns={**columns, "t": date("2020-01-01", "2020-12-31")})
 
 
 def test_a_like_means_the_same_as_a_regular_expression_of_its_own():
@@ -103,5 +106,7 @@ def test_a_like_means_the_same_as_a_regular_expression_of_its_own():
 
 def test_a_pattern_that_could_share_out_a_text_in_many_ways_is_answered_at_once():
     # by going back and forth, this took longer than anybody would wait, if the row was there and only then
-    source = Table(engines.spark().createDataFrame([("b" + 300 * "a",)], "s string"), columns={"s": text()})
+    source = Table(
+        engines.spark().createDataFrame([("b" + 300 * "a",)], "s string"), unit=each_row, columns={"s": text()}
+    )
     assert people.found(source, requests.count(f"s LIKE '{40 * '%a_'}%b_'")) == (0,)

@@ -21,6 +21,7 @@ from counterpoint.sources.asking.requests import count
 from counterpoint.sources.asking.requests import sum as summed
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.streams.stream import Stream, total
 from counterpoint.sources.tables.table import Table
@@ -247,7 +248,7 @@ def test_numbers_are_stored_as_in_a_table(step):
             {"id": range(len(values)), "x": pd.Series(values, dtype=float if kind == "DOUBLE" else None)}
         )
         relation = duckdb.from_df(rows).project(f"id, CAST(x AS {kind}) AS x")
-        table = Table(relation, columns={"id": number(0, 100), "x": declared})
+        table = Table(relation, unit=each_row, columns={"id": number(0, 100), "x": declared})
         stream = Stream(fields={"x": declared}).of("x")
         for index, value in enumerate(values):
             one = filled({"fields": {"x": declared}}, [{"x": float(value) if kind == "DOUBLE" else value}]).of("x")
@@ -265,7 +266,7 @@ def test_dates_are_stored_as_in_a_table():
     texts += ["2005-1-1", "20050101", "infinity", "today", "", "٢٠٠٥-٠١-٠١", "2005-W01-1"]
     for values, kind in ((days, pa.date32()), (times, pa.timestamp("us")), (texts, pa.string())):
         frame = pa.table({"id": range(len(values)), "d": pa.array(values, kind)})
-        table = Table(frame, columns={"id": number(0, 100), "d": declared})
+        table = Table(frame, unit=each_row, columns={"id": number(0, 100), "d": declared})
         stream = filled({"fields": {"d": declared}}, [{"d": value} for value in values])
         for index, (stored,) in enumerate(stream._log.items):
             here = f"d = '{declared.spelled(stored)}'" if stored is not None else "d IS NULL"

@@ -77,7 +77,7 @@ def test_a_stream_answers_as_a_table_of_what_has_arrived(items, request):
     frame["vip"] = frame["vip"].astype("boolean")
     frame["day"] = frame["day"].astype("string")
     frame["seconds"] = frame["seconds"].astype(float)
-    with closing(cp.Table(frame, columns=FIELDS, neighbours="replace")) as table:
+    with closing(cp.Table(frame, unit=cp.each_row, columns=FIELDS, neighbours="replace")) as table:
         assert found(stream, request) == found(table, request)
         facts, same = stream.prepare(request), table.prepare(request)
         assert (facts.sensitivity, facts.squared, facts.each) == (same.sensitivity, same.squared, same.each)

@@ -24,6 +24,7 @@ from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking import choices, requests, variances
 from counterpoint.sources.declaring.columns import boolean, category, number, text
+from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.source import Prepared
 from counterpoint.sources.tables.table import Table
 
@@ -205,13 +206,13 @@ def test_the_same_integers_come_from_every_kind_of_input(tmp_path):
     ],
 )
 def test_awkward_numbers_are_brought_onto_the_grid_by_the_stated_rule(values, column, expected):
-    source = Table(pa.table({"x": values}), columns={"x": column})
+    source = Table(pa.table({"x": values}), unit=each_row, columns={"x": column})
     assert people.found(source, requests.sum("x")) == (expected,)
 
 
 def test_whole_numbers_without_bounds_are_compared_up_to_the_edges_of_64_bits():
     least, most = -(2**63), 2**63 - 1
-    source = Table(pa.table({"n": [least, most, 0, None]}))
+    source = Table(pa.table({"n": [least, most, 0, None]}), unit=each_row)
     for where, expected in (
         (f"n = {least}", 1),
         (f"n IN ({least}, {most}, {2 * most})", 2),
@@ -229,9 +230,9 @@ def test_whole_numbers_without_bounds_are_compared_up_to_the_edges_of_64_bits():
 
 def test_integer_sums_are_exact_where_floating_point_would_lose_them():
     values = [2**62, 1, -1, -(2**62) + 1] * 500
-    source = Table(pa.table({"x": values}), columns={"x": number(-(2**62), 2**62)})
+    source = Table(pa.table({"x": values}), unit=each_row, columns={"x": number(-(2**62), 2**62)})
     assert people.found(source, requests.sum("x")) == (sum(values),) == (500,)
-    wide = Table(pa.table({"x": [2**62] * 1000}), columns={"x": number(0, 2**62)})
+    wide = Table(pa.table({"x": [2**62] * 1000}), unit=each_row, columns={"x": number(0, 2**62)})
     assert people.found(wide, requests.sum("x")) == (1000 * 2**62,)
 
 
@@ -409,7 +410,7 @@ def test_a_missing_value_in_a_pandas_category_changes_neither_its_type_nor_other
     kept = pd.CategoricalDtype(pd.Index(values, dtype=kind))
     worlds = [[*values, values[0]], [*values, None], [None] * 3, []]
     frames = [pd.DataFrame({"k": pd.Series(pd.Categorical(world, dtype=kept))}) for world in worlds]
-    tables = [Table(frame) for frame in frames]
+    tables = [Table(frame, unit=each_row) for frame in frames]
     assert len({table.describe() for table in tables}) == 1
     found = [people.found(table, requests.histogram("k", keys=values)) for table in tables]
     assert found == [(2, 1), (1, 1), (0, 0), (0, 0)]
@@ -418,7 +419,7 @@ def test_a_missing_value_in_a_pandas_category_changes_neither_its_type_nor_other
 
 def test_a_pandas_category_of_texts_is_one_even_if_all_are_missing():
     frames = [pd.DataFrame({"k": pd.Categorical(world)}) for world in (["a", None], [None, None])]
-    assert len({Table(frame).describe() for frame in frames}) == 1
+    assert len({Table(frame, unit=each_row).describe() for frame in frames}) == 1
 
 
 def test_units_named_by_a_pandas_category_stay_apart_when_one_is_missing():
@@ -431,34 +432,38 @@ def test_types_are_never_guessed_from_values(tmp_path):
     (tmp_path / "a.csv").write_text('n,s\n1,"x, ""y"""\n2,\n')
     (tmp_path / "b.csv").write_text("n,s\n1,x\noops,2020-01-01\n")
     for name in ("a", "b"):
-        assert "n: a text" in Table(tmp_path / f"{name}.csv").describe()
-    source = Table(tmp_path / "a.csv", columns={"n": number(0, 9)})
+        assert "n: a text" in Table(tmp_path / f"{name}.csv", unit=each_row).describe()
+    source = Table(tmp_path / "a.csv", unit=each_row, columns={"n": number(0, 9)})
     assert people.found(source, requests.sum("n", where="s = 'x, \"y\"'")) == (1,)
-    assert people.found(Table(tmp_path / "b.csv", columns={"n": number(0, 9)}), requests.sum("n")) == (1,)
+    assert people.found(Table(tmp_path / "b.csv", unit=each_row, columns={"n": number(0, 9)}), requests.sum("n")) == (
+        1,
+    )
     objects = [
         make({"x": pd.Series(values, dtype=object)})
         for make in (pd.DataFrame, type("Frame", (pd.DataFrame,), {}))
         for values in ([1, 2], ["a", None], [True, 0.5])
     ]
-    assert {Table(frame).describe() for frame in objects} == {Table(objects[0]).describe()}
+    assert {Table(frame, unit=each_row).describe() for frame in objects} == {
+        Table(objects[0], unit=each_row).describe()
+    }
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda t: Table("nowhere.parquet"),
-        lambda t: Table("people.xlsx"),
-        lambda t: Table({"a": [1]}),
-        lambda t: Table(t, unit="nobody"),
-        lambda t: Table(t, unit="x"),
-        lambda t: Table(t, rows_per_unit=2),
+        lambda t: Table("nowhere.parquet", unit=each_row),
+        lambda t: Table("people.xlsx", unit=each_row),
+        lambda t: Table({"a": [1]}, unit=each_row),
+        lambda t: Table(t, unit="nobody", rows_per_unit=1),
+        lambda t: Table(t, unit="x", rows_per_unit=1),
+        lambda t: Table(t, unit=each_row, rows_per_unit=2),
         lambda t: Table(t, unit="who", rows_per_unit=0),
-        lambda t: Table(t, neighbours="close"),
-        lambda t: Table(t, columns={"nope": number(0, 1)}),
-        lambda t: Table(t, columns={"who": "number"}),
-        lambda t: Table(t, columns={"x": text()}),
-        lambda t: Table(t, columns={"x": category([1, 2])}),
-        lambda t: Table(t, key=b"short"),
+        lambda t: Table(t, unit=each_row, neighbours="close"),
+        lambda t: Table(t, unit=each_row, columns={"nope": number(0, 1)}),
+        lambda t: Table(t, unit=each_row, columns={"who": "number"}),
+        lambda t: Table(t, unit=each_row, columns={"x": text()}),
+        lambda t: Table(t, unit=each_row, columns={"x": category([1, 2])}),
+        lambda t: Table(t, unit=each_row, key=b"short"),
     ],
 )
 def test_a_wrong_declaration_is_refused_with_what_there_is(make):
@@ -468,7 +473,7 @@ def test_a_wrong_declaration_is_refused_with_what_there_is(make):
 
 def test_names_may_be_anything_and_never_become_sql():
     strange = 'a"; DROP TABLE bound; --'
-    source = Table(pa.table({strange: [1, 2, 3], "select": ["x", "y", "z"], "u": [True, False, None]}))
+    source = Table(pa.table({strange: [1, 2, 3], "select": ["x", "y", "z"], "u": [True, False, None]}), unit=each_row)
     quoted = '"' + strange.replace('"', '""') + '"'
     assert people.found(source, requests.count(f"{quoted} >= 2")) == (2,)
     assert people.found(source, requests.count("\"select\" = 'x' OR u")) == (1,)
@@ -534,5 +539,30 @@ def test_whatever_is_asked_neighbouring_worlds_raise_the_same_errors_or_both_ans
 
 
 def test_a_table_without_a_single_column_to_ask_about_still_counts():
-    source = Table(pa.table({"x": [0.5, 1.5]}))
+    source = Table(pa.table({"x": [0.5, 1.5]}), unit=each_row)
     assert people.found(source, requests.count()) == (2,)
+
+
+def test_what_is_protected_is_said_and_never_guessed():
+    rows = pa.table({"who": ["ann", "ann", "bob"], "x": [1, 2, 3]})
+    with pytest.raises(InvalidParameter, match=r"say what is protected: unit='person', .* or unit=cp\.each_row"):
+        Table(rows)
+    with pytest.raises(InvalidParameter, match="say how many rows of one 'who' count, as in rows_per_unit=10"):
+        Table(rows, unit="who")
+    assert people.found(Table(rows, unit=each_row), requests.count()) == (3,)
+    assert people.found(Table(rows, unit="who", rows_per_unit=1), requests.count()) == (2,)
+
+
+def test_a_column_that_is_not_declared_is_listed_with_what_to_declare_and_so_is_the_refusal():
+    rows = pa.table({"who": ["ann"], "delay": [3.5], "tags": [["a"]], "at": pa.array([0], pa.timestamp("us", "UTC"))})
+    source = Table(rows, unit="who", rows_per_unit=1)
+    listed = source.describe().splitlines()[-3:]
+    assert listed[0] == (
+        "delay: undeclared, of type DOUBLE: declare columns={'delay': number(low, high)} to ask about it"
+    )
+    assert "no declaration fits this type" in listed[1] and "depends on a time zone" in listed[2]
+    for request in (requests.sum("delay"), requests.count("delay > 3"), requests.histogram("delay", edges=[0, 1])):
+        with pytest.raises(InvalidRequest, match=r"delay: undeclared, of type DOUBLE: declare columns=\{'delay'"):
+            source.prepare(request)
+    with pytest.raises(InvalidRequest, match="there is no column 'nothing'"):
+        source.prepare(requests.sum("nothing"))

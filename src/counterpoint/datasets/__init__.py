@@ -1,7 +1,7 @@
 """Data to try things on: it comes with the package, and nobody in it exists.
 
 >>> import counterpoint as cp
->>> people = cp.Table(cp.datasets.people(), unit="person_id")
+>>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1)
 >>> people.describe() is not None
 True
 """

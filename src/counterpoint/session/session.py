@@ -101,7 +101,7 @@ class Session:
         if not isinstance(source, Source):
             raise InvalidParameter(
                 f"a session needs a Table, a LiveTable or a Stream, not a {type(source).__name__}: say "
-                "Session(Table('people.parquet', unit='person_id'), within=PureDP(1))"
+                "Session(Table('people.parquet', unit='person_id', rows_per_unit=1), within=PureDP(1))"
             )
         if (within is None) == (rule is None):
             raise InvalidParameter(

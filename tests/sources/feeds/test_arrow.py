@@ -63,7 +63,7 @@ def test_rows_of_arrow_arrive_as_the_same_items_as_records(given_rows, cuts, siz
 
 def test_values_at_every_edge_arrive_as_a_table_would_store_them():
     frame, columns = edges()
-    source = cp.Table(frame, columns=columns)
+    source = cp.Table(frame, unit=cp.each_row, columns=columns)
     fed = cp.Stream(fields={named.name: named.column for named in source.declaration.columns if named.declared})
     assert fed.feed(frame, name="edges", batch=7) == frame.num_rows
     for name, column in columns.items():

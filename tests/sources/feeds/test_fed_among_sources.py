@@ -15,7 +15,7 @@ def visits():
 
 
 def among(stream):
-    people = cp.Table(pa.table({"who": list(range(5))}), unit="who", key=b"sixteen bytes...")
+    people = cp.Table(pa.table({"who": list(range(5))}), unit="who", rows_per_unit=1, key=b"sixteen bytes...")
     return cp.Sources(people=people, visits=stream, unit="who")
 
 

@@ -25,6 +25,14 @@ from counterpoint.sources.declaring.dates import Date
 NEIGHBOURS = {"add-or-remove": "add or remove one unit", "replace": "replace one unit by another"}
 
 
+class UnknownColumn(InvalidRequest):
+    """A request names a column that was not declared."""
+
+    def __init__(self, message: str, name: object) -> None:
+        super().__init__(message)
+        self.name = name
+
+
 class Named(Tagged, Value, frozen=True):
     """A column with its name, and whether the custodian declared it or it was inferred from the schema."""
 
@@ -58,9 +66,12 @@ class Declaration(Tagged, Value, frozen=True):
         names = [named.name for named in self.columns]
         if isinstance(name, str) and name in names:
             return names.index(name)
+        raise self._unknown(name, names)
+
+    def _unknown(self, name: object, names: list[str]) -> UnknownColumn:
         close = get_close_matches(name, names, n=1) if isinstance(name, str) else []
         hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
-        raise InvalidRequest(f"there is no column {shown(name)} to ask about; {hint}")
+        return UnknownColumn(f"there is no column {shown(name)} to ask about; {hint}", name)
 
     def column(self, name: object) -> Column:
         """The column of this name."""

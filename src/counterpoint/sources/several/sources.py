@@ -9,7 +9,7 @@ see their own unit's attributes in sources that have one row for each unit, and 
 >>> from counterpoint.sources.asking.requests import count
 >>> from counterpoint.sources.declaring.columns import number, text
 >>> rows = duckdb.sql("SELECT * FROM (VALUES ('ann', 70), ('bob', 17)) AS people(person, age)")
->>> people = Table(rows, unit="person", columns={"age": number(0, 120)})
+>>> people = Table(rows, unit="person", rows_per_unit=1, columns={"age": number(0, 120)})
 >>> visits = Stream(fields={"page": text()}, unit="person", per_unit=5)
 >>> both = Sources(people=people, visits=visits, unit="person")
 >>> visits.extend([{"person": "ann", "page": "home"}, {"person": "bob", "page": "home"}])

@@ -11,7 +11,7 @@ how far an answer can move.
 >>> from counterpoint.sources.asking.requests import count
 >>> from counterpoint.sources.tables.table import Table
 >>> rows = duckdb.sql("SELECT * FROM (VALUES (1, 41, 'CA'), (2, 17, 'NY')) AS people(id, age, state)")
->>> people = Table(rows, unit="id", columns={"age": number(0, 120)})
+>>> people = Table(rows, unit="id", rows_per_unit=1, columns={"age": number(0, 120)})
 >>> adults = people.prepare(count(where="age >= 18 AND state = 'CA'"))
 >>> adults.sensitivity, people.resolve(people.pin(), adults)
 (1, Secret(...))
@@ -34,9 +34,11 @@ from counterpoint.randomness.process import Owner
 from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.asking.sensitivity import Sensitivities
 from counterpoint.sources.declaring.columns import Column, Key
-from counterpoint.sources.declaring.declaration import Declaration, Named
+from counterpoint.sources.declaring.declaration import Declaration, Named, UnknownColumn
 from counterpoint.sources.declaring.guarantee import of_table
-from counterpoint.sources.engines.compiling import RowView, canonical, compiler
+from counterpoint.sources.declaring.undeclared import undeclared_words
+from counterpoint.sources.declaring.units import EachRow, protected
+from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
 from counterpoint.sources.engines.embedded import EmbeddedEngine, EmbeddedOffer
 from counterpoint.sources.engines.emitter import narrowed
 from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
@@ -54,6 +56,8 @@ class _Bound(NamedTuple):
     engine: SqlEngine
     pin: str
     key: str
+    left_out: Mapping[str, str]
+    """The columns that cannot be asked about as they are, with their types: public."""
     rows: bytes | None
     """A digest of the given rows, which must stay secret: it confirms guesses. None without a key."""
     owner: Owner
@@ -62,12 +66,13 @@ class _Bound(NamedTuple):
 class Table(Source):
     """Rows of declared columns, each row belonging to one privacy unit.
 
-    `unit` names the column that identifies units (None: every row is its own unit); at most `rows_per_unit` rows of
-    each are kept. `columns` declares columns by name (`number`, `category`, `text`, `boolean`, `date`). `key`, about 32
-    secret bytes, makes the pin a fingerprint of the content that survives a restart. Without a key every binding has a
-    random pin (an unkeyed fingerprint is public and would distinguish neighbours), and which rows of a unit are kept
-    depends on the declaration, so it is the same every time. `data` is a path, relation or frame (see `embedded`), a
-    Spark DataFrame, or a postgresql:// URL; `relation` then names a table or view of that database.
+    What is protected is said, never guessed: `unit` names the column that identifies units, of each of which at most
+    `rows_per_unit` rows are kept; or it is `each_row`, and every row is protected by itself. `columns` declares columns
+    by name (`number`, `category`, `text`, `boolean`, `date`). `key`, about 32 secret bytes, makes the pin a fingerprint
+    of the content that survives a restart. Without a key every binding has a random pin (an unkeyed fingerprint is
+    public and would distinguish neighbours), and which rows of a unit are kept depends on the declaration, so it is the
+    same every time. `data` is a path, relation or frame (see `embedded`), a Spark DataFrame, or a postgresql:// URL;
+    `relation` then names a table or view of that database.
     """
 
     __slots__ = ("_bound", "_compile", "_reach", "_rows", "_within")
@@ -75,23 +80,24 @@ class Table(Source):
     def __init__(
         self,
         data: object,
-        unit: str | None = None,
-        rows_per_unit: int = 1,
+        unit: str | EachRow | None = None,
+        rows_per_unit: int | None = None,
         columns: Mapping[str, Column] | None = None,
         neighbours: str = "add-or-remove",
         *,
         key: bytes | None = None,
         relation: str | None = None,
     ) -> None:
-        _check_types(unit, columns, neighbours, key)
+        owner, most = protected(unit, rows_per_unit)
+        _check_types(columns, neighbours, key)
         offer = _offered(data, relation)
         try:
             named = _named(offer.kinds, columns or {})
-            if unit is not None and unit not in offer.kinds:
+            if owner is not None and owner not in offer.kinds:
                 raise InvalidParameter(
-                    f"there is no column {unit!r} to name the unit; there are: {', '.join(offer.kinds)}"
+                    f"there is no column {owner!r} to name the unit; there are: {', '.join(offer.kinds)}"
                 )
-            bound = _bind(offer, Declaration(unit, rows_per_unit, neighbours, named), key)
+            bound = _bind(offer, Declaration(owner, most, neighbours, named), key)
         except BaseException:
             offer.close()
             raise
@@ -142,7 +148,8 @@ class Table(Source):
         """What this table guarantees, in a paragraph, then its declaration line by line; neither depends on the rows.
 
         >>> import duckdb
-        >>> print(Table(duckdb.sql("SELECT 41 AS age")).describe())
+        >>> from counterpoint import each_row
+        >>> print(Table(duckdb.sql("SELECT 41 AS age"), unit=each_row).describe())
         Protected is each row by itself (row level): a person with several rows is protected in each of
         them, and not in all of them together. Whatever analysts see would be nearly as likely if that row
         were missing; the budget of the session says how nearly. This holds against analysts who know all
@@ -159,7 +166,8 @@ class Table(Source):
         """
         declared = self.declaration
         guarantee = of_table(declared.unit, declared.rows_per_unit, declared.neighbours)
-        return f"{guarantee.paragraph}\n\n{declared.describe()}"
+        left_out = [f"{name}: {undeclared_words(name, kind)}" for name, kind in self._bound.left_out.items()]
+        return "\n".join((guarantee.paragraph, "", declared.describe(), *left_out))
 
     @property
     def relation(self) -> Relation:
@@ -185,18 +193,30 @@ class Table(Source):
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""
         self._check_open()
-        return self._compile(canonical(request)).prepared
+        return self._compiled(request).prepared
+
+    def _compiled(self, request: object) -> Compiled:
+        """The request on this table's declaration; a column that was not declared is refused with what to declare."""
+        asked = canonical(request)
+        try:
+            return self._compile(asked)
+        except UnknownColumn as unknown:
+            kind = self._bound.left_out.get(str(unknown.name))
+            if kind is None:
+                raise
+            said = f"{unknown.name}: {undeclared_words(str(unknown.name), kind)}"
+        raise InvalidRequest(said)
 
     def sensitivities(self, request: object) -> Sensitivities:
         """How far the answer can move between neighbours: in L1, squared L2, and in each coordinate."""
-        compiled = self._compile(canonical(request))
+        compiled = self._compiled(request)
         return compiled.request.sensitivities(self.declaration, compiled.plan)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The private integers of a prepared request, on the data that was pinned."""
         if pin != self.pin():
             raise InvalidRequest("this request was pinned to another version of the data: pin this table and ask again")
-        compiled = self._compile(canonical(prepared.request))
+        compiled = self._compiled(prepared.request)
         if prepared != compiled.prepared:
             raise InvalidRequest(
                 "this request was prepared for a table with another declaration: prepare it with this table"
@@ -297,10 +317,8 @@ def _offered(data: object, relation: str | None) -> Offer:
     return EmbeddedOffer(data)
 
 
-def _check_types(unit: object, columns: object, neighbours: object, key: object) -> None:
+def _check_types(columns: object, neighbours: object, key: object) -> None:
     """Refuse arguments of the wrong type before any data is read."""
-    if not isinstance(unit, str | None):
-        raise InvalidParameter(f"unit must be the name of a column, or None, not a {type(unit).__name__}")
     if not isinstance(columns, Mapping | None):
         raise InvalidParameter(
             f"columns must be a mapping by name, as in {{'age': number(0, 120)}}, not a {type(columns).__name__}"
@@ -345,7 +363,9 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
         pin = hmac.digest(key, repr(sums).encode() + facts, sha256)
     owner = Owner("a table", "bind it again in this process, or bind it after the fork")
     rows = None if given is None else digest("rows", *map(str, given))
-    return _Bound(declared, engine, pin.hex(), order.hex(), rows, owner)
+    asked = {named.name for named in declared.columns}
+    left_out = {name: kind for name, kind in offer.kinds.items() if name not in asked}
+    return _Bound(declared, engine, pin.hex(), order.hex(), left_out, rows, owner)
 
 
 def _sums(found: list[tuple[Any, ...]]) -> tuple[int | None, ...]:
