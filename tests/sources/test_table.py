@@ -566,3 +566,9 @@ def test_a_column_that_is_not_declared_is_listed_with_what_to_declare_and_so_is_
             source.prepare(request)
     with pytest.raises(InvalidRequest, match="there is no column 'nothing'"):
         source.prepare(requests.sum("nothing"))
+
+
+def test_the_keys_of_several_columns_are_compared_each_with_its_own_column():
+    rows = pa.table({"state": ["CA", "CA", "NY"], "year": [1, 2, 1]})
+    source = Table(rows, unit=each_row)
+    assert people.found(source, requests.count(by=["state", "year"], keys=[("CA", 1), ("NY", 2)])) == (1, 0)
