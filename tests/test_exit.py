@@ -12,7 +12,7 @@ import counterpoint as cp
 from counterpoint.encoding import Value
 
 def bound():
-    return cp.Table(cp.datasets.people(), unit="person_id")
+    return cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1)
 
 class Rounded(cp.Postprocessor, Value, frozen=True):
     def start(self):
@@ -29,7 +29,7 @@ handle.ask(cp.count())
 """
 OF_ITS_OWN = """
 import duckdb
-people = cp.Table(duckdb.sql("SELECT range AS id FROM range(9)"), unit="id")
+people = cp.Table(duckdb.sql("SELECT range AS id FROM range(9)"), unit="id", rows_per_unit=1)
 rounded = Rounded()
 handle = cp.Session(people, within=cp.PureDP(1)).launch(cp.postprocess(rounded, cp.Laplace(1)))
 handle.ask(cp.count())

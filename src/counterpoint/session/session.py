@@ -189,6 +189,8 @@ class Session:
         >>> quote.cost, quote.fits, session.loss
         (PureDP(0.05932), True, PureDP(0))
         """
+        if isinstance(mechanism, type):
+            launchable(mechanism, self._source)  # which refuses it, and says what to write instead
         if not isinstance(mechanism, Mechanism):
             mechanism, *_ = terms(**on).mechanisms(self, self._source.prepare(mechanism))
         elif on:
