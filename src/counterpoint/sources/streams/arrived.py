@@ -44,19 +44,23 @@ class ArrivedRows:
         self,
         sql: str,
         items: "Sequence[Raw | Record | None]",
-        owners: Sequence[Any],
+        owners: Sequence[Any] | None,
         pin: int,
         *,
         beside: Sequence[BesideTable] = (),
     ) -> list[tuple[Any, ...]]:
-        """The rows that a statement returns, of which one parameter is the pin, once as many items are fed."""
+        """The rows that a statement returns, of which one parameter is the pin, once as many items are fed.
+
+        `owners` has the unit of each item; None at event level, where items have none.
+        """
         with self._lock:
             if self._engine is None:
                 self._engine = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})")
             engine = self._engine
             for start in range(self._fed, pin, _TOGETHER):
                 end = min(start + _TOGETHER, pin)
-                engine.insert(ROWS, self._batch(items[start:end], owners[start:end], start))
+                owned = [None] * (end - start) if owners is None else owners[start:end]
+                engine.insert(ROWS, self._batch(items[start:end], owned, start))
                 self._fed = end
         return engine.run(sql, (pin,), beside)
 

@@ -189,7 +189,7 @@ class Log:
         with self._lock:
             if self.rows is None:
                 self.rows = ArrivedRows(declared)
-        return self.rows.run(sql, self.items, self._owners or [None] * pin, pin, beside=beside)
+        return self.rows.run(sql, self.items, self._owners or None, pin, beside=beside)
 
     def _arrivals(self) -> Iterator[Arrival]:
         """The items that arrived before there was a keeper, in order: appends with ids, and the items between them."""
