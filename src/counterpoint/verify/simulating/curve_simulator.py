@@ -17,15 +17,15 @@ True
 from fractions import Fraction
 
 from counterpoint.encoding import Value
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.mechanisms.randomized_response import Undecided
+from counterpoint.mechanisms.mechanism import Answer, State
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message
-from counterpoint.privacy.relations import Pair, every_step
+from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.coins import Coins
 from counterpoint.verify.games.game import HALT
 from counterpoint.verify.simulating.by_curve import CurveDecomposition, Stage
+from counterpoint.verify.simulating.pairs import PairSimulator
 from counterpoint.verify.simulating.simulation import drawn
 
 
@@ -38,7 +38,7 @@ class Drawn(State, Value, frozen=True):
     weights: tuple[Fraction, ...]
 
 
-class CurveSimulator(Mechanism):
+class CurveSimulator(PairSimulator):
     """T: it learns b only through one draw from the pair of distributions that has the curve."""
 
     def __init__(self, decomposition: CurveDecomposition) -> None:
@@ -54,19 +54,9 @@ class CurveSimulator(Mechanism):
         return claim(self.decomposition.curve, every_step(), by, interaction="finite")
 
     @property
-    def messages(self) -> tuple[Pair, ...]:
-        """The pairs of messages to T, one for each pair of messages to M: their private part is b."""
-        return tuple((Ask(number, 0), Ask(number, 1)) for number in range(len(self.decomposition.worlds.pairs)))
-
-    def accepts(self, message: object) -> bool:
-        """The number of a pair of messages, and the bit."""
-        if not isinstance(message, Ask) or type(message.public) is not int or message.private is None:
-            return False
-        return message.private.width is None and 0 <= message.public < len(self.decomposition.worlds.pairs)
-
-    def start(self, coins: Coins) -> State:
-        """No bit has been read."""
-        return Undecided()
+    def pairs(self) -> int:
+        """How many pairs of messages M was decomposed over."""
+        return len(self.decomposition.worlds.pairs)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """An answer by the weights of the outcome; `HALT` to an invalid pair. T halts after the last round."""
@@ -90,7 +80,6 @@ class CurveSimulator(Mechanism):
 
     def _at(self, outcome: int, stage: Stage) -> Drawn | None:
         """The state at the next stage; None if no move is left."""
-        moves = range(len(self.decomposition.worlds.pairs))
-        if all(self.decomposition.after(stage, move) is None for move in moves):
+        if all(self.decomposition.after(stage, move) is None for move in range(self.pairs)):
             return None
         return Drawn(outcome, stage.level, stage.node, tuple(map(Fraction, stage.weights)))

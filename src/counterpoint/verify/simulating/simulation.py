@@ -20,17 +20,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from counterpoint.encoding import Value
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.mechanisms.randomized_response import Undecided
+from counterpoint.mechanisms.mechanism import Answer, State
 from counterpoint.numbers import precision
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask, Message
-from counterpoint.privacy.relations import Pair, every_step
+from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 from counterpoint.verify.games.game import HALT
 from counterpoint.verify.simulating.decomposition import Decomposition, Place
+from counterpoint.verify.simulating.pairs import PairSimulator
 
 
 class Simulating(State, Value, frozen=True):
@@ -48,7 +48,7 @@ class Simulating(State, Value, frozen=True):
     bit: Secret
 
 
-class Simulator(Mechanism):
+class Simulator(PairSimulator):
     """T: it learns b only through one randomized response, which by Lyu 2022, Thm 3 is enough to answer as M(b)."""
 
     def __init__(self, decomposition: Decomposition) -> None:
@@ -71,19 +71,9 @@ class Simulator(Mechanism):
         )
 
     @property
-    def messages(self) -> tuple[Pair, ...]:
-        """The pairs of messages to T, one for each pair of messages to M: their private part is b."""
-        return tuple((Ask(number, 0), Ask(number, 1)) for number in range(len(self.decomposition.worlds.pairs)))
-
-    def accepts(self, message: object) -> bool:
-        """The number of a pair of messages, and the bit."""
-        if not isinstance(message, Ask) or type(message.public) is not int or message.private is None:
-            return False
-        return message.private.width is None and 0 <= message.public < len(self.decomposition.worlds.pairs)
-
-    def start(self, coins: Coins) -> State:
-        """No bit has been read."""
-        return Undecided()
+    def pairs(self) -> int:
+        """How many pairs of messages M was decomposed over."""
+        return len(self.decomposition.worlds.pairs)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """An answer of E or N; `HALT` to an invalid pair. T halts after the last round."""
