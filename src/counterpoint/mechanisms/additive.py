@@ -108,7 +108,7 @@ class Range(Tagged, Value, frozen=True):
 _FARTHEST = 2**63
 """Clamped answers lie between plus and minus this, whatever grid an ask has: so they are finitely many."""
 _MOST_NUMBERS = 2**20
-"""A clamped answer has at most so many numbers."""
+"""The most numbers of a clamped answer."""
 
 
 def _two_ends(given: object, what: str) -> tuple[Fraction, Fraction]:
