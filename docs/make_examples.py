@@ -94,7 +94,7 @@ def _exactly(loss: ExactLoss) -> Fraction:
 
 
 def charged(copies: int) -> Fraction:
-    """The deltas of so many created copies, as `Parallel` charges them (Henzinger et al. 2024, Thm 5.4)."""
+    """The deltas of this number of created copies, as `Parallel` charges them (Henzinger et al. 2024, Thm 5.4)."""
     rule = cp.Parallel(1, cp.ApproxDP(0, SEVENTH), delta_total=1)
     account = rule.start()
     for _ in range(copies):

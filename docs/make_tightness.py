@@ -168,7 +168,7 @@ def _number(found: float | None, workload: Workload) -> str:
 
 
 def mixed_summary(found: dict[Workload, dict[str, float | None]]) -> dict[str, tuple[float, int]]:
-    """How much of what PLDs of a fixed list allow: the geometric mean, over so many workloads where both allow some."""
+    """How much of what PLDs of a fixed list allow, as a geometric mean, and over how many workloads: those above 0."""
     return {name: _mean_share([(row[name], row["dp_accounting PLD"]) for row in found.values()]) for name in MIXED}
 
 

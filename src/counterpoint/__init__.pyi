@@ -150,7 +150,7 @@ from counterpoint.randomness.tape import (
     RecordingCoins as RecordingCoins,
     ReplayedCoins as ReplayedCoins,
 )
-from counterpoint.session.answers import (
+from counterpoint.session.answering.answers import (
     FloatAnswer as FloatAnswer,
     IntAnswer as IntAnswer,
     TableAnswer as TableAnswer,

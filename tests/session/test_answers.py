@@ -22,10 +22,10 @@ from counterpoint.errors import (
     RequestConflict,
 )
 from counterpoint.randomness.laws import gaussian_options, laplace_options, rounded_normal_options
-from counterpoint.session import answer_table, questions
-from counterpoint.session.answers import labelled
+from counterpoint.session.answering import answer_table, questions
+from counterpoint.session.answering.answers import labelled
 from counterpoint.session.engine import Engine
-from counterpoint.sources.asking.requests import Averaged
+from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.source import Prepared
 
 COLUMNS = {

@@ -15,7 +15,8 @@ from counterpoint.encoding import decode, encode
 from counterpoint.errors import CounterpointError, InvalidRequest
 from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.sources.asking import requests, variances
-from counterpoint.sources.asking.requests import Averaged, Request
+from counterpoint.sources.asking.averaged import Averaged
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.sensitivity import sum_sensitivities
 from counterpoint.sources.declaring.columns import boolean, category, number
 from counterpoint.sources.declaring.units import each_row

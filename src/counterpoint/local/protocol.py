@@ -137,7 +137,7 @@ class Protocol:
         return Concurrent(self.rule, self.neighbours)
 
     def _largest(self, count: int) -> Loss | list[Loss]:
-        """The largest losses of so many users: one loss if it covers all, else coordinate by coordinate, or a chain."""
+        """The largest losses of `count` users: one loss if it covers all, else coordinate by coordinate, or a chain."""
         kinds = self.users.mechanisms
         losses = {mechanism: Guarded(mechanism, self.allowed).claim.loss for mechanism in kinds}
         if not losses:

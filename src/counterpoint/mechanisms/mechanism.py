@@ -186,7 +186,7 @@ class Mechanism(Tagged):
         raise NotCovered(f"{type(self).__name__} does not say how far off its answers are")
 
     def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
-        """How far off so many numbers of the answer to this ask are at most, at once, with this probability.
+        """How far off this number of values of the answer to this ask are at most, at once, with this probability.
 
         In steps of their grid, and from the public facts of the ask alone. A mechanism that adds noise has it.
         """

@@ -39,7 +39,7 @@ _GUIDE_BITS = 12
 _MORE = 64
 _FEWEST = 16
 _FITS = 51
-"""Cells of so many bits leave room for the number of the cell in 64."""
+"""Cells of this number of bits leave room for the number of the cell in 64."""
 _KEPT_BITS = 20
 """So many leading bits of a place in its cell are enough to tell nearly always whether it is kept."""
 _POINT = 50
@@ -136,7 +136,7 @@ def _scaled(words: NDArray[Any], width: int) -> tuple[NDArray[np.int64], NDArray
 
 
 def _integers(stream: Keystream, count: int, bits: int) -> Integers:
-    """Uniform integers of so many bits."""
+    """Uniform integers of this number of bits."""
     if bits <= _FITS:
         return stream.words(count, bits).astype(np.int64)
     return np.fromiter((stream.bits(bits) for _ in range(count)), dtype=object, count=count)

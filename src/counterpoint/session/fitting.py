@@ -47,7 +47,7 @@ def launchable(mechanism: object, source: Source) -> Mechanism:
 
 
 def windowed(mechanism: Mechanism, last: int | None) -> Mechanism:
-    """The mechanism itself, or its window over the last so many items; `last` was left out or is a whole number.
+    """The mechanism itself, or its window over the last `last` items; `last` was left out or is a whole number.
 
     >>> from counterpoint import Counter
     >>> windowed(Counter(epsilon=1), 100).last

@@ -44,6 +44,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Static, Steps
+from counterpoint.session.answering.questions import GivenTerms, ask, terms
 from counterpoint.session.counting import launched_claims
 from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_table
@@ -51,9 +52,8 @@ from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
-from counterpoint.session.questions import GivenTerms, ask, terms
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.source import Source
 from counterpoint.sources.streams.shape import followed_among
 
@@ -149,7 +149,7 @@ class Session:
         return composition.rule.loss(node.account)
 
     def loss_at(self, *, distance: int) -> Loss:
-        """What has been lost between data that differ in so many units: a reading, at a distance fixed in advance.
+        """What has been lost between data that differ in `distance` units: a reading, at a distance fixed in advance.
 
         Each launch counts with its own group loss, by the session's rule (theory, Groups), which is tighter than
         `loss.group(distance)` where losses have a delta. What was delegated counts with its launches, a partition with
@@ -207,19 +207,7 @@ class Session:
             return Quote(fitted.claim.loss, None, f"{type(error).__name__}: {error}", fitted)
         return Quote(fitted.claim.loss, self.rule.loss(account), None, fitted)
 
-    def ask(
-        self,
-        request: object,
-        *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        mu: Number | None = None,
-        loss: Loss | None = None,
-        error: Number | None = None,
-        probability: Number | None = None,
-        simultaneous: bool = False,
-        id: str | None = None,
-    ) -> Any:
+    def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Any:
         """Launch what answers this request, and ask it once; a number or a table that knows its error.
 
         Say what it may cost (`epsilon`, `rho`, `mu`, or a `loss`), and the mechanism with the least error is launched.
@@ -235,8 +223,7 @@ class Session:
         (50, Laplace(0.05932), PureDP(0.05932))
         """
         self._must_be_open()
-        on = terms(epsilon, rho, mu, loss, error, probability, simultaneous)
-        return ask(self, request, on, id)
+        return ask(self, request, terms(**on), id)
 
     def launch(
         self,
@@ -249,9 +236,9 @@ class Session:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free.
 
         Of a stream of records a mechanism follows what `of` says: a field, several of them, or a request that is a sum
-        over records (see `Stream.of`); else the records as such. With `last`, a counter counts over the last so many
-        items of the stream, whether they satisfy a condition or not (see `Windowed`). What is launched is the mechanism
-        as `fitted` to the data.
+        over records (see `Stream.of`); else the records as such. With `last`, a counter counts over the `last`
+        newest items of the stream, whether they satisfy a condition or not (see `Windowed`). What is launched is the
+        mechanism as `fitted` to the data.
 
         >>> import counterpoint as cp
         >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"]), "seconds": cp.number(0, 600)})

@@ -27,7 +27,7 @@ from counterpoint.sources.asking.about import About
 from counterpoint.sources.declaring.columns import Key, KeyOrTuple
 
 if TYPE_CHECKING:
-    from counterpoint.sources.asking.requests import Request
+    from counterpoint.sources.asking.request import Request
     from counterpoint.sources.streams.log import Log
 
 
@@ -82,7 +82,7 @@ class Prepared(Tagged, Value, frozen=True):
         return 1
 
     def error_in_units(self, steps: int) -> int | Fraction:
-        """How far an answer is off in the user's units if its integers are so many steps off; or `NotCovered`."""
+        """How far an answer is off in the user's units if its integers are off by `steps`; or `NotCovered`."""
         if not self.states_error:
             raise NotCovered(
                 f"no error is stated for {shown(self.request, 200)}: ask for counts or sums, which have one"

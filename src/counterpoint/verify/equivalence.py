@@ -116,7 +116,7 @@ def equivalent(
     *,
     allowance: Number = Fraction(1, 10**9),
 ) -> Verdict:
-    """Whether no adversary that sends these messages, so many of them, can tell two mechanisms apart.
+    """Whether no adversary that sends these messages, in `rounds` rounds, can tell two mechanisms apart.
 
     `allowance` is the total variation that counts as none, for rounding and truncated tails.
     """

@@ -23,7 +23,7 @@ from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.relations import Relation
 from counterpoint.sources.asking.about import About
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 
 
 class Replay:

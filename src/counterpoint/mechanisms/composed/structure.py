@@ -29,7 +29,7 @@ from counterpoint.privacy.relations import Relation, Sparse
 class Part(Tagged, Value, frozen=True):
     """A declared part: what is launched in it stays within `loss` for sub-inputs that are neighbours in `relation`.
 
-    It has one slot, or so many as `slots` says, and each slot takes one launch, once: all of them are paid for. With
+    It has `slots` slots, one by default, and each slot takes one launch, once: all of them are paid for. With
     `sparse=k` any number of mechanisms are launched in it, of which neighbouring inputs reach at most k: that costs k
     of them, as in `Parallel`. Approximate losses need `delta_total`, to which every launch adds its delta (Henzinger et
     al. 2024, Thm 5.4), unless `first_pair` declares that the first message to a launch settles whether it is reached

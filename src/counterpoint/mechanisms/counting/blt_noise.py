@@ -68,7 +68,7 @@ class BltNoise(NamedTuple):
         return BltState(0, 0, Packed(empty[: self.width]), Packed(empty))
 
     def drawn(self, state: State, items: int, coins: Coins) -> BltState:
-        """The state with the noise of an ask after so many items: as it was if no item is new, else a step on."""
+        """The state with the noise of an ask after `items` items: as it was if no item is new, else a step on."""
         assert isinstance(state, BltState)
         if items == state.asked:
             return state

@@ -239,7 +239,7 @@ def is_past(epsilon: Fraction | None, horizon: int | None, items: int) -> bool:
 def until_past(
     epsilon: Fraction | None, horizon: int | None, items: int, updates: Sequence[Update]
 ) -> Sequence[Update]:
-    """Those of the updates after so many items that are counted.
+    """Those of the updates after this number of items that are counted.
 
     >>> len(until_past(Fraction(1), 3, 2, [Update(1)] * 5)), len(until_past(None, 3, 2, [Update(1)] * 5))
     (1, 5)

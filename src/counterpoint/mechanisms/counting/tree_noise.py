@@ -65,7 +65,7 @@ class TreeNoise(NamedTuple):
         return TreeState(0, self._packed(np.zeros(self.width, dtype=np.int64), self._total_scale))
 
     def drawn(self, state: State, items: int, coins: Coins) -> TreeState:
-        """The state with the noises that an ask needs after so many items: those that still serve, and new ones."""
+        """The state with the noises that an ask needs after `items` items: those that still serve, and new ones."""
         assert isinstance(state, TreeState)
         now = items if self.horizon is None else min(items, self.horizon)
         here, before = self.epoch(now), self.epoch(state.asked)
@@ -116,7 +116,7 @@ class TreeNoise(NamedTuple):
         return self.reach / (self.epsilon * SHARE)
 
     def parts(self, t: int) -> list[Part]:
-        """The noises in an answer after t items: so many of which scale."""
+        """The noises in an answer after t items: how many there are of each scale."""
         if self.horizon is not None and t > self.horizon:
             raise InvalidParameter(f"t must not be past the horizon of {self.horizon}, but {t} was given")
         here = self.epoch(t)

@@ -146,7 +146,7 @@ class Comparing(Mechanism):
         return self.beyond(may_fail(probability), whole(asks, 1, "asks"))
 
     def beyond(self, fails: Fraction, sides: int) -> int:
-        """What both sides of tau and so many sides of noises on values stay within, but for `fails`."""
+        """What both sides of tau and this number of sides of noises on values stay within, but for `fails`."""
         once, each = self.scales
         first = fails * once / (once + each)
         return laplace_beyond(once, first / 2) + laplace_beyond(each, (fails - first) / sides)

@@ -186,7 +186,7 @@ class GaussianSum(Accumulator, Value, frozen=True):
     squares: Fraction = Fraction(0)
     theorem = (
         "Gaussian losses add in squares (Smith and Thakurta 2022; Haney et al. 2023, Thm 1.20; Henzinger et "
-        "al. 2024, Cor 14.10)"
+        "al. 2024, Cor 14.10; theory, Gaussian budgets)"
     )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianSum":

@@ -132,7 +132,7 @@ class TradeOff(Loss, Value, frozen=True):
         return TradeOff(_product(self.vertices, other.vertices))
 
     def tensor_power(self, copies: int) -> "TradeOff":
-        """The curve of so many independent tests with this curve; exact.
+        """The curve of this number of independent tests with this curve; exact.
 
         >>> coin = TradeOff.between([0.5, 0.5], [0.1, 0.9])
         >>> coin.tensor_power(3) == coin.tensor(coin).tensor(coin)

@@ -34,7 +34,8 @@ from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import MOST_POINTS, ascending, check_texts, listed
 from counterpoint.sources.asking.conditions import AllOf, Condition, Short
 from counterpoint.sources.asking.grouping import or_unset
-from counterpoint.sources.asking.requests import Request, by_threshold
+from counterpoint.sources.asking.request import Request
+from counterpoint.sources.asking.requests import by_threshold
 from counterpoint.sources.asking.sensitivity import Sensitivities, rank_sensitivities, tally_sensitivities
 from counterpoint.sources.declaring.columns import MOST_KEYS, Column, Number, is_readable
 from counterpoint.sources.declaring.dates import Date, is_day, spelled

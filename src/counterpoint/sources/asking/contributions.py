@@ -34,7 +34,7 @@ from counterpoint.errors import InvalidRequest, shown
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.conditions import AllOf
 from counterpoint.sources.asking.evaluating import StoredRow, evaluator
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.sensitivity import Corner, sum_sensitivities
 from counterpoint.sources.declaring.columns import KeyOrTuple
 from counterpoint.sources.declaring.declaration import Declaration

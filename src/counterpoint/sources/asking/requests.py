@@ -11,27 +11,24 @@ Count(where="state = 'CA'")
 18
 """
 
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
 from fractions import Fraction
 from itertools import accumulate, chain
 from math import ceil, floor
-from typing import Any, overload
+from typing import overload
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
-from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import InvalidRequest, NotCovered
-from counterpoint.mechanisms.mechanism import Chosen
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidRequest
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
-from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import ascending, check_texts, listed
-from counterpoint.sources.asking.conditions import Condition
+from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.asking.grouping import (
     By,
     DistinctKeys,
@@ -48,66 +45,11 @@ from counterpoint.sources.asking.grouping import (
     in_one_cell,
     or_unset,
 )
-from counterpoint.sources.asking.sensitivity import Sensitivities, one_way, sum_sensitivities
-from counterpoint.sources.asking.where import condition
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import KeyOrTuple, Number
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration
-from counterpoint.sources.engines.emitter import tally
 from counterpoint.sources.engines.query_plan import ByThreshold, Cells, ColumnTotal, QueryPlan, Rows, Units
-from counterpoint.sources.source import Prepared
-
-
-class Request(Tagged):
-    """A question for a table."""
-
-    __slots__ = ()
-    where: str | None
-
-    @abstractmethod
-    def plan(self, declared: Declaration) -> QueryPlan:
-        """The plan of this request on a declaration, or `InvalidRequest`."""
-
-    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
-        """The answer in its public shape, from one integer per cell."""
-        return found[0]
-
-    def read_rows(self, declared: Declaration, plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
-        """The answer, from the rows that the engine returned for the plan."""
-        return self.read_cells(declared, tally(plan, fetched))
-
-    @property
-    def keyed_by(self) -> tuple[str, ...]:
-        """The columns whose keys name the values of the answer; none where they are numbered."""
-        return ()
-
-    @property
-    def unfollowed(self) -> str | None:
-        """Why no mechanism can follow this request as rows arrive; None if its answer is a sum over rows.
-
-        Such a sum adds up `read_cells` of each row alone, so `read_cells` must be linear.
-        """
-        return "its answer is not a sum of what each row adds by itself"
-
-    def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
-        """How far the answer can move in the L1 norm, in the squared L2 norm and in each coordinate."""
-        return sum_sensitivities(plan.corners, 1 if plan.once else declared.rows_per_unit, declared.neighbours)
-
-    def prepare(self, declared: Declaration, plan: QueryPlan) -> Prepared:
-        """Everything public about the answer; `plan` is this request's plan on the same declaration."""
-        return Prepared(*self._facts(declared, plan))
-
-    def _facts(self, declared: Declaration, plan: QueryPlan) -> tuple[Any, ...]:
-        """The public facts of the answer, in the order of the fields of `Prepared`."""
-        most, up = self.sensitivities(declared, plan), one_way(plan.corners, declared.neighbours)
-        return self, most.l1, most.squared, plan.width, plan.grid, most.each, up, self.names(declared)
-
-    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
-        """The names of the values that `in_units` gives, in the user's units; None if they have none."""
-        return None
-
-    def _condition(self, declared: Declaration) -> Condition | None:
-        return None if self.where is None else condition(self.where, declared)
 
 
 class Count(Request, Value, frozen=True):
@@ -358,73 +300,6 @@ class Ranks(Request, Value, frozen=True):
 
 REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
 """Together with `choices.CHOICES` the whole language: exactly these classes, no subclasses."""
-
-
-class Averaged(Prepared, frozen=True, kw_only=True):
-    """A prepared mean: in units, a noisy pair becomes the mean, or None if the noisy count is not above 0.
-
-    Where there are names, the answer has a pair for each of them.
-    """
-
-    low: Fraction
-    high: Fraction
-
-    def in_units(self, answer: Plain) -> object:
-        """The middle plus half the width times the ratio of the coordinates, clamped to the bounds.
-
-        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
-        >>> ages.in_units((-120, 240)), ages.in_units((5, 0))
-        (Fraction(30, 1), None)
-        """
-        if not isinstance(answer, tuple):
-            return answer.index if isinstance(answer, Chosen) else super().in_units(answer)  # a pair has one name
-        means = tuple(self._mean(*pair) for pair in cell_by_cell(answer, 2))
-        return means[0] if self.names is None else means
-
-    def _mean(self, centred: Plain, weighed: Plain) -> Fraction | None:
-        assert isinstance(centred, int) and isinstance(weighed, int)
-        if weighed <= 0:
-            return None
-        return self._at(Fraction(centred, weighed))
-
-    def _at(self, ratio: Fraction) -> Fraction:
-        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        return min(max(middle + half * ratio, self.low), self.high)
-
-    @property
-    def states_error(self) -> bool:
-        """From the noisy sum and count."""
-        return True
-
-    @property
-    def together(self) -> int:
-        """A sum and a count."""
-        return 2
-
-    def error_in_units(self, steps: int) -> Fraction:
-        """It depends on how many rows there are."""
-        raise NotCovered(
-            "the error of a mean depends on how many rows it is a mean of, so that none is stated before it is asked: "
-            "give ask() an epsilon=, and the answer states its error; or ask for a sum and a count, each with error="
-        )
-
-    def error_from(self, answer: Plain, steps: int) -> Fraction:
-        """The farthest mean that a sum and a count within so many steps of the noisy ones have.
-
-        A noisy count that could be noise alone says nothing: then it is the farther of the two bounds.
-
-        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
-        >>> ages.error_from((-12_000, 24_000), 240), ages.error_from((-120, 240), 240)
-        (Fraction(10, 11), Fraction(90, 1))
-        """
-        assert isinstance(answer, tuple)
-        centred, weighed = answer
-        assert isinstance(centred, int) and isinstance(weighed, int)
-        mean = self._at(Fraction(centred, weighed))
-        if weighed <= steps:
-            return max(mean - self.low, self.high - mean)
-        corners = [(centred + a, weighed + b) for a in (-steps, steps) for b in (-steps, steps)]
-        return max(abs(self._at(Fraction(*corner)) - mean) for corner in corners)
 
 
 @overload

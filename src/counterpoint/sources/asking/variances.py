@@ -50,7 +50,7 @@ from counterpoint.sources.asking.grouping import (
     group_names,
     in_one_cell,
 )
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import KeyOrTuple, Number
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.query_plan import ColumnTotal, QueryPlan

@@ -22,7 +22,8 @@ from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidRequest
 from counterpoint.sources.asking.choices import CHOICES
 from counterpoint.sources.asking.conditions import Condition
-from counterpoint.sources.asking.requests import REQUESTS, Request
+from counterpoint.sources.asking.request import Request
+from counterpoint.sources.asking.requests import REQUESTS
 from counterpoint.sources.asking.variances import VARIANCES
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.emitter import statement

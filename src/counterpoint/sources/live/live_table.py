@@ -28,7 +28,7 @@ from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, NotEnded, OneOf
 from counterpoint.sources.asking.contributions import Contribution
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.guarantee import of_live_table
@@ -58,7 +58,7 @@ class LiveTable(Feedable, Source):
 
     Two live tables are neighbours if all updates of one unit do nothing in one of them; with `protects="event"`, if one
     update does. At event level the unit may be left out: then a key alone names a row. What arrives is public as to its
-    number, order and ids, and private as to everything else. With `updates_per_unit`, only the first so many updates of
+    number, order and ids, and private as to everything else. With `updates_per_unit`, only that many first updates of
     a unit over its whole life count, which partitions and mechanisms that follow changes need.
     """
 
@@ -176,7 +176,7 @@ class LiveTable(Feedable, Source):
     def relation(self) -> Relation:
         """Every ask may differ by its own sensitivity, at any moment; the data changes while mechanisms run.
 
-        Where a request is followed, its changes differ in so many places, each by so much.
+        Where a request is followed, the relation says at how many updates its changes differ, and how far.
         """
         read = self._reading
         if read is None:

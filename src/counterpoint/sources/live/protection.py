@@ -25,7 +25,7 @@ from counterpoint.errors import InvalidParameter, RelationMismatch, shown
 from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.sources.asking.contributions import Contribution, contribution
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.declaration import Declaration, Named
 
 

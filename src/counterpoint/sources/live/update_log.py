@@ -2,7 +2,7 @@
 
 A live table *is* this log, and its rows are what the updates so far make of it. Each update takes a slot. The number of
 slots is public; what an update says is private, also whether it did anything. Which updates take effect is decided at
-arrival (see `rule`); with `most`, only the first so many updates of a unit over its whole life do.
+arrival (see `rule`); with `most`, only the first `most` updates of a unit over its whole life do.
 
 >>> log = UpdateLog("person", rows_per_unit=1)
 >>> log.extend([(True, 1, 30), (True, 2, 40), (True, 1, 31), (False, 2)], ["ann"] * 4)

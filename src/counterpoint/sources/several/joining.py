@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from counterpoint.encoding import decode
 from counterpoint.sources.asking.conditions import AllOf, AnyOf, Condition, Not
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.declaration import Declaration, Named
 from counterpoint.sources.engines.compiling import Compiled, RowView, compile_request
 from counterpoint.sources.engines.dialects import DUCKDB

@@ -34,7 +34,7 @@ from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.about import About
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.engines.compiling import canonical, is_request
 from counterpoint.sources.live.live_table import LiveTable
 from counterpoint.sources.several.beside import Beside, Member

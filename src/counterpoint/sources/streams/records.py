@@ -20,7 +20,7 @@ from typing import Any
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.asking.contributions import Contribution, contribution
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Boolean, Category, Number, Text
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration, Named

@@ -25,7 +25,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, PositiveInt
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.about import About
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Key
 from counterpoint.sources.engines.compiling import is_request
 

@@ -32,7 +32,7 @@ from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, OneOf
 from counterpoint.sources.asking.contributions import Contribution
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
 from counterpoint.sources.declaring.guarantee import of_stream

@@ -22,11 +22,11 @@ from counterpoint.encoding import Plain
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.privacy.loss import Loss
-from counterpoint.session.answer_table import arrow, as_frame, html, plain, rich_table
-from counterpoint.session.choosing import SURE
+from counterpoint.session.answering.answer_table import arrow, as_frame, html, plain, rich_table
+from counterpoint.session.answering.choosing import SURE
 from counterpoint.sources.asking.about import About
 from counterpoint.sources.asking.grouping import cell_by_cell
-from counterpoint.sources.asking.requests import Request
+from counterpoint.sources.asking.request import Request
 from counterpoint.sources.source import Prepared
 
 Label = Any

@@ -16,7 +16,7 @@ from counterpoint.errors import InvalidParameter
 Columns = Mapping[str, Sequence[Any]]
 
 _MOST = 60
-"""A screen shows so many rows, and says how many more there are."""
+"""The most rows that a screen shows; it says how many more there are."""
 
 
 def as_frame(columns: Columns) -> Any:

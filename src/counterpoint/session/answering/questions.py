@@ -21,8 +21,8 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, spell
 from counterpoint.numbers.exact import exact
 from counterpoint.privacy.loss import Loss
-from counterpoint.session.answers import labelled
-from counterpoint.session.choosing import SURE, Mechanisms, offered, price, reaching
+from counterpoint.session.answering.answers import labelled
+from counterpoint.session.answering.choosing import SURE, Mechanisms, offered, price, reaching
 from counterpoint.session.fitting import launchable
 from counterpoint.sources.source import Prepared
 

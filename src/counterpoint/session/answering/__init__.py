@@ -1,0 +1,1 @@
+"""Questions in the units of the analyst, and answers that know their error."""
