@@ -1,24 +1,16 @@
-"""Data to try things on: it comes with the package, and nobody in it exists.
+"""Data to try things on: made-up people that come with the package, and real data sets of other packages.
+
+Each comes in two forms. `people()` is the data, for `cp.Table` and a declaration of your own. `people_table()` is the
+data with a declaration that suits it, ready for a session.
 
 >>> import counterpoint as cp
->>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1)
->>> people.describe() is not None
+>>> session = cp.Session(cp.datasets.people_table(), within=cp.PureDP(1))
+>>> session.ask(cp.mean("age"), epsilon=0.5).error() < 1
 True
 """
 
-from pathlib import Path
+from counterpoint.datasets.made_up_people import people, people_table
+from counterpoint.datasets.new_york_flights import flights, flights_table
+from counterpoint.datasets.palmer_penguins import penguins, penguins_table
 
-__all__ = ["people"]
-
-_HERE = Path(__file__).parent
-
-
-def people() -> Path:
-    """The path of a Parquet file with 20,000 made-up people: person_id, state, age and income.
-
-    `make_people.py` beside it makes the same file again.
-
-    >>> people().name
-    'people.parquet'
-    """
-    return _HERE / "people.parquet"
+__all__ = ["flights", "flights_table", "penguins", "penguins_table", "people", "people_table"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import duckdb
 
+from counterpoint.datasets.made_up_people import STATES
 from counterpoint.randomness.seeded import SeededCoins
 
-STATES = {"CA": 40, "TX": 30, "FL": 22, "NY": 19, "IL": 12, "OH": 11, "WA": 8, "OR": 4, "VT": 1, "WY": 1}
 PEOPLE = 20_000
 
 

