@@ -32,6 +32,8 @@ def summary(session: "Session") -> list[tuple[str, str]]:
         lines = [("budget", repr(rule.budget)), *lines, ("would fit", _would_fit(session, rule))]
     else:
         lines = [("rule", repr(rule)), *lines]
+    if session.made_up:
+        lines = [("rehearsal", "rows and answers are made up; nothing is charged to the real session"), *lines]
     try:
         return lines + [_launched(*child) for child in enumerate(session.handles)] + _given(session)
     except LedgerError:

@@ -18,6 +18,7 @@ from counterpoint.ledger.state import Faulty, Path, Sealed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.session.explaining import explained
+from counterpoint.session.rehearsing import marked
 from counterpoint.sources.source import Source, in_units
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Handle:
             refused = str(error)
         if refused is not None:
             raise InvalidRequest(explained(self.mechanism, public, prepared) or refused)
-        return in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
+        found = in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
+        return marked(found) if self._source.made_up else found
 
     def error(self, request: object, probability: Number = "0.95", *, simultaneous: bool = False) -> int | Fraction:
         """How far off the answer to this request would be at most, with this probability, in the request's units.

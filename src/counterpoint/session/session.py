@@ -53,6 +53,7 @@ from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
+from counterpoint.session.rehearsing import rehearse
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.source import Source
 from counterpoint.sources.streams.shape import followed_among
@@ -163,6 +164,10 @@ class Session:
         (1e-6, True)
         """
         apart = whole(distance, 0, "distance")
+        if self.made_up and not self._path:
+            raise NotAllowed(
+                "a rehearsal begins with an account, without the launches in it: read loss_at from the real session"
+            )
         return self.loss if apart == 1 else self.rule.loss_at(apart, launched_claims(self._engine, self._path))
 
     @property
@@ -256,6 +261,27 @@ class Session:
             self._path, fitted, source.relation, cursor=source.pin(), of=followed_among(of), request=id
         )
         return Handle(self, source, path, fitted)
+
+    @property
+    def made_up(self) -> bool:
+        """Whether this is a rehearsal, whose rows and answers are made up."""
+        return self._source.made_up
+
+    def rehearse(self) -> "Session":
+        """The same session on made-up rows: the same calls and refusals, and no budget is spent.
+
+        The rows are drawn from the declaration alone: nothing of the data is read. The rehearsal has this session's
+        rule and what is left of its budget now, and its own account from then on. Its answers say that they are made
+        up; their errors and prices are the real ones.
+
+        >>> import counterpoint as cp
+        >>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1)
+        >>> session = cp.Session(people, within=cp.PureDP(1))
+        >>> answer = session.rehearse().ask(cp.count(), epsilon=0.1)
+        >>> answer.made_up, answer.error(), session.loss
+        (True, 30, PureDP(0))
+        """
+        return rehearse(self)
 
     def delegate(self, within: Loss | Rule, *, delta: Number | None = None, id: str | None = None) -> "Session":
         """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved.
@@ -439,7 +465,8 @@ class Session:
     def __repr__(self) -> str:
         try:
             launched = self._engine.node(self._path)[1].launched
-            return f"Session({self.rule!r}, {self.loss!r} lost, {launched} launched)"
+            rows = ", made-up rows" if self.made_up else ""
+            return f"Session({self.rule!r}, {self.loss!r} lost, {launched} launched{rows})"
         except LedgerError as error:
             return f"Session(cannot be read: {type(error).__name__})"
 

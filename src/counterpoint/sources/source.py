@@ -169,6 +169,18 @@ class Source:
         """What is missing before a mechanism that takes updates can follow this source; None if nothing is."""
         return None
 
+    @property
+    def made_up(self) -> bool:
+        """Whether the data is made up, so that answers say nothing about anyone."""
+        return False
+
+    def rehearsed(self) -> "Source":
+        """The same declaration over made-up data, for `Session.rehearse`; nothing of the real data is read."""
+        raise NotCovered(
+            f"rows are made up for tables, not for a {type(self).__name__}: declare another one like it, append "
+            "made-up items, and rehearse in a session of its own, Session(made_up, within=...)"
+        )
+
     @abstractmethod
     def pin(self) -> int | str:
         """The current version of the data: the fingerprint of a table, the length of a stream. It is public."""

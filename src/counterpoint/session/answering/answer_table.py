@@ -29,13 +29,14 @@ def as_frame(columns: Columns) -> Any:
     return frames.DataFrame(dict(columns))
 
 
-def arrow(columns: Columns) -> Any:
-    """A pyarrow Table.
+def arrow(columns: Columns, *, made_up: bool = False) -> Any:
+    """A pyarrow Table; the metadata of its schema says if it is made up.
 
     >>> arrow({"city": ["Rome"], "value": [41]}).column_names
     ['city', 'value']
     """
-    return _library("pyarrow").table(dict(columns))
+    table = _library("pyarrow").table(dict(columns))
+    return table.replace_schema_metadata({"made_up": "true"}) if made_up else table
 
 
 def _library(name: str) -> Any:
@@ -48,9 +49,9 @@ def _library(name: str) -> Any:
         ) from None
 
 
-def plain(columns: Columns) -> str:
+def plain(columns: Columns, *, made_up: bool = False) -> str:
     """Lines of text."""
-    heads, rows, more = _written(columns, "+-")
+    heads, rows, more = _written(columns, "+-", made_up)
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
 
     def line(row: Sequence[str]) -> str:
@@ -60,9 +61,9 @@ def plain(columns: Columns) -> str:
     return "\n".join([line(heads), *map(line, rows), *more])
 
 
-def html(columns: Columns) -> str:
+def html(columns: Columns, *, made_up: bool = False) -> str:
     """An HTML table."""
-    heads, rows, more = _written(columns, "±")
+    heads, rows, more = _written(columns, "±", made_up)
     body = "".join(_html_row("td", row) for row in rows)
     after = "".join(f"<p>{line}</p>" for line in more)
     return f"<table><thead>{_html_row('th', heads)}</thead><tbody>{body}</tbody></table>{after}"
@@ -74,13 +75,13 @@ def _html_row(tag: str, row: Sequence[str]) -> str:
     return f"<tr>{keys}{numbers}</tr>"
 
 
-def rich_table(columns: Columns) -> object:
+def rich_table(columns: Columns, *, made_up: bool = False) -> object:
     """A rich table."""
     from rich.table import Table  # noqa: PLC0415 - rich is imported only where something is shown
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    heads, rows, more = _written(columns, "+-")
-    table = Table(caption=more[0] if more else None)
+    heads, rows, more = _written(columns, "+-", made_up)
+    table = Table(caption=", ".join(more) or None)
     for head in heads[:-2]:
         table.add_column(Text(head))
     for head in heads[-2:]:
@@ -90,14 +91,14 @@ def rich_table(columns: Columns) -> object:
     return table
 
 
-def _written(columns: Columns, sign: str) -> tuple[list[str], list[list[str]], list[str]]:
-    """Heads and rows as texts, the value and the error last, and a line about the rows that are left out."""
+def _written(columns: Columns, sign: str, made_up: bool) -> tuple[list[str], list[list[str]], list[str]]:
+    """Heads and rows as texts, the value and the error last, and lines about rows left out and rows made up."""
     rows = [
         [*map(str, keys), _number(value), f"{sign} {_number(error)}"]
         for *keys, value, error in list(zip(*columns.values(), strict=True))[:_MOST]
     ]
     left = max(0, len(columns["value"]) - _MOST)
-    return list(columns), rows, [f"and {left} more"] if left else []
+    return list(columns), rows, [*([f"and {left} more"] if left else []), *(["(made up)"] if made_up else [])]
 
 
 def _number(value: float | None) -> str:

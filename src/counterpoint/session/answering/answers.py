@@ -24,6 +24,7 @@ from counterpoint.numbers import Number
 from counterpoint.privacy.loss import Loss
 from counterpoint.session.answering.answer_table import arrow, as_frame, html, plain, rich_table
 from counterpoint.session.answering.choosing import SURE
+from counterpoint.session.rehearsing import marked
 from counterpoint.sources.asking.about import About
 from counterpoint.sources.asking.grouping import cell_by_cell
 from counterpoint.sources.asking.request import Request
@@ -41,6 +42,7 @@ class Origin:
     prepared: Prepared
     released: Plain
     why: str
+    made_up: bool = False
 
     def error(self, probability: Number) -> int | Fraction:
         """How far off the number is at most with this probability, in its units."""
@@ -74,6 +76,15 @@ class _Known:
         """Why this mechanism was chosen."""
         return self._origin.why
 
+    @property
+    def made_up(self) -> bool:
+        """Whether it is an answer of a rehearsal, about made-up rows."""
+        return self._origin.made_up
+
+    @property
+    def _mark(self) -> str:
+        return " (made up)" if self.made_up else ""
+
 
 class IntAnswer(_Known, int):
     """A whole number that knows its error; else it is an int.
@@ -97,7 +108,7 @@ class IntAnswer(_Known, int):
         return error
 
     def __repr__(self) -> str:
-        return f"{int(self)} +- {self.error()}"
+        return f"{int(self)} +- {self.error()}{self._mark}"
 
     __str__ = int.__repr__
     __format__ = int.__format__
@@ -124,7 +135,7 @@ class FloatAnswer(_Known, float):
         return float(error) if Fraction(float(error)) >= error else nextafter(float(error), inf)
 
     def __repr__(self) -> str:
-        return f"{float(self)} +- {self.error():.6g}"
+        return f"{float(self)} +- {self.error():.6g}{self._mark}"
 
     __str__ = float.__repr__
     __format__ = float.__format__
@@ -211,31 +222,31 @@ class TableAnswer(_Known):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as an Arrow stream, through pyarrow."""
-        return arrow(self.columns()).__arrow_c_stream__(requested_schema)
+        return arrow(self.columns(), made_up=self.made_up).__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return plain(self.columns())
+        return plain(self.columns(), made_up=self.made_up)
 
     def __rich__(self) -> object:
-        return rich_table(self.columns())
+        return rich_table(self.columns(), made_up=self.made_up)
 
     def _repr_html_(self) -> str:
-        return html(self.columns())
+        return html(self.columns(), made_up=self.made_up)
 
 
-def labelled(mechanism: Mechanism, prepared: Prepared, released: Plain, why: str) -> object:
+def labelled(mechanism: Mechanism, prepared: Prepared, released: Plain, why: str, *, made_up: bool = False) -> object:
     """The answer in units, with what it knows; a choice, keys and what has no stated error stay as they are."""
-    origin = Origin(mechanism, prepared, released, why)
+    origin = Origin(mechanism, prepared, released, why, made_up)
     answer = prepared.in_units(released)
     if prepared.wants != "numbers" or not prepared.states_error:
-        return answer
+        return marked(answer) if made_up else answer
     if not isinstance(answer, tuple):
         return _scalar(answer, origin)
     assert isinstance(released, tuple)
     keys = range(len(answer)) if prepared.names is None else prepared.names
     raws = released if prepared.together == 1 else tuple(cell_by_cell(released, prepared.together))
     cells = {
-        key: _scalar(value, Origin(mechanism, prepared, raw, why))
+        key: _scalar(value, Origin(mechanism, prepared, raw, why, made_up))
         for key, value, raw in zip(keys, answer, raws, strict=True)
     }
     return TableAnswer(_keyed_by(prepared.request), cells, origin)

@@ -108,7 +108,8 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
     public = row.mechanism.public_part(prepared.grid)
     sequential = session._sequential
     released = engine.ask(path, source, prepared, public, sequential=sequential, request=id, question=True)
-    return labelled(row.mechanism, prepared, released, on.why(row.mechanism, mechanisms))
+    why = on.why(row.mechanism, mechanisms)
+    return labelled(row.mechanism, prepared, released, why, made_up=source.made_up)
 
 
 def _cheapest_first(session: "Session", mechanisms: Mechanisms) -> Mechanisms:

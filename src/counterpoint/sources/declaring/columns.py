@@ -27,6 +27,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, spell
 from counterpoint.numbers.parameters import Parameter, Positive, Rational, Read, default
+from counterpoint.randomness.coins import Coins
 
 Kind: TypeAlias = Literal["number", "text", "boolean"]
 """The stored type of a column: a 64-bit integer count of steps, a text, or a truth value."""
@@ -42,6 +43,8 @@ WIDEST = 2**62
 MOST_KEYS = 10_000
 _LONGEST_STEP = 10**18
 _INT64 = range(-(2**63), 2**63)
+_FEW = 20
+"""How many different values are made up where the declaration does not list them."""
 
 
 class Column(Tagged):
@@ -84,6 +87,15 @@ class Column(Tagged):
                 if steps.denominator == 1 and steps.numerator in _INT64:
                     return steps.numerator
         raise InvalidRequest(f"{shown(value)} is not a value of this column, which is {self.describe()}")
+
+    @abstractmethod
+    def made_up(self, coins: Coins) -> Key:
+        """A stored value drawn from the declaration alone, for a rehearsal.
+
+        >>> from counterpoint.randomness.seeded import SeededCoins
+        >>> number(7, 8).made_up(SeededCoins(1)) in (7, 8), text().made_up(SeededCoins(1)).startswith("made up")
+        (True, True)
+        """
 
     def spelled(self, stored: Key) -> Key | Fraction:
         """A stored value in the user's units, as `key` takes it.
@@ -147,6 +159,10 @@ class Number(Column, Value, frozen=True):
         """The bounds and the grid."""
         return f"a number from {spell(self.low)} to {spell(self.high)} in steps of {spell(self.step)}"
 
+    def made_up(self, coins: Coins) -> int:
+        """Any number of steps between the bounds."""
+        return self.least + coins.integer(self.most - self.least + 1)
+
 
 class Whole(Column, Value, frozen=True):
     """A whole number without declared bounds: it can be compared and grouped by given keys, not added up."""
@@ -159,6 +175,10 @@ class Whole(Column, Value, frozen=True):
     def describe(self) -> str:
         """A whole number of any size."""
         return "a whole number without bounds"
+
+    def made_up(self, coins: Coins) -> int:
+        """One of a few numbers, so that some rows have the same."""
+        return coins.integer(_FEW)
 
 
 def _items(keys: object, what: str) -> tuple[int | str, ...]:
@@ -209,6 +229,10 @@ class Category(Column, Value, frozen=True):
         shown = ", ".join(repr(key) for key in self.keys[:5])
         return f"one of {shown}" + (f" and {len(self.keys) - 5} more" if len(self.keys) > 5 else "")
 
+    def made_up(self, coins: Coins) -> Key:
+        """Any key."""
+        return self.keys[coins.integer(len(self.keys))]
+
 
 class Text(Column, Value, frozen=True):
     """A text: equality, IN and LIKE."""
@@ -221,6 +245,10 @@ class Text(Column, Value, frozen=True):
     def describe(self) -> str:
         """Any text."""
         return "a text"
+
+    def made_up(self, coins: Coins) -> str:
+        """One of a few texts, so that some rows have the same."""
+        return f"made up {coins.integer(_FEW)}"
 
 
 class Boolean(Column, Value, frozen=True):
@@ -239,6 +267,10 @@ class Boolean(Column, Value, frozen=True):
     def describe(self) -> str:
         """True or false."""
         return "true or false"
+
+    def made_up(self, coins: Coins) -> bool:
+        """Either."""
+        return bool(coins.integer(2))
 
 
 def number(low: AnyNumber, high: AnyNumber, step: AnyNumber = 1) -> Number:

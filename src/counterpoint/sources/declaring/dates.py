@@ -19,6 +19,7 @@ from typing import Annotated
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.parameters import Parameter, Read
+from counterpoint.randomness.coins import Coins
 from counterpoint.sources.declaring.columns import Column, Key, Kind
 
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -65,6 +66,10 @@ class Date(Column, Value, frozen=True):
     def describe(self) -> str:
         """The first and the last day."""
         return f"a date from {self.low} to {self.high}"
+
+    def made_up(self, coins: Coins) -> int:
+        """Any day between the bounds."""
+        return self.least + coins.integer(self.most - self.least + 1)
 
     def key(self, value: object) -> int:
         """The stored form of a date."""

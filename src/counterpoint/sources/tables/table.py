@@ -44,6 +44,7 @@ from counterpoint.sources.engines.emitter import narrowed
 from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
 from counterpoint.sources.source import Prepared, Source
 from counterpoint.sources.tables import loading
+from counterpoint.sources.tables.made_up import made_up_rows
 
 _LONGEST_NAME = 63
 """PostgreSQL truncates longer names, and would then confuse two tables."""
@@ -61,6 +62,7 @@ class _Bound(NamedTuple):
     rows: bytes | None
     """A digest of the given rows, which must stay secret: it confirms guesses. None without a key."""
     owner: Owner
+    made_up: bool = False
 
 
 class Table(Source):
@@ -138,6 +140,30 @@ class Table(Source):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def made_up(self) -> bool:
+        """Whether the rows are made up (see `rehearsed`)."""
+        return self._bound.made_up
+
+    def rehearsed(self) -> "Table":
+        """The same declaration and the same view over made-up rows; nothing of this table's data is read."""
+        bound = self._bound
+        rows = _Bound(
+            bound.declared,
+            made_up_rows(bound.declared),
+            digest("made up", bound.declared).hex(),
+            bound.key,
+            bound.left_out,
+            None,
+            _owner(),
+            made_up=True,
+        )
+        table = Table.__new__(Table)
+        table._set_view(rows, "bound", None, {})
+        for by, k in self._reach.items():
+            table = table.spread(by, k)
+        return table._narrow(table._rows, self._within, table._reach)
 
     @property
     def declaration(self) -> Declaration:
@@ -361,11 +387,14 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
         seal = hmac.digest(key, b"content" + facts, sha256)
         sums = _sums(engine.run(loading.fingerprint(declared, "bound", seal.hex(), engine.dialect)))
         pin = hmac.digest(key, repr(sums).encode() + facts, sha256)
-    owner = Owner("a table", "bind it again in this process, or bind it after the fork")
     rows = None if given is None else digest("rows", *map(str, given))
     asked = {named.name for named in declared.columns}
     left_out = {name: kind for name, kind in offer.kinds.items() if name not in asked}
-    return _Bound(declared, engine, pin.hex(), order.hex(), left_out, rows, owner)
+    return _Bound(declared, engine, pin.hex(), order.hex(), left_out, rows, _owner())
+
+
+def _owner() -> Owner:
+    return Owner("a table", "bind it again in this process, or bind it after the fork")
 
 
 def _sums(found: list[tuple[Any, ...]]) -> tuple[int | None, ...]:
