@@ -157,8 +157,8 @@ from counterpoint.session.answering.answers import (
 )
 from counterpoint.session.handle import Handle as Handle
 from counterpoint.session.partition import Partition as Partition
+from counterpoint.session.quote import Quote as Quote
 from counterpoint.session.session import (
-    Quote as Quote,
     Session as Session,
     open as open,
 )

@@ -228,6 +228,13 @@ class Ledger:
         """What has been done, in order; public facts only."""
 
     @abstractmethod
+    def attempts(self) -> tuple[Fact, ...]:
+        """The history with what was refused, in order: a refusal is a `Fact` of that kind, at the session that refused.
+
+        Which launches a rule refuses follows from public facts alone.
+        """
+
+    @abstractmethod
     def verify(self) -> None:
         """Check that the record holds together: `LedgerTampered` if not."""
 

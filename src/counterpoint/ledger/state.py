@@ -60,6 +60,15 @@ class Fact(Tagged, Value, frozen=True):
     what: str
 
 
+def refusal(path: Path, wanted: str, error: str) -> Fact:
+    """The line for a launch that was refused: what it was, and which error refused it.
+
+    >>> refusal((), "Laplace(2) at PureDP(2)", "BudgetExceeded").what
+    'Laplace(2) at PureDP(2) refused: BudgetExceeded'
+    """
+    return Fact("refusal", path, f"{wanted} refused: {error}")
+
+
 def failed(mechanism: Mechanism) -> Halted:
     """The error for a mechanism whose code failed: the same for every failure, as its cause would tell of the data.
 

@@ -109,6 +109,9 @@ class Loss(Tagged):
         """The numbers that grow with what is lost; none where no budget or threshold compares this measure."""
         return ()
 
+    letters: ClassVar[tuple[str, ...]] = ("ε", "δ")
+    """How pictures call the amounts, in their order."""
+
     def within(self, budget: "Loss") -> bool:
         """Whether a total keeps a budget of the same measure, coordinate by coordinate, never in tuple order.
 

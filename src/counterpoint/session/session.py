@@ -25,7 +25,6 @@ from typing import Any, Self, Unpack
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.parallel import Parallel, SummedParallel
 from counterpoint.composition.rules.rule import Remaining, Rule
-from counterpoint.encoding import Value
 from counterpoint.errors import (
     CounterpointError,
     InvalidParameter,
@@ -41,6 +40,8 @@ from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
+from counterpoint.pictures.picture import Picture
+from counterpoint.pictures.score_svg import ScorePicture
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Static, Steps
@@ -52,28 +53,13 @@ from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
+from counterpoint.session.quote import Quote
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
 from counterpoint.session.rehearsing import rehearse
+from counterpoint.session.scoring import score_of
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.source import Source
 from counterpoint.sources.streams.shape import followed_among
-
-
-class Quote(Value, frozen=True):
-    """What a launch would cost: its own loss, what would have been lost after it, and if it is refused, why.
-
-    `mechanism` is what would be launched.
-    """
-
-    cost: Loss
-    after: Loss | None
-    refusal: str | None = None
-    mechanism: Mechanism | None = None
-
-    @property
-    def fits(self) -> bool:
-        """Whether the launch would be admitted."""
-        return self.refusal is None
 
 
 class Session:
@@ -389,6 +375,14 @@ class Session:
         """What has been done here and below, in order; public facts only, no answers."""
         here = len(self._path)
         return tuple(fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path)
+
+    def plot(self) -> Picture:
+        """The session as a score: the loss under its budget, and a lane for each launch, on one axis of events.
+
+        Public facts only. A notebook shows it, `print` and rich write it in a terminal, and
+        `plot().save("session.svg")` keeps it.
+        """
+        return ScorePicture(score_of(self))
 
     @property
     def handles(self) -> tuple[Handle, ...]:

@@ -10,7 +10,7 @@ ones, so filters refuse those. To (epsilon, delta) it converts as what it is: th
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
@@ -57,6 +57,8 @@ class ApproxzCDP(Loss, Value, frozen=True):
         if places == 1:
             return self
         raise NotCovered(f"{self!r} has no group privacy; zCDP has")
+
+    letters: ClassVar[tuple[str, ...]] = ("ρ", "δ")
 
     @property
     def amounts(self) -> tuple[Fraction, ...]:

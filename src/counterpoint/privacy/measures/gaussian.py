@@ -81,6 +81,8 @@ class GaussianDP(Loss, Value, frozen=True):
         """
         return GaussianDP(whole(size, 0, "size") * self.mu)
 
+    letters: ClassVar[tuple[str, ...]] = ("μ",)
+
     @property
     def amounts(self) -> tuple[Fraction, ...]:
         """Mu."""

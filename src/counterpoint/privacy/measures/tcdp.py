@@ -10,7 +10,7 @@ RenyiDP(alpha=8, epsilon=0.8)
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
@@ -55,6 +55,8 @@ class tCDP(DivergenceBound, Value, frozen=True):
         if self.omega <= places:
             raise NotCovered(f"{self!r} has no group privacy for {places}: that needs an omega above {places}")
         return tCDP(places**2 * self.rho, self.omega / places)
+
+    letters: ClassVar[tuple[str, ...]] = ("ρ",)
 
     @property
     def amounts(self) -> tuple[Fraction, ...]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Number, certify, float_up, precision, spell
@@ -53,6 +53,8 @@ class zCDP(DivergenceBound, Value, frozen=True):
     def group(self, size: int) -> "zCDP":
         """A unit of m places: m^2 rho (Bun and Steinke 2016, Prop 1.9)."""
         return zCDP(whole(size, 0, "size") ** 2 * self.rho)
+
+    letters: ClassVar[tuple[str, ...]] = ("ρ",)
 
     @property
     def amounts(self) -> tuple[Fraction, ...]:

@@ -1,0 +1,219 @@
+"""A session as a score: what was lost stands above, and each mechanism has a lane below, on one axis of events.
+
+These are the values that a score is drawn from: public facts of a history, in order. `session/scoring.py` reads them
+off a session. With more than 30 lanes, those that have ended fold into one another, then the inner ones into the
+reserve that paid for them, then the oldest; with more than 500 asks, asks are drawn as a density.
+
+>>> lanes = tuple(Lane(str(n), "Laplace", "1 ask", starts=(n,), halted=n if n < 39 else None) for n in range(40))
+>>> [lane.name for lane in folded(lanes)]
+['39 ended', 'Laplace']
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+MOST_LANES = 30
+MOST_ASKS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreEvent:
+    """One line of the history: which kind, in which lane (by its number), and what the record says of it."""
+
+    kind: str
+    lane: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a launch added to the loss when it was admitted: at which event, and the level after it."""
+
+    at: int
+    before: float
+    after: float
+    number: str
+    says: str
+    reserve: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something at an event, with what is said of it."""
+
+    at: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One handle, delegation or partition: where it starts, is asked, is refused something, and halts.
+
+    `inner` is paid from the reserve of the lane around it; `reserve` is such a lane. A folded lane has several starts.
+    """
+
+    number: str
+    name: str
+    detail: str
+    starts: tuple[int, ...]
+    cost: str = ""
+    depth: int = 0
+    reserve: bool = False
+    asks: tuple[Mark, ...] = ()
+    refusals: tuple[Mark, ...] = ()
+    halted: int | None = None
+
+    @property
+    def inner(self) -> bool:
+        """Whether a reserve has paid for it."""
+        return self.depth > 0
+
+    @property
+    def start(self) -> int:
+        """The event of its launch, or of the first of several."""
+        return self.starts[0]
+
+    @property
+    def sentence(self) -> str:
+        """The lane in words."""
+        cost = f" for {self.cost}" if self.cost else ""
+        state = "running" if self.halted is None else f"halted at event {self.halted}"
+        return (
+            f"{self.number} {self.name}: launched at event {self.start}{cost}, {count(len(self.asks), 'ask')}, {state}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LossAxis:
+    """The measure of the loss: its letter, the ceiling if there is one, and the words beside the axis."""
+
+    symbol: str
+    ceiling: float | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A session, event by event. Events are numbered from 1."""
+
+    name: str
+    budget: LossAxis
+    events: tuple[ScoreEvent, ...] = ()
+    steps: tuple[Step, ...] = ()
+    refusals: tuple[Mark, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+
+    @property
+    def lost(self) -> float:
+        """The level after the last step."""
+        return self.steps[-1].after if self.steps else 0.0
+
+    @property
+    def reserved(self) -> float:
+        """What steps for reserves have added to it."""
+        return sum(step.after - step.before for step in self.steps if step.reserve)
+
+    @property
+    def left(self) -> float | None:
+        """From the level to the ceiling."""
+        return None if self.budget.ceiling is None else max(0.0, self.budget.ceiling - self.lost)
+
+    @property
+    def asks(self) -> int:
+        """How often it was asked, in all lanes."""
+        return sum(event.kind == "ask" for event in self.events)
+
+    def share(self, at: float) -> float:
+        """Where an event stands on the axis, from 0 to 1; the axis is at least eight events long."""
+        return (at - 0.5) / max(8, len(self.events) + 1)
+
+
+def folded(lanes: Sequence[Lane], most: int = MOST_LANES) -> tuple[Lane, ...]:
+    """The same lanes, no more than `most` of them: ended ones fold first, then inner ones, then the oldest."""
+    few = tuple(lanes)
+    if len(few) > most:
+        few = tuple(_runs(few))
+    if len(few) > most:
+        few = tuple(_outer(few))
+    if len(few) > most:
+        few = (_one(few[: len(few) - most + 1], "earlier"), *few[len(few) - most + 1 :])
+    return few
+
+
+def _runs(lanes: Sequence[Lane]) -> Iterator[Lane]:
+    """Lanes beside each other that have ended, at one depth, become one."""
+    for (over, _), run in groupby(lanes, key=lambda lane: (lane.halted is not None, lane.depth)):
+        same = tuple(run)
+        yield from (_one(same, "ended"),) if over and len(same) > 1 else same
+
+
+def _outer(lanes: Sequence[Lane]) -> Iterator[Lane]:
+    """What a reserve has paid for is shown in the lane of that reserve."""
+    around: list[Lane] = []
+    for lane in (*lanes, None):
+        if around and (lane is None or not lane.inner):
+            first, *inside = around
+            asks = tuple(sorted((mark for one in around for mark in one.asks), key=lambda mark: mark.at))
+            refusals = tuple(mark for one in around for mark in one.refusals)
+            yield replace(first, asks=asks, refusals=refusals) if inside else first
+            around = []
+        if lane is not None:
+            around.append(lane)
+
+
+def _one(lanes: Sequence[Lane], word: str) -> Lane:
+    """Several lanes as one."""
+    asks = tuple(sorted((mark for lane in lanes for mark in lane.asks), key=lambda mark: mark.at))
+    refusals = tuple(mark for lane in lanes for mark in lane.refusals)
+    ends = [lane.halted for lane in lanes if lane.halted is not None]
+    return Lane(
+        f"{lanes[0].number}–{lanes[-1].number}",
+        f"{len(lanes)} {word}",
+        f"{_names(lanes)} · {count(len(asks), 'ask')}",
+        starts=tuple(sorted(start for lane in lanes for start in lane.starts)),
+        depth=lanes[0].depth,
+        asks=asks,
+        refusals=refusals,
+        halted=max(ends) if len(ends) == len(lanes) else None,
+    )
+
+
+def _names(lanes: Sequence[Lane]) -> str:
+    names = list(dict.fromkeys(lane.name for lane in lanes))
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def count(number: int, noun: str, nouns: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> count(1, "ask"), count(1200, "ask"), count(2, "launch", "launches")
+    ('1 ask', '1,200 asks', '2 launches')
+    """
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def decimals(values: Sequence[float]) -> int:
+    """How many decimals show all of these values alike, as people write them; four at most.
+
+    >>> decimals([0.75, 0.3]), decimals([1, 2]), decimals([1 / 3])
+    (2, 0, 4)
+    """
+    return max((len(f"{value:.4f}".rstrip("0").partition(".")[2]) for value in values), default=0)
+
+
+def levels(highest: float) -> list[float]:
+    """Four or five round numbers from 0 up, for an axis.
+
+    >>> levels(1), levels(0.3), levels(7)
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.1, 0.2, 0.3], [0.0, 2.0, 4.0, 6.0])
+    """
+    if highest <= 0:
+        return [0.0]
+    power = 10.0 ** (len(f"{highest:.0e}".split("e")[0]) - 1)
+    while power > highest:
+        power /= 10
+    while power * 10 <= highest:
+        power *= 10
+    step = next(size * power for size in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5) if highest / (size * power) <= 4.0001)
+    return [round(number * step, 12) for number in range(int(highest / step + 1e-9) + 1)]

@@ -1,0 +1,28 @@
+"""A quote: what a launch would cost, by the very code that would admit it.
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+>>> session.would_cost(cp.Laplace(epsilon=0.4))
+Quote(cost=PureDP(0.4), after=PureDP(0.4), mechanism=Laplace(0.4))
+"""
+
+from counterpoint.encoding import Value
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.privacy.loss import Loss
+
+
+class Quote(Value, frozen=True):
+    """What a launch would cost: its own loss, what would have been lost after it, and if it is refused, why.
+
+    `mechanism` is what would be launched.
+    """
+
+    cost: Loss
+    after: Loss | None
+    refusal: str | None = None
+    mechanism: Mechanism | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether the launch would be admitted."""
+        return self.refusal is None

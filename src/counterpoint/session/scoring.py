@@ -1,0 +1,232 @@
+"""A session as a score: what its history says, in order, and what each launch added to the loss. Public facts only.
+
+The record has no times: the axis is the order of events. Where a rule is not a sum, a step is the increase that the
+launch caused when it was admitted. A part of a partition has no lane of its own: what is launched in it has.
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+>>> noisy = session.launch(cp.Laplace(epsilon=0.4, asks=2))
+>>> answer = noisy.ask(cp.total())
+>>> score = score_of(session)
+>>> score.lost, score.left, [(lane.name, lane.detail) for lane in score.lanes]
+(0.4, 0.6, [('Laplace', '1 ask')])
+>>> print(session.plot())
+session    ε 0.4 of 1 lost, 0.6 left  ████░░░░░░
+loss       ▃▃
+1 Laplace  ●┼   0.4
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from string import ascii_lowercase
+from typing import TYPE_CHECKING
+
+from counterpoint.errors import NotCovered
+from counterpoint.ledger.state import Fact, Faulty, Path, Row
+from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.numbers import spell
+from counterpoint.pictures.score import Lane, LossAxis, Mark, Score, ScoreEvent, Step, count
+from counterpoint.privacy.loss import Loss
+from counterpoint.session.engine import part_key
+
+if TYPE_CHECKING:
+    from counterpoint.session.session import Session
+
+_READ_AT = Fraction(1, 10**6)
+"""The delta at which a loss is read that has no number of its own to draw, such as a curve."""
+
+
+def score_of(session: "Session") -> Score:
+    """The session's score, from its history and from the mechanisms that were launched."""
+    return _Reading(session).score()
+
+
+@dataclass
+class _Line:
+    """A lane while it is read."""
+
+    path: Path
+    number: str
+    row: Row | None
+    start: int
+    asks: list[Mark] = field(default_factory=list)
+    refusals: list[Mark] = field(default_factory=list)
+
+
+class _Reading:
+    """Reads a history once, event by event."""
+
+    def __init__(self, session: "Session") -> None:
+        self._engine = session._engine
+        self._path = session._path
+        self._rule = session.rule
+        self._read = _gauge(session)
+        self._lines: dict[Path, _Line] = {}
+        self._launched: dict[Path, int] = defaultdict(int)
+        self._inside: dict[Path, int] = defaultdict(int)
+        self._rows: dict[Path, Row | None] = {}
+        self._account = self._rule.start()
+        self._steps: list[Step] = []
+        self._refusals: list[Mark] = []
+
+    def score(self) -> Score:
+        """All of it."""
+        here = len(self._path)
+        facts = [fact for fact in self._engine.ledger.attempts() if fact.path[:here] == self._path]
+        known: dict[str, Callable[[int, Fact], ScoreEvent]] = {
+            "launch": self._launch,
+            "delegation": self._launch,
+            "ask": self._ask,
+            "refusal": self._refusal,
+        }
+        events: list[ScoreEvent] = []
+        for fact in facts:
+            if fact.kind in known:
+                events.append(known[fact.kind](len(events) + 1, fact))
+        lanes = tuple(self._lane(line) for line in sorted(self._lines.values(), key=self._order))
+        name = self._engine.ledger.name
+        steps, refusals = tuple(self._steps), tuple(self._refusals)
+        return Score(name, self._read.budget, tuple(events), steps, refusals, lanes)
+
+    def _launch(self, at: int, fact: Fact) -> ScoreEvent:
+        """A launch charges the session at its path; its child has the next number there, or is a part."""
+        row = self._row(fact.path)
+        if row is not None and row.by is not None:
+            around = self._around(fact.path)
+            return ScoreEvent("part", "" if around is None else around.number, "a part is looked at")
+        child = (*fact.path, self._launched[fact.path])
+        self._launched[fact.path] += 1
+        line = _Line(child, self._number(child), self._row(child), at)
+        self._lines[child] = line
+        reserve = fact.kind == "delegation"
+        says = self._reserved(line) if reserve else fact.what
+        if fact.path == self._path:
+            self._charge(line, says)
+        return ScoreEvent("reserve" if reserve else "launch", line.number, says)
+
+    def _reserved(self, line: _Line) -> str:
+        """What a delegation or a partition has reserved, in words."""
+        if line.row is None:
+            return "a reserve"
+        for_whom = "for a delegated session" if line.row.by is None else f"for the parts by {line.row.by}"
+        return f"{line.row.mechanism.claim.loss!r} {for_whom}"
+
+    def _charge(self, line: _Line, says: str) -> None:
+        """The level after this launch, by the rule that admitted it."""
+        before = self._steps[-1].after if self._steps else 0.0
+        after, reserve = before, False
+        if line.row is not None:  # else it was charged and has not started: what it is stands in an open request
+            self._account = self._rule.charge(self._account, line.row.mechanism.claim)
+            after = max(before, self._read(self._rule.loss(self._account)))
+            reserve = isinstance(line.row.mechanism, Concurrent)
+        self._steps.append(Step(line.start, before, after, line.number, f"event {line.start}: {says}", reserve))
+
+    def _ask(self, at: int, fact: Fact) -> ScoreEvent:
+        line = self._lines[fact.path]
+        line.asks.append(Mark(at, f"event {at}: asked {fact.what}".rstrip()))
+        return ScoreEvent("ask", line.number, fact.what)
+
+    def _refusal(self, at: int, fact: Fact) -> ScoreEvent:
+        """A launch that was refused, in this session or in one that it gave a budget to."""
+        mark = Mark(at, f"event {at}: {fact.what}; nothing was charged")
+        line = self._around(fact.path)
+        (self._refusals if line is None else line.refusals).append(mark)
+        return ScoreEvent("refused", "" if line is None else line.number, fact.what)
+
+    def _around(self, path: Path) -> _Line | None:
+        """The lane that a session inside this one is shown in."""
+        ends = (path[:length] for length in range(len(path), len(self._path), -1))
+        return next((self._lines[end] for end in ends if end in self._lines), None)
+
+    def _number(self, child: Path) -> str:
+        """Numbers for what is charged here, letters for what a reserve pays for."""
+        if child[:-1] == self._path:
+            return str(self._launched[self._path])
+        line = self._around(child[:-1])
+        around = () if line is None else line.path
+        self._inside[around] += 1
+        return _letters(self._inside[around])
+
+    def _order(self, line: _Line) -> tuple[int, ...]:
+        """Inner lanes stand below the one that paid for them."""
+        ends = (line.path[:length] for length in range(len(self._path) + 1, len(line.path) + 1))
+        return tuple(self._lines[end].start for end in ends if end in self._lines)
+
+    def _lane(self, line: _Line) -> Lane:
+        """The lane, now that all of it is known. Where it halted is its last ask."""
+        mechanism = None if line.row is None else line.row.mechanism
+        asked = count(len(line.asks), "ask")
+        depth = len(self._order(line)) - 1
+        asks, refusals = tuple(line.asks), tuple(line.refusals)
+        if mechanism is None:
+            return Lane(line.number, "not started", "an open request", (line.start,), depth=depth)
+        cost = self._read.spelled(mechanism.claim.loss)
+        kind = type(mechanism).__name__
+        if isinstance(mechanism, Concurrent):
+            assert line.row is not None
+            name = "delegated" if line.row.by is None else f"by {line.row.by}"
+            detail = f"reserve {cost}"
+            return Lane(line.number, name, detail, (line.start,), cost, depth, True, asks, refusals)
+        part = next((part_key(step) for step in reversed(line.path[:-1]) if isinstance(step, str)), None)
+        name, detail = (kind, asked) if part is None else (str(part), f"{kind} · {asked}")
+        halted = None
+        if _over(line.row) and line.asks:
+            halted, detail = line.asks[-1].at, f"{detail} · halted"
+        return Lane(line.number, name, detail, (line.start,), cost, depth, False, asks, refusals, halted)
+
+    def _row(self, path: Path) -> Row | None:
+        if path not in self._rows:
+            self._rows[path] = self._engine.ledger.read(path)
+        return self._rows[path]
+
+
+def _over(row: Row | None) -> bool:
+    """Whether a mechanism has given its last answer, or its code failed."""
+    return row is not None and (row.state is None or isinstance(row.state, Faulty))
+
+
+def _letters(number: int) -> str:
+    """a, b, ..., z, aa, ab, ..."""
+    text = ""
+    while number:
+        number, digit = divmod(number - 1, 26)
+        text = ascii_lowercase[digit] + text
+    return text
+
+
+@dataclass(frozen=True)
+class _Gauge:
+    """Reads a loss as one number: the first of its own, or the epsilon that it implies at a delta."""
+
+    kind: type[Loss] | None
+    budget: LossAxis
+
+    def __call__(self, loss: Loss) -> float:
+        """The height of a loss."""
+        own = type(loss) is self.kind and bool(loss.amounts)
+        return float(loss.amounts[0]) if own else loss.epsilon_at(_READ_AT)
+
+    def spelled(self, loss: Loss) -> str:
+        """A price; with its letter, if it is in another measure than the axis."""
+        if not loss.amounts:
+            return repr(loss)
+        symbol, number = loss.letters[0], spell(loss.amounts[0])
+        return number if symbol == self.budget.symbol else f"{symbol} {number}"
+
+
+def _gauge(session: "Session") -> _Gauge:
+    loss = session.loss
+    kind = type(loss) if loss.amounts else None
+    try:
+        bound = session.rule.bound(session._source.relation)
+    except NotCovered:  # an odometer promises nothing beforehand
+        return _Gauge(kind, LossAxis(loss.letters[0], None, "no budget: the loss is counted"))
+    if type(bound) is kind:
+        numbers = zip(bound.letters, bound.amounts, strict=False)
+        words = ", ".join(f"{letter} {spell(amount)}" for letter, amount in numbers)
+        return _Gauge(kind, LossAxis(bound.letters[0], float(bound.amounts[0]), f"budget {words}"))
+    height = bound.epsilon_at(_READ_AT)
+    words = f"budget {bound!r}, read at δ {spell(_READ_AT)}"
+    return _Gauge(None, LossAxis("ε", height if height < float("inf") else None, words))
