@@ -150,11 +150,14 @@ from counterpoint.randomness.tape import (
     RecordingCoins as RecordingCoins,
     ReplayedCoins as ReplayedCoins,
 )
-from counterpoint.session.answering.answers import (
-    FloatAnswer as FloatAnswer,
-    IntAnswer as IntAnswer,
-    TableAnswer as TableAnswer,
+from counterpoint.session.answering.choices import (
+    FloatChoice as FloatChoice,
+    IntChoice as IntChoice,
+    KeysAnswer as KeysAnswer,
+    TextChoice as TextChoice,
 )
+from counterpoint.session.answering.scalars import FloatAnswer as FloatAnswer, IntAnswer as IntAnswer
+from counterpoint.session.answering.tables import TableAnswer as TableAnswer
 from counterpoint.session.handle import Handle as Handle
 from counterpoint.session.partition import Partition as Partition
 from counterpoint.session.quote import Quote as Quote

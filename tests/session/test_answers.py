@@ -2,7 +2,9 @@
 
 import json
 import pickle
+import statistics
 from fractions import Fraction
+from itertools import product
 
 import pandas as pd
 import polars as pl
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import counterpoint as cp
+from counterpoint.encoding import encode
 from counterpoint.errors import (
     BudgetExceeded,
     CounterpointError,
@@ -21,11 +24,13 @@ from counterpoint.errors import (
     NotCovered,
     RequestConflict,
 )
+from counterpoint.numbers import Exact
 from counterpoint.randomness.laws import gaussian_options, laplace_options, rounded_normal_options
 from counterpoint.session.answering import answer_table, questions
 from counterpoint.session.answering.answers import labelled
 from counterpoint.session.engine import Engine
 from counterpoint.sources.asking.averaged import Averaged
+from counterpoint.sources.asking.variances import Dispersed
 from counterpoint.sources.source import Prepared
 
 COLUMNS = {
@@ -152,11 +157,11 @@ def test_neighbouring_data_have_equal_errors_and_prices():
 
 def test_a_keyed_answer_is_a_mapping_and_a_table():
     answer = session().ask(cp.histogram("city"), epsilon=50)
-    assert list(answer) == ["Paris", "Rome", "<b>Ys</b>"] and len(answer) == 3
+    assert list(answer.keys()) == ["Paris", "Rome", "<b>Ys</b>"] and len(answer) == 3
     assert isinstance(answer["Rome"], cp.IntAnswer) and answer["Rome"].error() == answer.error() == 0
-    expected = {"city": list(answer), "value": [int(v) for v in answer.values()], "error": [0, 0, 0]}
+    expected = {"city": list(answer.keys()), "value": [int(v) for v in answer.values()], "error": [0, 0, 0]}
     assert pa.table(answer).to_pydict() == pl.DataFrame(answer).to_dict(as_series=False) == expected
-    assert answer.to_pandas().equals(pd.DataFrame(expected))
+    assert answer.to_pandas().equals(pd.DataFrame(expected)) and pd.DataFrame(answer).equals(pd.DataFrame(expected))
     with pytest.raises(KeyError):
         answer["Atlantis"]
 
@@ -187,14 +192,34 @@ def test_means_by_key_know_their_errors_and_one_that_noise_left_nothing_of_is_no
     assert pa.table(answer).num_rows == 3
     with pytest.raises(NotCovered, match="mean"):
         s.ask(cp.mean("age", by="city"), error=5)
-    with pytest.raises(NotCovered, match="Variance"):
+    with pytest.raises(NotCovered, match="variance"):
         s.ask(cp.variance("age"), error=5)
     assert s.loss == cp.PureDP(10**5)
 
 
-def test_bins_are_numbered():
-    answer = session().ask(cp.histogram("age", edges=[0, 30, 50, 121]), epsilon=100)
-    assert dict(answer.items()) == {0: 20, 1: 20, 2: 20} and next(iter(answer.columns())) == "number"
+def test_bins_are_named_by_their_edges_and_ranks_by_their_candidates():
+    s = session(cp.PureDP(1000))
+    bins = s.ask(cp.histogram("age", edges=[0, 30, 50, 121]), epsilon=100)
+    assert dict(bins) == {(0, 30): 20, (30, 50): 20, (50, 121): 20}
+    assert list(bins.columns()) == ["age_from", "age_to", "value", "error"]
+    ranks = s.ask(cp.ranks("pay", [1, 2.5]), epsilon=100)
+    assert dict(ranks) == {1: 0, Fraction(5, 2): 60} and pa.table(ranks).column_names == ["pay", "value", "error"]
+    born = cp.Table(
+        pa.table({"who": [1], "day": ["1999-01-01"]}),
+        unit="who",
+        rows_per_unit=1,
+        columns={"day": cp.date("1990-01-01", "2010-12-31")},
+    )
+    years = cp.Session(born, cp.PureDP(100)).ask(
+        cp.histogram("day", edges=["1990-01-01", "2000-01-01", "2010-12-31"]), epsilon=100
+    )
+    assert dict(years) == {("1990-01-01", "2000-01-01"): 1, ("2000-01-01", "2010-12-31"): 0}
+
+
+def test_what_is_named_by_its_request_alone_is_stored_as_before():
+    for request_ in (cp.histogram("age", edges=[0, 30, 50]), cp.ranks("age", [30]), cp.count(), cp.mean("pay")):
+        prepared = table().prepare(request_)
+        assert prepared.names is None and b"units" not in encode(prepared)
 
 
 class Doubled(Prepared, frozen=True):
@@ -208,7 +233,7 @@ def test_no_error_is_stated_where_the_units_are_no_multiple_and_nothing_else_is_
     facts = Doubled(None, 1, 1, None, Fraction(1))
     with pytest.raises(NotCovered, match="no error is stated"):
         facts.error_in_units(3)
-    assert type(labelled(cp.Laplace(1), facts, 3, "")) is Fraction
+    assert type(labelled(cp.Laplace(1), facts, 3)) is Fraction
 
 
 def test_displays_align_numbers_at_the_right_and_escape_what_they_show():
@@ -234,9 +259,10 @@ def test_what_needs_a_library_that_is_missing_says_so(monkeypatch):
 
 
 def test_long_tables_say_how_much_they_leave_out():
-    columns = {"key": list(range(100)), "value": [1] * 100, "error": [1] * 100}
-    assert answer_table.plain(columns).endswith("and 40 more")
-    assert "and 40 more" in answer_table.html(columns)
+    keys, ones = {"key": list(range(100))}, [1] * 100
+    long = answer_table.AnswerTable(keys, {"value": ones}, {"value": ("error", ones)}, [""] * 100)
+    assert answer_table.plain(long).endswith("and 40 more")
+    assert "and 40 more" in answer_table.html(long)
 
 
 # ------------------------------------------------------------------------------------------------ what is launched
@@ -402,8 +428,8 @@ def test_a_handle_states_its_error_in_the_units_of_the_request():
     assert laplace.error(ranks) == cp.Laplace(1, asks=2).error(0.95, 2)
     with pytest.raises(NotCovered, match="mean"):
         laplace.error(cp.mean("age"))
-    with pytest.raises(NotCovered, match="NoisyMax"):
-        s.launch(cp.NoisyMax(1)).error(ranks)
+    assert s.launch(cp.NoisyMax(1)).error(ranks) == cp.NoisyMax(1).error(0.95, candidates=2)
+    assert s.launch(cp.NoisyMax(1)).error(cp.median("age")) == Fraction(cp.NoisyMax(1).error(0.95, 121), 2)
     with pytest.raises(InvalidRequest, match="keys"):
         laplace.error(cp.keys("street"))
 
@@ -490,3 +516,190 @@ def test_every_error_of_a_question_is_in_the_tree():
     for terms in ({"epsilon": object()}, {"error": [1]}, {"loss": "PureDP"}, {"rho": 1j}):
         with pytest.raises(CounterpointError):
             s.ask(cp.count(), **terms)
+
+
+# ------------------------------------------------------------------------------------------------ variances
+
+
+def dispersed(half, root):
+    return Dispersed(None, 6, 12, 3, Fraction(1, 12), half=Fraction(half), root=root)
+
+
+VALUES = st.lists(st.integers(0, 10), min_size=1, max_size=30)
+NOISE = st.tuples(*[st.integers(-40, 40)] * 3)
+
+
+def triple(values):
+    """What a column from 0 to 10 contributes (w = 10, y = 2x - 10), row by row."""
+    ys = [2 * value - 10 for value in values]
+    return sum(3 * y * y - 100 for y in ys), sum(20 * y for y in ys), 200 * len(ys)
+
+
+@given(values=VALUES, noise=NOISE, more=st.integers(0, 400), root=st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_the_error_of_a_variance_holds_whenever_the_noise_of_all_three_numbers_does(values, noise, more, root):
+    facts, scale = dispersed(5, root), 1 + more // 10
+    noisy = tuple(number + scale * off for number, off in zip(triple(values), noise, strict=True))
+    if noisy[2] <= 0:
+        assert facts.in_units(noisy) is None
+        return
+    shown, error = Fraction(facts.in_units(noisy)), facts.error_from(noisy, 40 * scale)
+    true = Fraction(statistics.pvariance(map(Fraction, values)))
+    if root:
+        assert max(Fraction(0), shown - error) ** 2 <= true <= (shown + error) ** 2
+    else:
+        assert abs(shown - true) <= error
+
+
+@given(values=VALUES, steps=st.integers(1, 150))
+@settings(max_examples=100, deadline=None)
+def test_the_error_of_a_variance_is_that_of_some_triple_within_the_noise(values, steps):
+    facts, noisy = dispersed(5, False), triple(values)
+    error, shown = facts.error_from(noisy, steps), facts.in_units(noisy)
+    offs = [Fraction(steps * part, 8) for part in range(-8, 9)]
+    boxed = [tuple(map(sum, zip(noisy, off, strict=True))) for off in product((-steps, steps, 0), offs, offs)]
+    found = max(abs(min(max((2 * s / w + 1) / 3 - (t / w) ** 2, 0), 1) * 25 - shown) for s, t, w in boxed)
+    assert found <= error <= found + Fraction(25, 50)
+
+
+def test_variances_and_deviations_know_their_errors_also_by_key():
+    s = session(cp.PureDP(10**7))
+    var, dev = s.ask(cp.variance("age"), epsilon=10**5), s.ask(cp.stdev("pay"), epsilon=10**5)
+    assert (
+        isinstance(var, cp.FloatAnswer) and abs(var - Fraction(800, 3)) <= var.error() < 1 and type(var.exact) is Exact
+    )
+    assert isinstance(dev, cp.FloatAnswer) and dev <= dev.error() < 0.2, "all have the same pay"
+    by = s.ask(cp.stdev("age", by="city"), epsilon=10**6)
+    assert isinstance(by, cp.TableAnswer) and list(by.columns()) == ["city", "value", "error"]
+    assert abs(by["Rome"] - 16.33) < 0.01 and by["Rome"].error() < 0.1 and by["<b>Ys</b>"] is None
+    steps = by.mechanism.answer_error(by._origin.prepared.message(), "0.95", 3)
+    assert by["Rome"]._origin.steps("0.95") == steps, "all three numbers are within their noise at once"
+
+
+# ------------------------------------------------------------------------------------------------ choices and keys
+
+
+def test_a_choice_knows_its_price_and_its_rank_error():
+    s = session()
+    age, pay = s.ask(cp.median("age"), epsilon=50), s.ask(cp.quantile("pay", 0.5), epsilon=50)
+    assert isinstance(age, cp.IntChoice) and age == 40 and type(age + 1) is int
+    assert isinstance(pay, cp.FloatChoice) and pay == 2.5 == pay.exact and json.dumps(pay) == "2.5"
+    for answer, candidates in ((age, 121), (pay, 21)):
+        assert answer.cost == cp.PureDP(50) and answer.mechanism == cp.NoisyMax(50)
+        assert answer.rank_error(0.99) == Fraction(cp.NoisyMax(50).error(0.99, candidates), 2)
+        assert pickle.loads(pickle.dumps(answer)) == answer  # noqa: S301 - our own bytes
+        with pytest.raises(NotCovered, match="rank_error"):
+            answer.error()
+    assert repr(age) == "40 (rank +- 0 rows)" and str(age) == "40" == f"{age}"
+
+
+def test_a_chosen_date_is_a_text_that_knows_its_rank_error():
+    born = pa.table({"who": [1, 2, 3], "day": ["1999-01-01"] * 3})
+    data = cp.Table(born, unit="who", rows_per_unit=1, columns={"day": cp.date("1990-01-01", "2010-12-31")})
+    answer = cp.Session(data, cp.PureDP(100)).ask(cp.median("day", ["1990-01-01", "1999-01-01"]), epsilon=100)
+    assert isinstance(answer, cp.TextChoice) and answer == "1999-01-01" == str(answer) == f"{answer}"
+    assert type(str(answer)) is str and json.dumps(answer) == '"1999-01-01"'
+    assert repr(answer) == "'1999-01-01' (rank +- 0 rows)" and answer.rank_error("0.999999") == 0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("price", [{"epsilon": "0.5"}, {"rho": "0.05"}], ids=repr)
+def test_choices_are_within_their_rank_error_as_often_as_stated(price):
+    runs, s = 1000, session(cp.zCDP(10**6))
+    missed = 0
+    for _ in range(runs):
+        answer = s.ask(cp.median("age", [20, 30, 40, 50, 60]), **price)
+        rank = {20: 20, 30: 20, 40: 40, 50: 40, 60: 60}[answer], {20: 0, 30: 20, 40: 20, 50: 40, 60: 40}[answer]
+        missed += max(0, rank[1] - 30, 30 - rank[0]) > answer.rank_error("0.9")
+    assert binom.sf(165, runs, 0.1) < 1e-9, "false alarms are rarer than this"
+    assert missed <= 165
+
+
+def test_selected_keys_know_what_a_key_needs():
+    s, loss = session(cp.ApproxDP(100, 1e-2)), cp.ApproxDP(1, 1e-6)
+    answer = s.ask(cp.keys("street"), loss=loss)
+    assert isinstance(answer, cp.KeysAnswer) and answer == ("rue",) and answer.cost == loss
+    assert answer.units_needed(0.95) == cp.PartitionSelection(1, 1e-6).error(0.95) == 16
+    assert "PartitionSelection" in answer.why and pickle.loads(pickle.dumps(answer)) == ("rue",)  # noqa: S301 - ours
+    with pytest.raises(NotCovered, match="units_needed"):
+        answer.error()
+
+
+def test_keys_that_were_cut_off_state_nothing():
+    rows = pa.table({"who": list(range(200)), "street": ["rue", "via"] * 100})
+    data = cp.Table(rows, unit="who", rows_per_unit=1, columns={"street": cp.text()})
+    answer = cp.Session(data, cp.ApproxDP(50, 1e-2)).ask(cp.keys("street", most=1), loss=cp.ApproxDP(5, 1e-3))
+    assert answer == ("rue",)
+    with pytest.raises(NotCovered, match="most="):
+        answer.units_needed()
+
+
+# ------------------------------------------------------------------------------------------------ noise and units
+
+
+def test_what_is_mostly_noise_says_so_by_what_was_released_alone():
+    s = session(cp.PureDP(10**6))
+    people, few = s.ask(cp.count(), epsilon=10), s.ask(cp.count(where="age > 119"), epsilon="0.001")
+    assert not people.mostly_noise and "noise" not in repr(people)
+    origin = few._origin
+    for released in (-2995, 2995, 0, 2996, -2996):
+        cell = labelled(origin.mechanism, origin.prepared, released)
+        assert cell.error() == 2996
+        assert cell.mostly_noise == (abs(released) < 2996) == repr(cell).endswith("(mostly noise)")
+        assert (cell.suppress(signal_to_noise=1) is None) == cell.mostly_noise
+    assert labelled(origin.mechanism, origin.prepared, 5000).suppress(2) is None
+    assert labelled(origin.mechanism, origin.prepared, 5992).suppress(2) == 5992
+
+
+def test_a_mean_is_noise_where_its_count_is():
+    s = session(cp.PureDP(10**6))
+    mean, var = s.ask(cp.mean("age"), epsilon=100)._origin, s.ask(cp.variance("age"), epsilon=100)._origin
+    for origin, weigh in ((mean, lambda weight: (0, weight)), (var, lambda weight: (0, 0, weight))):
+        steps = origin.steps("0.95")
+        assert labelled(origin.mechanism, origin.prepared, weigh(steps - 1)).mostly_noise
+        assert not labelled(origin.mechanism, origin.prepared, weigh(steps)).mostly_noise, "though the mean is 0"
+
+
+def test_a_table_suppresses_what_is_below_a_ratio_and_shows_that():
+    s = session(cp.PureDP(10**6))
+    origin = s.ask(cp.histogram("city"), epsilon=1)._origin
+    answer = labelled(origin.mechanism, origin.prepared, (30, 5, -1))
+    assert answer.error() == 3
+    assert repr(answer).splitlines()[3].split("  ")[-1] == "mostly noise" and repr(answer).count("mostly noise") == 1
+    kept = answer.suppress(signal_to_noise=2)
+    assert dict(kept) == {"Paris": 30, "Rome": None, "<b>Ys</b>": None} and kept.cost == answer.cost
+    assert repr(kept).count("mostly noise") == 2 == kept._repr_html_().count("mostly noise")
+    assert pa.table(kept)["value"].to_pylist() == [30, None, None] and pd.DataFrame(kept).shape == (3, 3)
+    with pytest.raises(InvalidParameter, match="signal_to_noise"):
+        answer.suppress(signal_to_noise=-1)
+    with pytest.raises(InvalidParameter, match="signal_to_noise"):
+        answer.suppress(signal_to_noise="much")
+
+
+def test_answers_are_shown_in_the_units_that_their_column_declares():
+    columns = {"wait": cp.number(0, 100, units="minutes"), "line": cp.category(["a"])}
+    rows = pa.table({"wait": [10, 20] * 50, "line": ["a"] * 100})
+    s = cp.Session(cp.Table(rows, unit=cp.each_row, columns=columns), cp.PureDP(10**6))
+    for request_, units in (
+        (cp.sum("wait"), "minutes"),
+        (cp.mean("wait"), "minutes"),
+        (cp.stdev("wait"), "minutes"),
+        (cp.variance("wait"), "minutes squared"),
+        (cp.median("wait"), "minutes"),
+        (cp.mean("wait", by="line"), "minutes"),
+        (cp.count(), None),
+    ):
+        answer = s.ask(request_, epsilon=10**4)
+        assert answer.units == units and (units is None or units in repr(answer))
+    for units in ("", 3, "x" * 41, "two\nlines"):
+        with pytest.raises(InvalidParameter, match="units"):
+            cp.number(0, 1, units=units)
+
+
+def test_iterating_gives_rows_with_names():
+    answer = session(cp.PureDP(1000)).ask(cp.histogram("city"), epsilon=100)
+    paris, *_ = answer
+    assert (paris.city, paris.value, paris.error) == tuple(paris) == ("Paris", 30, 0)
+    assert pickle.loads(pickle.dumps(paris)) == paris  # noqa: S301 - our own bytes
+    with pytest.raises(AttributeError, match="city, value, error"):
+        _ = paris.country

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.errors import InvalidRequest, NotCovered, shown
 from counterpoint.mechanisms.mechanism import Chosen
@@ -46,6 +48,8 @@ class Prepared(Tagged, Value, frozen=True):
     each: int | None = None
     one_way: bool = False
     names: tuple[KeyOrTuple, ...] | None = None
+    # Unset, it is left out of the encoding, so that asks in older ledgers keep their bytes.
+    units: str | UnsetType = UNSET
 
     def in_units(self, answer: Plain) -> object:
         """A noisy integer (or a tuple of them) in the user's units: an int where the grid is 1, else a Fraction.
@@ -92,6 +96,16 @@ class Prepared(Tagged, Value, frozen=True):
     def error_from(self, answer: Plain, steps: int) -> int | Fraction:
         """The same, where it may depend on the noisy answer itself: on what was released, never on the data."""
         return self.error_in_units(steps)
+
+    def signal(self, answer: Plain) -> int:
+        """The size of what noise could drown, on the grid of the integers: that of the number itself."""
+        assert isinstance(answer, int)
+        return abs(answer)
+
+    @property
+    def measured_in(self) -> str | None:
+        """What the answer is measured in, if its column declares that."""
+        return None if isinstance(self.units, UnsetType) else self.units
 
     def message(self) -> Ask:
         """The ask that a mechanism receives, but for what is private."""

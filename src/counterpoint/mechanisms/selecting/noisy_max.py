@@ -168,6 +168,15 @@ class NoisyMax(Mechanism, Value, frozen=True):
             low, high = (low, middle) if _flips_wrong(d, (middle + 1) / scale) <= fails else (middle, high)
         return high
 
+    def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
+        """How far the chosen coordinate is below the largest at most; an ask has one choice, however many numbers.
+
+        >>> NoisyMax(epsilon=1).answer_error(Ask(private=(0,) * 100, each=1), "0.95")
+        13
+        """
+        assert ask.private is not None and ask.private.width is not None and ask.each is not None
+        return self.error(probability, ask.private.width, ask.each)
+
 
 def _permute_and_flip(scores: tuple[int, ...], scale: Fraction, coins: Coins) -> int:
     """By its noise: the coins that are tossed, and how many, do not depend on the scores."""

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, TypedDict
 
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError, NotAllowed
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Number, spell
-from counterpoint.numbers.exact import exact
+from counterpoint.numbers import Number, exact, spell
 from counterpoint.privacy.loss import Loss
 from counterpoint.session.answering.answers import labelled
 from counterpoint.session.answering.choosing import SURE, Mechanisms, offered, price, reaching
+from counterpoint.session.answering.origin import Reason
 from counterpoint.session.fitting import launchable
 from counterpoint.sources.source import Prepared
 
@@ -50,15 +50,13 @@ class AnswerTerms:
         found = reaching(prepared, self.error, self.probability, simultaneous=self.simultaneous)
         return _cheapest_first(session, tuple(launchable(mechanism, session._source) for mechanism in found))
 
-    def why(self, chosen: Mechanism, mechanisms: Mechanisms) -> str:
-        """Why this one of the mechanisms."""
-        others = [repr(mechanism) for mechanism in mechanisms if mechanism != chosen]
-        if not others:
-            return f"{chosen!r} is what answers such a request at this price"
+    def reason(self, mechanisms: Mechanisms) -> Reason:
+        """Why one of these mechanisms is launched."""
         if self.error is None:
-            return f"{chosen!r} has the least error of what this price buys; also looked at: {', '.join(others)}"
-        kept = f"within {spell(exact(self.error))} with probability {spell(exact(self.probability))}"
-        return f"{chosen!r} keeps {kept} and lowers the budget least; also looked at: {', '.join(others)}"
+            return Reason(mechanisms)
+        return Reason(
+            mechanisms, f"within {spell(exact(self.error))} with probability {spell(exact(self.probability))}"
+        )
 
 
 class GivenTerms(TypedDict, total=False):
@@ -108,8 +106,7 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
     public = row.mechanism.public_part(prepared.grid)
     sequential = session._sequential
     released = engine.ask(path, source, prepared, public, sequential=sequential, request=id, question=True)
-    why = on.why(row.mechanism, mechanisms)
-    return labelled(row.mechanism, prepared, released, why, made_up=source.made_up)
+    return labelled(row.mechanism, prepared, released, on.reason(mechanisms), made_up=source.made_up)
 
 
 def _cheapest_first(session: "Session", mechanisms: Mechanisms) -> Mechanisms:

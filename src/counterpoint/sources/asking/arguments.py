@@ -14,13 +14,14 @@ counterpoint.errors.InvalidRequest: keys must be distinct: list each key once
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import islice, pairwise
-from typing import Any
+from math import floor
+from typing import Any, TypeAlias
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.numbers.exact import exact
+from counterpoint.numbers.exact import Exact, exact
 from counterpoint.sources.asking.where import LONGEST
 from counterpoint.sources.declaring.columns import MOST_KEYS, KeyOrTuple, readable
-from counterpoint.sources.declaring.dates import days
+from counterpoint.sources.declaring.dates import days, spelled
 
 MOST_POINTS = 1_000
 """The most edges or candidates of one request."""
@@ -100,6 +101,23 @@ def ascending(points: Any, what: str, least: int) -> tuple[tuple[Fraction, ...],
     if any(a >= b for a, b in pairwise(numbers)):
         raise InvalidRequest(f"{what} must be strictly ascending: sort them and leave out duplicates")
     return numbers, dated
+
+
+Point: TypeAlias = int | float | Exact | str
+"""An edge or a candidate in the user's units; a date is a text."""
+
+
+def points(numbers: Iterable[Fraction], dates: bool) -> tuple[Point, ...]:
+    """Numbers that `ascending` has read, as answers name them: by floats, unless two of them would have one.
+
+    >>> points([Fraction(0), Fraction(1, 2)], dates=False), points([Fraction(31)], dates=True)
+    ((0, 0.5), ('1970-02-01',))
+    """
+    if dates:
+        return tuple(spelled(floor(number)) for number in numbers)
+    exactly = [number.numerator if number.denominator == 1 else Exact(number) for number in numbers]
+    nearly = [number if isinstance(number, int) else float(number) for number in exactly]
+    return tuple(nearly if len(set(nearly)) == len(exactly) else exactly)
 
 
 def listed(items: Any, what: str) -> tuple[Any, ...] | None:

@@ -2,7 +2,7 @@
 
 >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
 >>> ages.in_units((0, 240))
-Fraction(60, 1)
+60
 """
 
 from fractions import Fraction
@@ -10,6 +10,7 @@ from fractions import Fraction
 from counterpoint.encoding import Plain
 from counterpoint.errors import NotCovered
 from counterpoint.mechanisms.mechanism import Chosen
+from counterpoint.numbers import Exact
 from counterpoint.sources.asking.grouping import cell_by_cell
 from counterpoint.sources.source import Prepared
 
@@ -28,7 +29,7 @@ class Averaged(Prepared, frozen=True, kw_only=True):
 
         >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
         >>> ages.in_units((-120, 240)), ages.in_units((5, 0))
-        (Fraction(30, 1), None)
+        (30, None)
         """
         if not isinstance(answer, tuple):
             return answer.index if isinstance(answer, Chosen) else super().in_units(answer)  # a pair has one name
@@ -43,7 +44,7 @@ class Averaged(Prepared, frozen=True, kw_only=True):
 
     def _at(self, ratio: Fraction) -> Fraction:
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        return min(max(middle + half * ratio, self.low), self.high)
+        return Exact(min(max(middle + half * ratio, self.low), self.high))
 
     @property
     def states_error(self) -> bool:
@@ -54,6 +55,11 @@ class Averaged(Prepared, frozen=True, kw_only=True):
     def together(self) -> int:
         """A sum and a count."""
         return 2
+
+    def signal(self, answer: Plain) -> int:
+        """The count."""
+        assert isinstance(answer, tuple)
+        return super().signal(answer[1])
 
     def error_in_units(self, steps: int) -> Fraction:
         """It depends on how many rows there are."""
@@ -69,13 +75,13 @@ class Averaged(Prepared, frozen=True, kw_only=True):
 
         >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
         >>> ages.error_from((-12_000, 24_000), 240), ages.error_from((-120, 240), 240)
-        (Fraction(10, 11), Fraction(90, 1))
+        (10/11, 90)
         """
         assert isinstance(answer, tuple)
         centred, weighed = answer
         assert isinstance(centred, int) and isinstance(weighed, int)
         mean = self._at(Fraction(centred, weighed))
         if weighed <= steps:
-            return max(mean - self.low, self.high - mean)
+            return Exact(max(mean - self.low, self.high - mean))
         corners = [(centred + a, weighed + b) for a in (-steps, steps) for b in (-steps, steps)]
-        return max(abs(self._at(Fraction(*corner)) - mean) for corner in corners)
+        return Exact(max(abs(self._at(Fraction(*corner)) - mean) for corner in corners))

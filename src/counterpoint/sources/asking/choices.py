@@ -25,6 +25,7 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.mechanisms.mechanism import Chosen
+from counterpoint.numbers import Exact
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, spell, whole
 from counterpoint.numbers.parameters import Parameter, Read
@@ -213,6 +214,11 @@ class Quantile(Request, Value, frozen=True):
         column, candidates = self._among(declared)
         return Scored(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
 
+    def units(self, declared: Declaration) -> str | UnsetType:
+        """Those of the column."""
+        column = declared.column(self.column)
+        return column.units if isinstance(column, Number) else UNSET
+
     @property
     def unfollowed(self) -> str:
         """Ranks can be followed."""
@@ -230,8 +236,13 @@ class Scored(Prepared, frozen=True, kw_only=True):
         """The candidate with the largest score."""
         return "choice"
 
+    @property
+    def states_error(self) -> bool:
+        """In rows: of scores, or by how much the score of a choice is below the best one."""
+        return True
+
     def in_units(self, answer: Plain) -> object:
-        """The chosen candidate (a whole number, a Fraction or a date), or scores in rows.
+        """The chosen candidate (a whole number, an Exact or a date), or scores in rows.
 
         >>> median = Scored(None, 2, 2, 2, Fraction(1, 2), candidates=(Fraction(10), Fraction(20)), dates=False)
         >>> median.in_units(1), median.in_units((-3, -1))
@@ -249,7 +260,7 @@ class Scored(Prepared, frozen=True, kw_only=True):
         chosen = self.candidates[number]
         if self.dates:
             return spelled(floor(chosen))
-        return chosen.numerator if chosen.denominator == 1 else chosen
+        return chosen.numerator if chosen.denominator == 1 else Exact(chosen)
 
 
 CHOICES = (Keys, Quantile)

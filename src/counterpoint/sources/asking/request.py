@@ -12,6 +12,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from counterpoint.encoding import Tagged
 from counterpoint.privacy.secret import Raw
 from counterpoint.privacy.tally import Tally
@@ -45,8 +47,20 @@ class Request(Tagged):
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
-        """The columns whose keys name the values of the answer; none where they are numbered."""
+        """The heads of what names the values of the answer, such as columns of keys; none where they are numbered."""
         return ()
+
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """What the values of the answer are called where `names` says nothing, one item for each head of `keyed_by`.
+
+        Labels are public facts of the request that no mechanism and no record needs.
+        """
+        return None
+
+    def units(self, declared: Declaration) -> str | UnsetType:
+        """What the answer is measured in, if the declaration of its column says that."""
+        return UNSET
 
     @property
     def unfollowed(self) -> str | None:
@@ -67,7 +81,8 @@ class Request(Tagged):
     def _facts(self, declared: Declaration, plan: QueryPlan) -> tuple[Any, ...]:
         """The public facts of the answer, in the order of the fields of `Prepared`."""
         most, up = self.sensitivities(declared, plan), one_way(plan.corners, declared.neighbours)
-        return self, most.l1, most.squared, plan.width, plan.grid, most.each, up, self.names(declared)
+        names, units = self.names(declared), self.units(declared)
+        return self, most.l1, most.squared, plan.width, plan.grid, most.each, up, names, units
 
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The names of the values that `in_units` gives, in the user's units; None if they have none."""

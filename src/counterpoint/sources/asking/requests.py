@@ -14,7 +14,7 @@ Count(where="state = 'CA'")
 from collections.abc import Iterable
 from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
 from fractions import Fraction
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from math import ceil, floor
 from typing import overload
 
@@ -27,7 +27,7 @@ from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.about import about
-from counterpoint.sources.asking.arguments import ascending, check_texts, listed
+from counterpoint.sources.asking.arguments import Point, ascending, check_texts, listed, points
 from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.asking.grouping import (
     By,
@@ -131,6 +131,10 @@ class Sum(Request, Value, frozen=True):
         """A row adds its value, in one coordinate."""
         return None
 
+    def units(self, declared: Declaration) -> str | UnsetType:
+        """Those of the column."""
+        return declared.number(self.column).units
+
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys, if there are any."""
         return None if self.by is None else group_names(declared, self.by, self.keys)
@@ -187,6 +191,10 @@ class Mean(Request, Value, frozen=True):
         """The public facts, with the bounds that turn a noisy answer into a mean."""
         number = declared.number(self.column)
         return Averaged(*self._facts(declared, plan), low=number.low, high=number.high)
+
+    def units(self, declared: Declaration) -> str | UnsetType:
+        """Those of the column."""
+        return declared.number(self.column).units
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
@@ -248,8 +256,13 @@ class Histogram(Request, Value, frozen=True):
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
-        """The columns of the keys; bins are numbered."""
-        return columns_of(self.column) if self.edges is None else ()
+        """The columns of the keys, or both ends of a bin."""
+        return columns_of(self.column) if self.edges is None else (f"{self.column}_from", f"{self.column}_to")
+
+    @property
+    def labels(self) -> tuple[tuple[Point, Point], ...] | None:
+        """The two edges of each bin."""
+        return None if self.edges is None else tuple(pairwise(points(self.edges, self.dates)))
 
     @property
     def unfollowed(self) -> None:
@@ -257,7 +270,7 @@ class Histogram(Request, Value, frozen=True):
         return None
 
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
-        """The keys; bins are numbered."""
+        """The keys; bins have `labels`."""
         return group_names(declared, self.column, self.keys) if self.edges is None else None
 
 
@@ -291,6 +304,16 @@ class Ranks(Request, Value, frozen=True):
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """Prefix sums."""
         return tuple(accumulate(found[:-1]))
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The column of the candidates."""
+        return (self.column,)
+
+    @property
+    def labels(self) -> tuple[Point, ...]:
+        """The candidates."""
+        return points(self.candidates, self.dates)
 
     @property
     def unfollowed(self) -> None:

@@ -32,10 +32,12 @@ from fractions import Fraction
 from itertools import chain
 from math import sqrt
 
+from msgspec import UnsetType
+
 from counterpoint.encoding import Plain, Value
-from counterpoint.errors import InvalidRequest
+from counterpoint.errors import InvalidRequest, NotCovered
 from counterpoint.mechanisms.mechanism import Chosen
-from counterpoint.numbers.exact import Exact
+from counterpoint.numbers import Exact, precision
 from counterpoint.numbers.parameters import Flag, default
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.about import about
@@ -47,6 +49,7 @@ from counterpoint.sources.asking.grouping import (
     by_keys,
     cell_by_cell,
     check_groups,
+    columns_of,
     group_names,
     in_one_cell,
 )
@@ -106,6 +109,16 @@ class Variance(Request, Value, frozen=True):
             triples.append((3 * centred - weight, 2 * wide * (2 * total - middle * rows), 2 * weight))
         return tuple(chain.from_iterable(triples))
 
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns of the keys."""
+        return columns_of(self.by)
+
+    def units(self, declared: Declaration) -> str | UnsetType:
+        """Those of the column, squared for a variance."""
+        units = declared.number(self.column).units
+        return units if self.root or isinstance(units, UnsetType) else f"{units} squared"
+
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys, if there are any: one for each triple."""
         return None if self.by is None else group_names(declared, self.by, self.keys)
@@ -149,6 +162,45 @@ class Dispersed(Prepared, frozen=True, kw_only=True):
         found = tuple(self._dispersion(*triple) for triple in cell_by_cell(answer, 3))
         return found[0] if self.names is None else found
 
+    @property
+    def states_error(self) -> bool:
+        """From the noisy triple."""
+        return True
+
+    @property
+    def together(self) -> int:
+        """Squares, values and a weight."""
+        return 3
+
+    def signal(self, answer: Plain) -> int:
+        """The weight."""
+        assert isinstance(answer, tuple)
+        return super().signal(answer[2])
+
+    def error_in_units(self, steps: int) -> Fraction:
+        """It depends on how many rows there are."""
+        raise NotCovered(
+            "the error of a variance depends on how many rows it is a variance of, so that none is stated before it is "
+            "asked: give ask() an epsilon=, and the answer states its error"
+        )
+
+    def error_from(self, answer: Plain, steps: int) -> Fraction:
+        """The farthest variance (or root of one) of all triples within so many steps of the noisy one in each number.
+
+        >>> ages = Dispersed(None, 6, 12, 3, Fraction(1, 12), half=Fraction(60), root=False)
+        >>> ages.error_from((-400, 0, 2000), 0), ages.error_from((-400, 0, 2000), 100), ages.error_from((1, 1, 2), 3)
+        (0, ~161.551, 2100)
+        """
+        assert isinstance(answer, tuple)
+        squares, total, weight = answer
+        assert isinstance(squares, int) and isinstance(total, int) and isinstance(weight, int)
+        shown = self._dispersion(squares, total, weight)
+        assert shown is not None
+        low, high = (end * self.half**2 for end in _variances(squares, total, weight, steps))
+        if self.root:
+            low, high = Fraction(precision(40)(low).sqrt().lower), Fraction(precision(40)(high).sqrt().upper)
+        return Exact(max(Fraction(shown) - low, high - Fraction(shown), Fraction(0)))
+
     def _dispersion(self, squares: Plain, total: Plain, weight: Plain) -> Fraction | float | None:
         assert isinstance(squares, int) and isinstance(total, int) and isinstance(weight, int)
         if weight <= 0:
@@ -157,6 +209,29 @@ class Dispersed(Prepared, frozen=True, kw_only=True):
         mean_square = _within((2 * Fraction(squares, weight) + 1) / 3, 0, 1)
         found = _within(mean_square - mean * mean, 0, 1) * self.half**2
         return sqrt(found) if self.root else Exact(found)
+
+
+def _variances(squares: int, total: int, weight: int, steps: int) -> tuple[Fraction, Fraction]:
+    """The least and the largest variance of all triples (s, t, w) within so many steps of this one, at half width 1.
+
+    The variance of a triple with w > 0 is (2s/w + 1)/3 - (t/w)^2. It rises with s and falls with |t|. With both fixed
+    it is 1/3 + 2su/3 - t^2 u^2, u = 1/w, which is concave in u: least at one of the ends, and largest at
+    u = s/(3 t^2) or at the end that is nearer to it. A variance lies between 0 and 1; a weight that could be 0 leaves
+    it open.
+
+    >>> _variances(-400, 0, 2000, 100)
+    (Fraction(56, 361), Fraction(5, 21))
+    """
+    if weight <= steps:
+        return Fraction(0), Fraction(1)
+    first, last = Fraction(1, weight + steps), Fraction(1, weight - steps)
+
+    def at(s: int, t: int, u: Fraction) -> Fraction:
+        return _within(Fraction(1, 3) + Fraction(2, 3) * s * u - (t * u) ** 2, 0, 1)
+
+    most, near, far = squares + steps, max(0, abs(total) - steps), abs(total) + steps
+    top = min(max(Fraction(most, 3 * near**2), first), last) if near else (last if most > 0 else first)
+    return min(at(squares - steps, far, first), at(squares - steps, far, last)), at(most, near, top)
 
 
 def variance(

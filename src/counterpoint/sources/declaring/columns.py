@@ -22,6 +22,8 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers import Number as AnyNumber
@@ -42,6 +44,7 @@ WIDEST = 2**62
 """The largest count of steps: far enough below 2^63 that no conversion and no comparison overflows 64 bits."""
 MOST_KEYS = 10_000
 _LONGEST_STEP = 10**18
+_LONGEST_UNITS = 40
 _INT64 = range(-(2**63), 2**63)
 _FEW = 20
 """How many different values are made up where the declaration does not list them."""
@@ -106,12 +109,20 @@ class Column(Tagged):
         return stored if self.grid == 1 else stored * self.grid  # type: ignore[operator]  # only numbers have a grid
 
 
+def _units(units: object, what: str) -> str:
+    if not isinstance(units, str) or not 1 <= len(units) <= _LONGEST_UNITS or not units.isprintable():
+        raise InvalidParameter(f"{what} is a short text, as in number(0, 600, units='minutes')")
+    return str.__str__(units)
+
+
 class Number(Column, Value, frozen=True):
     """A number from `low` to `high`, kept as a whole number of steps."""
 
     low: Rational
     high: Rational
     step: Positive = default(Fraction(1))
+    # Unset, it is left out of the encoding, so that declarations in older ledgers keep their bytes.
+    units: Annotated[Parameter[str | UnsetType, str | UnsetType], Read(_units)] = default(UNSET)
 
     def __post_init__(self) -> None:
         """Check the bounds: they must lie on the grid, or rounding could leave them."""
@@ -156,8 +167,9 @@ class Number(Column, Value, frozen=True):
         return (self.high / self.step).numerator
 
     def describe(self) -> str:
-        """The bounds and the grid."""
-        return f"a number from {spell(self.low)} to {spell(self.high)} in steps of {spell(self.step)}"
+        """The bounds, the grid and the units."""
+        measured = "" if isinstance(self.units, UnsetType) else f" {self.units}"
+        return f"a number from {spell(self.low)} to {spell(self.high)}{measured} in steps of {spell(self.step)}"
 
     def made_up(self, coins: Coins) -> int:
         """Any number of steps between the bounds."""
@@ -273,13 +285,17 @@ class Boolean(Column, Value, frozen=True):
         return bool(coins.integer(2))
 
 
-def number(low: AnyNumber, high: AnyNumber, step: AnyNumber = 1) -> Number:
+def number(low: AnyNumber, high: AnyNumber, step: AnyNumber = 1, *, units: str | None = None) -> Number:
     """Declare a number between public bounds, stored as a whole number of `step`s. Both bounds are multiples of it.
+
+    `units` says what it is measured in, for displays of answers.
 
     >>> number(0, 1000, step=0.01).describe()
     'a number from 0 to 1000 in steps of 0.01'
+    >>> number(-60, 600, units="minutes").describe()
+    'a number from -60 to 600 minutes in steps of 1'
     """
-    return Number(low, high, step)
+    return Number(low, high, step, UNSET if units is None else units)
 
 
 def category(keys: Iterable[int | str]) -> Category:

@@ -1,0 +1,112 @@
+"""Where an answer comes from: what every answer knows, whether it is a number, a choice or a table.
+
+The error is relative to what is measured, the rows of a declaration with its bounds and its rows per unit. It follows
+from public facts alone by the law of the noise, or (for a mean) from the released numbers too.
+
+>>> import counterpoint as cp
+>>> visits = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).ask(cp.total(), epsilon=0.1)
+>>> visits.cost, visits.mechanism, visits.why
+(PureDP(0.1), Laplace(0.1), 'Laplace(0.1) is what answers such a request at this price')
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from counterpoint.encoding import Plain
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import exact, spell
+from counterpoint.privacy.loss import Loss
+from counterpoint.session.answering.choosing import SURE, Mechanisms
+from counterpoint.sources.source import Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a mechanism was launched: those that it was compared with, and the error that was wanted, if one was."""
+
+    compared: Mechanisms = ()
+    wanted: str | None = None
+
+    def text(self, chosen: Mechanism, prepared: Prepared) -> str:
+        """The reason in words; errors are those at 95 %."""
+        others = [mechanism for mechanism in self.compared if mechanism != chosen]
+        if not others:
+            return f"{chosen!r} is what answers such a request at this price"
+        if self.wanted is not None:
+            also = ", ".join(map(repr, others))
+            return f"{chosen!r} keeps {self.wanted} and lowers the budget least; also looked at: {also}"
+
+        def error(mechanism: Mechanism) -> str:
+            steps = mechanism.answer_error(prepared.message(), SURE, prepared.together)
+            return f"{mechanism!r} with {spell(exact(steps))}"
+
+        compared = ", ".join(map(error, others))
+        return f"{error(chosen)} has the least error in steps of the grid that this price buys; compared: {compared}"
+
+
+ONLY_ONE = Reason()
+"""There was nothing to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a number comes from: the mechanism, the request with its public facts, what was released, and why so."""
+
+    mechanism: Mechanism
+    prepared: Prepared
+    released: Plain
+    reason: Reason = ONLY_ONE
+    made_up: bool = False
+
+    def steps(self, probability: Number) -> int:
+        """How far off each of the released numbers that make up this one is at most, all at once; on their grid."""
+        return self.mechanism.answer_error(self.prepared.message(), probability, self.prepared.together)
+
+    def error(self, probability: Number) -> int | Fraction:
+        """How far off the number is at most with this probability, in its units."""
+        return self.prepared.error_from(self.released, self.steps(probability))
+
+    def exceeds_noise(self, ratio: Fraction) -> bool:
+        """Whether the released signal is at least so many times its error at 95 %; by what is public alone."""
+        return self.prepared.signal(self.released) >= ratio * self.steps(SURE)
+
+
+class Known:
+    """What every answer knows of its origin."""
+
+    _origin: Origin
+
+    @property
+    def cost(self) -> Loss:
+        """What the mechanism cost that gave this answer, and perhaps others."""
+        return self._origin.mechanism.claim.loss
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that gave this answer."""
+        return self._origin.mechanism
+
+    @property
+    def request(self) -> Plain:
+        """What was asked."""
+        return self._origin.prepared.request
+
+    @property
+    def why(self) -> str:
+        """Why this mechanism was chosen, and what it was compared with."""
+        return self._origin.reason.text(self._origin.mechanism, self._origin.prepared)
+
+    @property
+    def made_up(self) -> bool:
+        """Whether it is an answer of a rehearsal, about made-up rows."""
+        return self._origin.made_up
+
+    @property
+    def _mark(self) -> str:
+        return " (made up)" if self.made_up else ""
+
+    @property
+    def units(self) -> str | None:
+        """What the value is measured in, if the column declares it: `number(0, 600, units="minutes")`."""
+        return self._origin.prepared.measured_in

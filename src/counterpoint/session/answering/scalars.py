@@ -1,0 +1,138 @@
+"""Numbers that know how far off they are: to all that takes numbers, they are an int or a float.
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+>>> visits = session.ask(cp.total(), epsilon=0.1)
+>>> visits.error(0.95), visits.cost, visits.mechanism, visits == visits + 0
+(30, PureDP(0.1), Laplace(0.1), True)
+"""
+
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Self, TypeAlias
+
+from counterpoint.errors import InvalidParameter
+from counterpoint.numbers import Exact, Number
+from counterpoint.numbers.exact import exact, spell
+from counterpoint.session.answering.choosing import SURE
+from counterpoint.session.answering.origin import Known, Origin
+
+MOSTLY_NOISE = "mostly noise"
+"""What displays say beside a number that is smaller than its error at 95 %."""
+
+
+class NumberAnswer(Known):
+    """A number with noise: how it compares with its own error."""
+
+    __slots__ = ()
+    stated = "error"
+    """The head of the column that says how far off it is."""
+
+    @property
+    def mostly_noise(self) -> bool:
+        """Whether it is smaller than its error at 95 %; of a mean or a variance, whether the count under it is."""
+        return not self._origin.exceeds_noise(Fraction(1))
+
+    def suppress(self, signal_to_noise: Number) -> Self | None:
+        """The answer itself, or None if it is less than so many times its error at 95 %.
+
+        Of a mean or a variance it is the noisy count under it that is compared with its error. Both are public.
+
+        >>> import counterpoint as cp
+        >>> visits = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).ask(cp.total(), epsilon=0.1)
+        >>> visits.suppress(signal_to_noise=1000) is None, visits.suppress(signal_to_noise=0) is visits
+        (True, True)
+        """
+        return self if self._origin.exceeds_noise(read_ratio(signal_to_noise)) else None
+
+    def _shown(self, value: str, error: str) -> str:
+        measured = "" if self.units is None else f" {self.units}"
+        noisy = f" ({MOSTLY_NOISE})" if self.mostly_noise else ""
+        return f"{value} +- {error}{measured}{noisy}{self._mark}"
+
+
+def read_ratio(given: Number) -> Fraction:
+    """A signal-to-noise ratio, which is at least 0."""
+    ratio = exact(given, "signal_to_noise")
+    if ratio < 0:
+        raise InvalidParameter(f"signal_to_noise must be at least 0, but {spell(ratio)} was given")
+    return ratio
+
+
+class IntAnswer(NumberAnswer, int):
+    """A whole number that knows its error; else it is an int.
+
+    >>> import counterpoint as cp
+    >>> visits = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).ask(cp.total(), epsilon=1)
+    >>> visits + 1 == int(visits) + 1, type(visits + 1), repr(visits).startswith(f"{visits} +- 3")
+    (True, <class 'int'>, True)
+    """
+
+    def __new__(cls, value: int, origin: Origin) -> "IntAnswer":
+        """An int, and where it comes from."""
+        answer = super().__new__(cls, value)
+        answer._origin = origin
+        return answer
+
+    def error(self, probability: Number = SURE) -> int:
+        """How far off it is at most, with this probability: the least whole number that holds."""
+        error = self._origin.error(probability)
+        assert isinstance(error, int)
+        return error
+
+    def __repr__(self) -> str:
+        return self._shown(str(int(self)), str(self.error()))
+
+    __str__ = int.__repr__
+    __format__ = int.__format__
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (int(self),)
+
+
+class FloatAnswer(NumberAnswer, float):
+    """A number that knows its error; else it is a float.
+
+    The released number is a rational, `exact`; this is the float nearest to it. The error is that of `exact`.
+
+    >>> import counterpoint as cp
+    >>> visits = cp.Stream(fields={"seconds": cp.number(0, 600, step="0.1")})
+    >>> time = cp.Session(visits, within=cp.PureDP(1)).ask(cp.sum("seconds"), epsilon=1)
+    >>> time == float(time.exact), time.exact * 10 == round(time.exact * 10)
+    (True, True)
+    """
+
+    exact: Exact
+
+    def __new__(cls, value: Fraction | float, origin: Origin) -> "FloatAnswer":
+        """A float, its exact value, and where it comes from."""
+        answer = super().__new__(cls, float(value))
+        answer.exact = Exact(value)
+        answer._origin = origin
+        return answer
+
+    def error(self, probability: Number = SURE) -> float:
+        """How far off it is at most, with this probability; the next larger float where it is none."""
+        error = self._origin.error(probability)
+        return float(error) if Fraction(float(error)) >= error else nextafter(float(error), inf)
+
+    def __repr__(self) -> str:
+        return self._shown(str(float(self)), f"{self.error():.6g}")
+
+    __str__ = float.__repr__
+    __format__ = float.__format__
+
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
+        return float, (float(self),)
+
+
+Scalar: TypeAlias = IntAnswer | FloatAnswer
+"""A number that knows its error."""
+
+
+def scalar(value: object, origin: Origin) -> Scalar | None:
+    """A number with what it knows; None where noise left none."""
+    if value is None:
+        return None
+    assert isinstance(value, int | float | Fraction)
+    return IntAnswer(value, origin) if type(value) is int else FloatAnswer(value, origin)

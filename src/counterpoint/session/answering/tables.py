@@ -1,0 +1,161 @@
+"""A keyed answer: the cells of one request by their keys, each of which knows its error; a mapping and a small table.
+
+>>> import counterpoint as cp
+>>> clicks = cp.Stream(bound=1, dimensions=2)
+>>> answer = cp.Session(clicks, within=cp.PureDP(1)).ask(cp.total(), epsilon=1)
+>>> list(answer.keys()), answer[0].error(0.95), answer.error(0.95, simultaneous=True)
+([0, 1], 6, 7)
+"""
+
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from counterpoint.numbers import Number
+from counterpoint.session.answering.answer_table import AnswerRow, AnswerTable, arrow, as_frame, html, plain, rich_table
+from counterpoint.session.answering.choices import AnyChoice, Choice
+from counterpoint.session.answering.choosing import SURE
+from counterpoint.session.answering.origin import Known, Origin
+from counterpoint.session.answering.scalars import MOSTLY_NOISE, Scalar, read_ratio
+
+Label: TypeAlias = Any
+"""What a cell of an answer is called: a key, several of them in a tuple, or a number."""
+Cell: TypeAlias = Scalar | AnyChoice | None
+"""A number or a choice; None where noise left nothing, or where it was suppressed."""
+
+
+class TableAnswer(Known):
+    """The cells of one answer by their keys, each a number that knows its error.
+
+    It reads as a mapping: `answer[key]`, `answer.items()`, `key in answer`, `dict(answer)`. It is a table of keys,
+    values and errors for pandas (`pandas.DataFrame(answer)`), for Arrow and Polars (`pyarrow.table(answer)`,
+    `polars.DataFrame(answer)`) and on screens. Iterating gives the rows of that table, as pandas needs it.
+
+    >>> import counterpoint as cp
+    >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})
+    >>> pages = cp.Session(visits, within=cp.PureDP(1000)).ask(cp.histogram("page"), epsilon=1000)
+    >>> [(row.page, row.value, row.error) for row in pages], dict(pages) == {"home": 0, "shop": 0}
+    ([('home', 0, 0), ('shop', 0, 0)], True)
+    """
+
+    def __init__(
+        self,
+        heads: tuple[str, ...],
+        cells: Mapping[Label, Cell],
+        origin: Origin,
+        suppressed: frozenset[Label] = frozenset(),
+    ) -> None:
+        self._heads = heads
+        self._cells = dict(cells)
+        self._origin = origin
+        self._suppressed = suppressed
+
+    def __getitem__(self, key: Label) -> Cell:
+        return self._cells[key]
+
+    def __iter__(self) -> Iterator[AnswerRow]:
+        return self.table().rows()
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._cells
+
+    def keys(self) -> KeysView[Label]:
+        """The keys, in the order of the request."""
+        return self._cells.keys()
+
+    def values(self) -> ValuesView[Cell]:
+        """The numbers, in the order of the keys."""
+        return self._cells.values()
+
+    def items(self) -> ItemsView[Label, Cell]:
+        """Each key with its number."""
+        return self._cells.items()
+
+    def error(self, probability: Number = SURE, *, simultaneous: bool = False) -> int | float:
+        """How far off each value is at most, with this probability; or with `simultaneous=True` all of them at once."""
+        origin = self._origin
+        numbers = len(self) if simultaneous else 1
+        steps = origin.mechanism.answer_error(origin.prepared.message(), probability, numbers)
+        error = origin.prepared.error_in_units(steps)
+        return error if isinstance(error, int) else float(error)
+
+    def suppress(self, signal_to_noise: Number) -> "TableAnswer":
+        """The same table, with None in place of every value that is less than so many times its error at 95 %.
+
+        Of a mean or a variance it is the noisy count under it that is compared with its error. Both are public.
+
+        >>> import counterpoint as cp
+        >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})
+        >>> pages = cp.Session(visits, within=cp.PureDP(1)).ask(cp.histogram("page"), epsilon=1)
+        >>> dict(pages.suppress(signal_to_noise=1000))
+        {'home': None, 'shop': None}
+        """
+        ratio = read_ratio(signal_to_noise)
+        gone = {
+            key
+            for key, cell in self._cells.items()
+            if cell is not None and not isinstance(cell, Choice) and cell.suppress(ratio) is None
+        }
+        cells = {key: None if key in gone else cell for key, cell in self._cells.items()}
+        return TableAnswer(self._heads, cells, self._origin, self._suppressed | gone)
+
+    def table(self, probability: Number = SURE) -> AnswerTable:
+        """The table as data: keys, values, errors, and a note where a value is mostly noise."""
+        cells = self._cells.items()
+        values = [_plain(cell) for _, cell in cells]
+        errors = [None if cell is None else _stated(cell, probability) for _, cell in cells]
+        notes = [
+            MOSTLY_NOISE if key in self._suppressed or (cell is not None and cell.mostly_noise) else ""
+            for key, cell in cells
+        ]
+        error = "rank_error" if self._origin.prepared.wants == "choice" else "error"
+        return AnswerTable(
+            self._key_columns(), {"value": values}, {"value": (error, errors)}, notes, self.units, self.made_up
+        )
+
+    def columns(self, probability: Number = SURE) -> dict[str, list[Any]]:
+        """The table as columns: the keys under the names of their columns, `value` and `error`."""
+        return self.table(probability).columns()
+
+    def _key_columns(self) -> dict[str, list[Label]]:
+        """One column for each that was grouped by."""
+        if len(self._heads) == 1:
+            return {self._heads[0]: [_readable(key) for key in self._cells]}
+        return {head: [_readable(key[at]) for key in self._cells] for at, head in enumerate(self._heads)}
+
+    def to_pandas(self, probability: Number = SURE) -> Any:
+        """A pandas DataFrame of keys, values and errors."""
+        return as_frame(self.columns(probability))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as an Arrow stream, through pyarrow."""
+        return arrow(self.columns(), made_up=self.made_up).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return plain(self.table())
+
+    def __rich__(self) -> object:
+        return rich_table(self.table())
+
+    def _repr_html_(self) -> str:
+        return html(self.table())
+
+
+def _plain(cell: Cell) -> int | float | str | None:
+    """The value without what it knows: other libraries look at the type."""
+    if cell is None:
+        return None
+    return int(cell) if isinstance(cell, int) else float(cell) if isinstance(cell, float) else str(cell)
+
+
+def _readable(key: Label) -> Label:
+    """A key as other libraries read it: they know no rationals."""
+    return float(key) if isinstance(key, Fraction) else key
+
+
+def _stated(cell: Scalar | AnyChoice, probability: Number) -> int | float:
+    error = cell.rank_error(probability) if isinstance(cell, Choice) else cell.error(probability)
+    return error if isinstance(error, int) else float(error)
