@@ -188,8 +188,13 @@ from counterpoint.sources.declaring.columns import (
     category as category,
     number as number,
     text as text,
+    whole as whole,
 )
 from counterpoint.sources.declaring.dates import date as date
+from counterpoint.sources.declaring.from_types import (
+    Columns as Columns,
+    columns_from as columns_from,
+)
 from counterpoint.sources.declaring.units import each_row as each_row
 from counterpoint.sources.live.live_table import LiveTable as LiveTable
 from counterpoint.sources.several.lookup import Lookup as Lookup
@@ -199,6 +204,7 @@ from counterpoint.sources.streams.stream import (
     Stream as Stream,
     total as total,
 )
+from counterpoint.sources.tables.from_sample import columns_like as columns_like
 from counterpoint.sources.tables.table import Table as Table
 
 __version__: str

@@ -176,7 +176,7 @@ def test_a_malformed_request_is_refused_when_it_is_made(make):
 @pytest.mark.parametrize(
     ("request_", "hint"),
     [
-        (requests.sum("age"), "declare columns={'age': number(low, high, step)}"),
+        (requests.sum("age"), "declare columns={'age': cp.number(low, high)}"),
         (requests.sum("state"), "only a number with declared bounds"),
         (requests.sum("incme"), "did you mean 'income'"),
         (requests.mean("vip"), "only a number"),

@@ -25,7 +25,7 @@ def people_table() -> Table:
 
     >>> print(people_table().describe().partition("neighbours")[2])
     : add or remove one unit
-    person_id: a whole number without bounds (undeclared: for where and keys only)
+    person_id: a whole number without bounds (undeclared: for where and keys only; cp.number(low, high) to add it up)
     state: one of 'CA', 'TX', 'FL', 'NY', 'IL' and 5 more
     age: a number from 0 to 100 in steps of 1
     income: a number from 0 to 200000 in steps of 100

@@ -12,6 +12,7 @@ counterpoint.errors.InvalidRequest: keys must be distinct: list each key once
 """
 
 from collections.abc import Iterable
+from datetime import date
 from fractions import Fraction
 from itertools import islice, pairwise
 from math import floor
@@ -19,6 +20,7 @@ from typing import Any, TypeAlias
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers.exact import Exact, exact
+from counterpoint.numbers.scalars import plain_scalar
 from counterpoint.sources.asking.where import LONGEST
 from counterpoint.sources.declaring.columns import MOST_KEYS, KeyOrTuple, readable
 from counterpoint.sources.declaring.dates import days, spelled
@@ -57,8 +59,9 @@ def distinct(keys: Any) -> tuple[KeyOrTuple, ...] | None:
     """
     if keys is None:
         return None
-    items = listed(keys, "keys")
-    assert items is not None
+    given = listed(keys, "keys")
+    assert given is not None
+    items = tuple(tuple(map(_plain, key)) if isinstance(key, tuple) else _plain(key) for key in given)
     if not 1 <= len(items) <= MOST_KEYS:
         raise InvalidRequest(f"a request takes 1 to {MOST_KEYS} keys: ask about fewer at a time")
     values = [value for key in items for value in (key if isinstance(key, tuple) else (key,))]
@@ -77,6 +80,12 @@ def distinct(keys: Any) -> tuple[KeyOrTuple, ...] | None:
         elif abs(value) >= _WIDEST_KEY:
             raise InvalidRequest("a key that is a whole number must be below 2^127 in absolute value")
     return items
+
+
+def _plain(value: Any) -> Any:
+    """A part of a key as it is stored: numpy's scalars as Python's own, a date as YYYY-MM-DD."""
+    found = plain_scalar(value)
+    return found.isoformat() if type(found) is date else str.__str__(found) if isinstance(found, str) else found
 
 
 def ascending(points: Any, what: str, least: int) -> tuple[tuple[Fraction, ...], bool]:

@@ -29,6 +29,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, spell
 from counterpoint.numbers.parameters import Parameter, Positive, Rational, Read, default
+from counterpoint.numbers.scalars import plain_scalar
 from counterpoint.randomness.coins import Coins
 
 Kind: TypeAlias = Literal["number", "text", "boolean"]
@@ -80,6 +81,7 @@ class Column(Tagged):
         >>> number(0, 10, step="0.5").key(1.5), text().key("CA")
         (3, 'CA')
         """
+        value = plain_scalar(value)
         if self.kind == "text" and isinstance(value, str):
             return readable(str.__str__(value))  # a plain str: a subclass, such as numpy's, would be another key
         if self.kind == "boolean" and isinstance(value, bool):
@@ -90,6 +92,15 @@ class Column(Tagged):
                 if steps.denominator == 1 and steps.numerator in _INT64:
                     return steps.numerator
         raise InvalidRequest(f"{shown(value)} is not a value of this column, which is {self.describe()}")
+
+    @property
+    @abstractmethod
+    def code(self) -> str:
+        """The declaration as Python code, after `import counterpoint as cp`.
+
+        >>> number(0, 10, step="0.5").code, category(["CA", "NY"]).code
+        ('cp.number(0, 10, step=0.5)', "cp.category(['CA', 'NY'])")
+        """
 
     @abstractmethod
     def made_up(self, coins: Coins) -> Key:
@@ -171,6 +182,12 @@ class Number(Column, Value, frozen=True):
         measured = "" if isinstance(self.units, UnsetType) else f" {self.units}"
         return f"a number from {spell(self.low)} to {spell(self.high)}{measured} in steps of {spell(self.step)}"
 
+    @property
+    def code(self) -> str:
+        """The bounds, and the step unless it is 1."""
+        step = "" if self.step == 1 else f", step={_literal(self.step)}"
+        return f"cp.number({_literal(self.low)}, {_literal(self.high)}{step})"
+
     def made_up(self, coins: Coins) -> int:
         """Any number of steps between the bounds."""
         return self.least + coins.integer(self.most - self.least + 1)
@@ -188,6 +205,11 @@ class Whole(Column, Value, frozen=True):
         """A whole number of any size."""
         return "a whole number without bounds"
 
+    @property
+    def code(self) -> str:
+        """Without arguments."""
+        return "cp.whole()"
+
     def made_up(self, coins: Coins) -> int:
         """One of a few numbers, so that some rows have the same."""
         return coins.integer(_FEW)
@@ -198,7 +220,7 @@ def _items(keys: object, what: str) -> tuple[int | str, ...]:
         raise InvalidParameter(
             f"the {what} of a category must be a list, as in category(['CA', 'NY']), not a {type(keys).__name__}"
         )
-    return tuple(keys)
+    return tuple(map(plain_scalar, keys))
 
 
 class Category(Column, Value, frozen=True):
@@ -241,6 +263,11 @@ class Category(Column, Value, frozen=True):
         shown = ", ".join(repr(key) for key in self.keys[:5])
         return f"one of {shown}" + (f" and {len(self.keys) - 5} more" if len(self.keys) > 5 else "")
 
+    @property
+    def code(self) -> str:
+        """All keys."""
+        return f"cp.category({list(self.keys)!r})"
+
     def made_up(self, coins: Coins) -> Key:
         """Any key."""
         return self.keys[coins.integer(len(self.keys))]
@@ -257,6 +284,11 @@ class Text(Column, Value, frozen=True):
     def describe(self) -> str:
         """Any text."""
         return "a text"
+
+    @property
+    def code(self) -> str:
+        """Without arguments."""
+        return "cp.text()"
 
     def made_up(self, coins: Coins) -> str:
         """One of a few texts, so that some rows have the same."""
@@ -280,6 +312,11 @@ class Boolean(Column, Value, frozen=True):
         """True or false."""
         return "true or false"
 
+    @property
+    def code(self) -> str:
+        """Without arguments."""
+        return "cp.boolean()"
+
     def made_up(self, coins: Coins) -> bool:
         """Either."""
         return bool(coins.integer(2))
@@ -296,6 +333,17 @@ def number(low: AnyNumber, high: AnyNumber, step: AnyNumber = 1, *, units: str |
     'a number from -60 to 600 minutes in steps of 1'
     """
     return Number(low, high, step, UNSET if units is None else units)
+
+
+def whole() -> Whole:
+    """Declare a column of whole numbers without bounds: for `where` and for given keys, not for sums.
+
+    An undeclared column of whole numbers is one. In a CSV file, where all values are texts, it must be declared.
+
+    >>> whole().describe()
+    'a whole number without bounds'
+    """
+    return Whole()
 
 
 def category(keys: Iterable[int | str]) -> Category:
@@ -323,6 +371,14 @@ def boolean() -> Boolean:
     (False, True)
     """
     return Boolean()
+
+
+def _literal(value: Fraction) -> str:
+    """A number as Python code that `exact` reads as that number."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    written = spell(value)
+    return written if exact(float(value)) == value and "/" not in written else repr(str(Fraction(value)))
 
 
 def readable(value: str) -> str:

@@ -19,6 +19,7 @@ from typing import Annotated
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.parameters import Parameter, Read
+from counterpoint.numbers.scalars import plain_scalar
 from counterpoint.randomness.coins import Coins
 from counterpoint.sources.declaring.columns import Column, Key, Kind
 
@@ -67,6 +68,11 @@ class Date(Column, Value, frozen=True):
         """The first and the last day."""
         return f"a date from {self.low} to {self.high}"
 
+    @property
+    def code(self) -> str:
+        """Both days."""
+        return f"cp.date({self.low!r}, {self.high!r})"
+
     def made_up(self, coins: Coins) -> int:
         """Any day between the bounds."""
         return self.least + coins.integer(self.most - self.least + 1)
@@ -98,6 +104,7 @@ def days(value: object) -> int | None:
     >>> days("1970-01-02"), days("1970-02-30"), days("tomorrow")
     (1, None, None)
     """
+    value = plain_scalar(value)
     if isinstance(value, Day) and not isinstance(value, datetime):
         return value.toordinal() - _EPOCH
     if not isinstance(value, str) or _ISO.fullmatch(value) is None:

@@ -11,7 +11,7 @@ unit: every row is its own unit
 rows per unit: at most 1
 neighbours: replace one unit by another
 age: a number from 0 to 120 in steps of 1
-state: a text (undeclared: for where and keys only)
+state: a text (undeclared: for where and keys only; cp.category([...]) to count by it)
 """
 
 from difflib import get_close_matches
@@ -21,6 +21,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.sources.declaring.columns import Column, Number
 from counterpoint.sources.declaring.dates import Date
+from counterpoint.sources.declaring.undeclared import undeclared_note
 
 NEIGHBOURS = {"add-or-remove": "add or remove one unit", "replace": "replace one unit by another"}
 
@@ -84,7 +85,7 @@ class Declaration(Tagged, Value, frozen=True):
             return column
         raise InvalidRequest(
             f"{name} is {column.describe()}: only a number with declared bounds can be added up; "
-            f"declare columns={{{name!r}: number(low, high, step)}}"
+            f"declare columns={{{name!r}: cp.number(low, high)}}"
         )
 
     def ordered(self, name: object, *, dates: bool) -> Number | Date:
@@ -99,13 +100,16 @@ class Declaration(Tagged, Value, frozen=True):
             )
         raise InvalidRequest(
             f"{name} is {column.describe()}: only a number or a date with declared bounds can be ranked or cut at "
-            f"edges; declare columns={{{name!r}: number(low, high, step)}}, or date(low, high)"
+            f"edges; declare columns={{{name!r}: cp.number(low, high)}}, or cp.date(low, high)"
         )
 
     def describe(self) -> str:
         """The declaration in words, line by line."""
         unit = "every row is its own unit" if self.unit is None else self.unit
-        note = " (undeclared: for where and keys only)"
-        lines = [f"{named.name}: {named.column.describe()}{'' if named.declared else note}" for named in self.columns]
+        lines = [f"{named.name}: {named.column.describe()}{_note(named)}" for named in self.columns]
         head = (f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}")
         return "\n".join((*head, f"neighbours: {NEIGHBOURS[self.neighbours]}", *lines))
+
+
+def _note(named: Named) -> str:
+    return "" if named.declared else undeclared_note(named.column)

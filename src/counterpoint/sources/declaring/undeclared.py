@@ -1,11 +1,20 @@
-"""Columns that were not declared and cannot be asked about as they are: what to declare, by their public type.
+"""Columns that were not declared: their public type, and what to declare before requests can use them fully.
 
 >>> undeclared_words("delay", "DOUBLE")
-"undeclared, of type DOUBLE: declare columns={'delay': number(low, high)} to ask about it"
+"undeclared, of type DOUBLE: declare columns={'delay': cp.number(low, high)} to ask about it"
+>>> undeclared_note(Whole())
+' (undeclared: for where and keys only; cp.number(low, high) to add it up)'
 """
+
+from counterpoint.sources.declaring.columns import Column, Text, Whole
 
 _NUMBERS = {"DOUBLE", "FLOAT", "DECIMAL", "HUGEINT", "UHUGEINT", "UBIGINT"}
 _DATES = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+_MORE: dict[type[Column], str] = {
+    Whole: "; cp.number(low, high) to add it up",
+    Text: "; cp.category([...]) to count by it",
+}
+"""What to declare in the place of a column that was inferred from its type, and what for."""
 
 
 def undeclared_words(name: str, kind: str) -> str:
@@ -16,10 +25,27 @@ def undeclared_words(name: str, kind: str) -> str:
     >>> undeclared_words("tags", "VARCHAR[]")
     'undeclared, of type VARCHAR[]: no declaration fits this type; convert it to a number, a text or a date first'
     """
+    found = what_to_declare(kind)
+    if found.startswith("cp."):
+        return f"undeclared, of type {kind}: declare columns={{{name!r}: {found}}} to ask about it"
+    return f"undeclared, of type {kind}: {found}"
+
+
+def what_to_declare(kind: str) -> str:
+    """The code that declares a column of this type, with names for what is to be filled in; or why there is none.
+
+    >>> what_to_declare("DATE")
+    "cp.date('YYYY-MM-DD', 'YYYY-MM-DD')"
+    """
     if kind in _NUMBERS:
-        return f"undeclared, of type {kind}: declare columns={{{name!r}: number(low, high)}} to ask about it"
+        return "cp.number(low, high)"
     if kind in _DATES:
-        return f"undeclared, of type {kind}: declare columns={{{name!r}: date(low, high)}} to ask about it"
-    if "TIME ZONE" in kind:
-        return f"undeclared, of type {kind}: its day depends on a time zone; convert it to a date first"
-    return f"undeclared, of type {kind}: no declaration fits this type; convert it to a number, a text or a date first"
+        return "cp.date('YYYY-MM-DD', 'YYYY-MM-DD')"
+    if "TIME ZONE" in kind.upper():
+        return "its day depends on a time zone; convert it to a date first"
+    return "no declaration fits this type; convert it to a number, a text or a date first"
+
+
+def undeclared_note(column: Column) -> str:
+    """What `describe` says behind a column that was inferred from its type."""
+    return f" (undeclared: for where and keys only{_MORE.get(type(column), '')})"

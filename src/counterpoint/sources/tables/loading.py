@@ -71,8 +71,8 @@ def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | Non
     """The expression that converts a value of an engine's type to this column's stored form; None if there is none."""
     if isinstance(column, Number) and (kind in _DOUBLES or kind in WHOLE or kind in ("VARCHAR", "BOOLEAN")):
         return _number(column, kind, value, dialect)
-    if isinstance(column, Whole) and kind in SMALL:
-        return f"CAST({value} AS BIGINT)"
+    if isinstance(column, Whole) and (kind in WHOLE or kind == "VARCHAR"):
+        return f"CAST({value} AS BIGINT)" if kind in SMALL else _whole(kind, value, dialect)
     if isinstance(column, Text) and kind in _WRITTEN_ALIKE:
         return _written(kind, value, dialect)
     if isinstance(column, Date) and kind in {"DATE", "VARCHAR", "ENUM"} | TIMES:
@@ -109,6 +109,17 @@ def _number(column: Number, kind: str, value: str, dialect: Dialect) -> str:
         f"WHEN {dialect.matches(value, ' *[+]?' + INFINITE)} THEN {column.most} "
         f"WHEN {dialect.matches(value, ' *[-]' + INFINITE)} THEN {column.least} END"
     )
+
+
+def _whole(kind: str, value: str, dialect: Dialect) -> str:
+    """A whole number of 64 bits; one that is wider is missing."""
+    value = dialect.written(value) if kind == "VARCHAR" else value
+    wide = _wide(kind, value, dialect)
+    fitting = f"CASE WHEN {wide} BETWEEN {-(2**63)} AND {2**63 - 1} THEN CAST({wide} AS BIGINT) END"
+    if kind != "VARCHAR":
+        return fitting
+    digits = dialect.matches(value, DIGITS)
+    return f"CASE WHEN LENGTH({value}) > {LONGEST_NUMBER} THEN NULL WHEN {digits} THEN {fitting} END"
 
 
 def _wide(kind: str, value: str, dialect: Dialect) -> str:

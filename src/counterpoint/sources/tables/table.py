@@ -188,7 +188,7 @@ class Table(Source):
         unit: every row is its own unit
         rows per unit: at most 1
         neighbours: add or remove one unit
-        age: a whole number without bounds (undeclared: for where and keys only)
+        age: a whole number without bounds (undeclared: for where and keys only; cp.number(low, high) to add it up)
         """
         declared = self.declaration
         guarantee = of_table(declared.unit, declared.rows_per_unit, declared.neighbours)
@@ -347,7 +347,8 @@ def _check_types(columns: object, neighbours: object, key: object) -> None:
     """Refuse arguments of the wrong type before any data is read."""
     if not isinstance(columns, Mapping | None):
         raise InvalidParameter(
-            f"columns must be a mapping by name, as in {{'age': number(0, 120)}}, not a {type(columns).__name__}"
+            f"columns must be a mapping by name, as in {{'age': cp.number(0, 120)}}, not a {type(columns).__name__}; "
+            "of an Arrow schema, cp.columns_from(schema)"
         )
     if not isinstance(neighbours, str):
         raise InvalidParameter(
@@ -364,7 +365,8 @@ def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Nam
             raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
         if not isinstance(column, Column):
             raise InvalidParameter(
-                f"{name} must be declared as number, category, text, boolean or date, not {column!r}"
+                f"{name} must be declared as number, category, text, boolean or date, not {shown(column)}; to declare "
+                "by types, use cp.columns_from({'year': int})"
             )
     found = ((name, columns.get(name, loading.undeclared(kind))) for name, kind in kinds.items())
     return tuple(Named(name, column, name in columns) for name, column in found if column is not None)
