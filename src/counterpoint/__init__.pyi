@@ -155,8 +155,10 @@ from counterpoint.session.answering.choices import (
     IntChoice as IntChoice,
     KeysAnswer as KeysAnswer,
     TextChoice as TextChoice,
+    TupleAnswer as TupleAnswer,
 )
 from counterpoint.session.answering.scalars import FloatAnswer as FloatAnswer, IntAnswer as IntAnswer
+from counterpoint.session.answering.several import RecordAnswer as RecordAnswer, SeveralAnswer as SeveralAnswer
 from counterpoint.session.answering.tables import TableAnswer as TableAnswer
 from counterpoint.session.handle import Handle as Handle
 from counterpoint.session.partition import Partition as Partition

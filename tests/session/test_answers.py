@@ -24,6 +24,7 @@ from counterpoint.errors import (
     NotCovered,
     RequestConflict,
 )
+from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Exact
 from counterpoint.randomness.laws import gaussian_options, laplace_options, rounded_normal_options
 from counterpoint.session.answering import answer_table, questions
@@ -703,3 +704,65 @@ def test_iterating_gives_rows_with_names():
     assert pickle.loads(pickle.dumps(paris)) == paris  # noqa: S301 - our own bytes
     with pytest.raises(AttributeError, match="city, value, error"):
         _ = paris.country
+
+
+# ------------------------------------------------------------------------------------------------ several questions
+
+
+class Both(Prepared, frozen=True, kw_only=True):
+    """Two requests that were asked at once, of which each has its share of the integers."""
+
+    first: Prepared
+    second: Prepared
+    cut: int
+
+    def parts(self, answer):
+        numbers = answer[0] if self.first.width is None else answer[: self.cut]
+        return {"n": (self.first, numbers), "pay": (self.second, answer[self.cut :])}
+
+
+def asked_together(first, second, names=None):
+    width = (first.width or 1) + second.width
+    return Both(None, 7, 49, width, Fraction(1), names=names, first=first, second=second, cut=first.width or 1)
+
+
+def test_several_answers_by_key_are_one_table_each_with_its_error():
+    n, pay = table().prepare(cp.count(by="city")), table().prepare(cp.mean("pay", by="city"))
+    facts = asked_together(n, pay, n.names)
+    answer = labelled(cp.Laplace(7), facts, (30, 28, 1, -300, 600, -280, 560, 3, 2))
+    steps = cp.Laplace(7).error("0.95", 7)
+    assert list(answer.keys()) == ["Paris", "Rome", "<b>Ys</b>"] and "Rome" in answer and len(answer) == 3
+    assert answer["Paris"]["n"] == 30 and answer["Paris"]["n"].error() == steps, "by the noise of the whole request"
+    assert answer["Rome"]["pay"] == 2.5 and answer.part("pay")["Rome"] == 2.5 and answer.cost == cp.PureDP(7)
+    pair = cp.Laplace(7).error("0.95", 7, width=2)
+    assert answer["Rome"]["pay"].error() >= facts.second.error_from((-280, 560), pair)
+    heads = ["city", "n", "n_error", "pay", "pay_error"]
+    assert pa.table(answer).column_names == heads == list(pd.DataFrame(answer).columns) == pl.DataFrame(answer).columns
+    assert [row.n for row in answer] == [30, 28, 1] and "n mostly noise, pay mostly noise" in repr(answer)
+    assert repr(answer).splitlines()[0].split() == heads and "n_error" in answer._repr_html_()
+    kept = answer.suppress(signal_to_noise=5)
+    assert kept["<b>Ys</b>"]["n"] is None and kept["<b>Ys</b>"]["pay"] is None and kept["Rome"]["n"] == 28
+
+
+def test_several_answers_without_keys_are_a_row():
+    facts = asked_together(table().prepare(cp.count()), table().prepare(cp.mean("pay")))
+    answer = labelled(cp.Laplace(1), facts, (30, -300, 600))
+    assert answer["pay"] == 2.5 and list(answer.keys()) == ["n", "pay"] and pd.DataFrame(answer).shape == (1, 4)
+
+
+def test_what_is_chosen_without_a_stated_error_still_knows_its_price():
+    class Best(Prepared, frozen=True):
+        """The best two names, of which nothing is stated."""
+
+        @property
+        def wants(self):
+            return "choice"
+
+        def in_units(self, answer):
+            return tuple(self.names[choice.index] for choice in answer)
+
+    facts = Best(None, 1, 1, 3, Fraction(1), names=("a", "b", "c"))
+    answer = labelled(cp.NoisyMax(2), facts, (Chosen(2), Chosen(0)))
+    assert answer == ("c", "a") and answer.cost == cp.PureDP(2) and isinstance(answer, cp.TupleAnswer)
+    with pytest.raises(NotCovered, match="NoisyMax"):
+        answer.error()

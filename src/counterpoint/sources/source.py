@@ -12,7 +12,7 @@ comes before any data is touched.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -96,6 +96,13 @@ class Prepared(Tagged, Value, frozen=True):
     def error_from(self, answer: Plain, steps: int) -> int | Fraction:
         """The same, where it may depend on the noisy answer itself: on what was released, never on the data."""
         return self.error_in_units(steps)
+
+    def parts(self, answer: Plain) -> "Mapping[str, tuple[Prepared, Plain]]":
+        """Where an answer is several questions' at once: for each name what was asked, and its share of the integers.
+
+        The noise of all of them is that of the whole request; a part says how its integers are read.
+        """
+        return {}
 
     def signal(self, answer: Plain) -> int:
         """The size of what noise could drown, on the grid of the integers: that of the number itself."""

@@ -32,7 +32,7 @@ class AnswerTable:
     values: Columns
     errors: Mapping[str, tuple[str, Sequence[Any]]]
     notes: Sequence[str]
-    units: str | None = None
+    measured: str | None = None
     made_up: bool = False
 
     def columns(self) -> dict[str, list[Any]]:
@@ -170,7 +170,7 @@ def _written(table: AnswerTable, sign: str) -> tuple[list[str], list[list[str]],
         texts[""] = list(table.notes[:_MOST])
     left = max(0, len(table.notes) - _MOST)
     more = [f"and {left} more"] if left else []
-    more += [f"in {table.units}"] if table.units else []
+    more += [table.measured] if table.measured else []
     more += ["(made up)"] if table.made_up else []
     return list(texts), [list(row) for row in zip(*texts.values(), strict=True)], more
 

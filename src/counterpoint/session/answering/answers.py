@@ -11,12 +11,14 @@ A keyed answer is a small table of such numbers (`tables`).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from counterpoint.encoding import Plain
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.session.answering.choices import KeysAnswer, choice
+from counterpoint.session.answering.choices import KeysAnswer, TupleAnswer, choice
 from counterpoint.session.answering.origin import ONLY_ONE, Origin, Reason
 from counterpoint.session.answering.scalars import scalar
+from counterpoint.session.answering.several import RecordAnswer, SeveralAnswer
 from counterpoint.session.answering.tables import Cell, Label, TableAnswer
 from counterpoint.session.rehearsing import marked
 from counterpoint.sources.asking.about import About
@@ -29,22 +31,34 @@ def labelled(
     mechanism: Mechanism, prepared: Prepared, released: Plain, reason: Reason = ONLY_ONE, *, made_up: bool = False
 ) -> object:
     """The answer in units, with what it knows; what has no stated error stays as it is."""
-    answer, origin = prepared.in_units(released), Origin(mechanism, prepared, released, reason, made_up)
+    origin = Origin(mechanism, prepared, released, reason, made_up)
+    parts = {name: _answer(origin.of(share, part)) for name, (part, share) in prepared.parts(released).items()}
+    if parts:
+        return RecordAnswer(parts, origin) if prepared.names is None else SeveralAnswer(parts, origin)
+    return _answer(origin)
+
+
+def _answer(origin: Origin) -> Any:
+    prepared, released = origin.prepared, origin.released
+    answer = prepared.in_units(released)
     if prepared.wants == "keys":
         assert isinstance(answer, tuple)
         return KeysAnswer(answer, origin)
     if not prepared.states_error:
-        return marked(answer) if made_up else answer
+        return _without_error(answer, origin)
     if not isinstance(answer, tuple):
         return _cell(answer, origin)
     assert isinstance(released, tuple)
     heads, labels = _names(prepared, len(answer))
     raws = released if prepared.together == 1 else tuple(cell_by_cell(released, prepared.together))
-    cells = {
-        label: _cell(value, Origin(mechanism, prepared, raw, reason, made_up))
-        for label, value, raw in zip(labels, answer, raws, strict=True)
-    }
+    cells = {label: _cell(value, origin.of(raw)) for label, value, raw in zip(labels, answer, raws, strict=True)}
     return TableAnswer(heads, cells, origin)
+
+
+def _without_error(answer: object, origin: Origin) -> object:
+    if isinstance(answer, tuple) and origin.prepared.wants == "choice":
+        return TupleAnswer(answer, origin)
+    return marked(answer) if origin.made_up else answer
 
 
 def _cell(value: object, origin: Origin) -> Cell:
@@ -54,8 +68,6 @@ def _cell(value: object, origin: Origin) -> Cell:
 def _names(prepared: Prepared, cells: int) -> tuple[tuple[str, ...], Sequence[Label]]:
     """The heads of the keys, and the keys; cells that have no names are numbered."""
     request = prepared.request.request if isinstance(prepared.request, About) else prepared.request
-    if not isinstance(request, Request) or not request.keyed_by:
-        return ("number",), range(cells) if prepared.names is None else prepared.names
-    labels = request.labels if prepared.names is None else prepared.names
-    assert labels is not None
-    return request.keyed_by, labels
+    heads, labels = (request.keyed_by, request.labels) if isinstance(request, Request) else ((), None)
+    names = prepared.names if labels is None else labels
+    return heads or ("number",), range(cells) if names is None else names

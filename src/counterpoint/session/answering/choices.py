@@ -14,13 +14,21 @@ how many units a key needs to be among them (`units_needed`).
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Self, TypeAlias
 
 from counterpoint.errors import NotCovered
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.numbers import Exact, Number, spell
 from counterpoint.session.answering.choosing import SURE
 from counterpoint.session.answering.origin import Known, Origin
+
+
+def no_error_of_a_choice() -> NotCovered:
+    """Why a choice states no error in units, and what it states instead."""
+    return NotCovered(
+        "a chosen candidate has no error in the units of its column, which would depend on where the rows lie: "
+        "answer.rank_error(0.95) is by how many rows its rank is off"
+    )
 
 
 class Choice(Known):
@@ -43,10 +51,7 @@ class Choice(Known):
 
     def error(self, probability: Number = SURE) -> NoReturn:
         """Refused: there is none in the units of the column."""
-        raise NotCovered(
-            "a chosen candidate has no error in the units of its column, which would depend on where the rows lie: "
-            "answer.rank_error(0.95) is by how many rows its rank is off"
-        )
+        raise no_error_of_a_choice()
 
     def _shown(self, value: str) -> str:
         measured = "" if self.units is None else f" {self.units}"
@@ -123,14 +128,28 @@ def choice(value: object, origin: Origin) -> AnyChoice:
     return IntChoice(value, origin) if isinstance(value, int) else FloatChoice(value, origin)
 
 
-class KeysAnswer(Known, tuple[Any, ...]):
-    """The keys that were selected, which know what a key needs to be among them; else it is a tuple."""
+class TupleAnswer(Known, tuple[Any, ...]):
+    """Several things that were chosen, which know what they cost; else it is a tuple."""
 
-    def __new__(cls, keys: Iterable[Any], origin: Origin) -> "KeysAnswer":
+    def __new__(cls, chosen: Iterable[Any], origin: Origin) -> Self:
         """A tuple, and where it comes from."""
-        answer = super().__new__(cls, keys)
+        answer = super().__new__(cls, chosen)
         answer._origin = origin
         return answer
+
+    def error(self, probability: Number = SURE) -> NoReturn:
+        """Refused: what was chosen is no number."""
+        raise NotCovered(f"no error is stated for what is chosen by {type(self.mechanism).__name__}: ask for counts")
+
+    def __repr__(self) -> str:
+        return f"{tuple(self)!r}{self._mark}"
+
+    def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, ...]]]:
+        return tuple, (tuple(self),)
+
+
+class KeysAnswer(TupleAnswer):
+    """The keys that were selected, which know what a key needs to be among them; else it is a tuple."""
 
     def units_needed(self, probability: Number = SURE) -> int:
         """With how many units a key is among these with at least this probability; exact, for each key by itself.
@@ -151,9 +170,3 @@ class KeysAnswer(Known, tuple[Any, ...]):
     def error(self, probability: Number = SURE) -> NoReturn:
         """Refused: keys are no numbers."""
         raise NotCovered("keys have no error: answer.units_needed(0.95) is how many units a key needs to be selected")
-
-    def __repr__(self) -> str:
-        return f"{tuple(self)!r}{self._mark}"
-
-    def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, ...]]]:
-        return tuple, (tuple(self),)

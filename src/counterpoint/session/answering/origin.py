@@ -58,10 +58,26 @@ class Origin:
     released: Plain
     reason: Reason = ONLY_ONE
     made_up: bool = False
+    whole: Prepared | None = None
+    """The request that was asked, where this is a part of it: its sensitivity says how large the noise is."""
+
+    @property
+    def asked(self) -> Prepared:
+        """The request that the mechanism answered."""
+        return self.prepared if self.whole is None else self.whole
+
+    def of(self, released: Plain, part: Prepared | None = None) -> "Origin":
+        """The origin of a cell of this answer, or of one of its parts."""
+        prepared, whole = (self.prepared, self.whole) if part is None else (part, self.asked)
+        return Origin(self.mechanism, prepared, released, self.reason, self.made_up, whole)
 
     def steps(self, probability: Number) -> int:
         """How far off each of the released numbers that make up this one is at most, all at once; on their grid."""
-        return self.mechanism.answer_error(self.prepared.message(), probability, self.prepared.together)
+        return self.steps_of(self.prepared.together, probability)
+
+    def steps_of(self, numbers: int, probability: Number) -> int:
+        """How far off so many released numbers are at most, all at once; on their grid."""
+        return self.mechanism.answer_error(self.asked.message(), probability, numbers)
 
     def error(self, probability: Number) -> int | Fraction:
         """How far off the number is at most with this probability, in its units."""
@@ -90,12 +106,12 @@ class Known:
     @property
     def request(self) -> Plain:
         """What was asked."""
-        return self._origin.prepared.request
+        return self._origin.asked.request
 
     @property
     def why(self) -> str:
         """Why this mechanism was chosen, and what it was compared with."""
-        return self._origin.reason.text(self._origin.mechanism, self._origin.prepared)
+        return self._origin.reason.text(self._origin.mechanism, self._origin.asked)
 
     @property
     def made_up(self) -> bool:

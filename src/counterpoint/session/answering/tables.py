@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from counterpoint.numbers import Number
 from counterpoint.session.answering.answer_table import AnswerRow, AnswerTable, arrow, as_frame, html, plain, rich_table
-from counterpoint.session.answering.choices import AnyChoice, Choice
+from counterpoint.session.answering.choices import AnyChoice, Choice, no_error_of_a_choice
 from counterpoint.session.answering.choosing import SURE
 from counterpoint.session.answering.origin import Known, Origin
 from counterpoint.session.answering.scalars import MOSTLY_NOISE, Scalar, read_ratio
@@ -24,7 +24,39 @@ Cell: TypeAlias = Scalar | AnyChoice | None
 """A number or a choice; None where noise left nothing, or where it was suppressed."""
 
 
-class TableAnswer(Known):
+class Tabular(Known):
+    """What is a table to other libraries and on screens: its columns are those of `table()`."""
+
+    def table(self, probability: Number = SURE) -> AnswerTable:
+        """The table as data: keys, values, errors, and a note where a value is mostly noise."""
+        raise NotImplementedError
+
+    def columns(self, probability: Number = SURE) -> dict[str, list[Any]]:
+        """The table as columns: the keys under the names of their columns, and each value beside its error."""
+        return self.table(probability).columns()
+
+    def __iter__(self) -> Iterator[AnswerRow]:
+        return self.table().rows()
+
+    def to_pandas(self, probability: Number = SURE) -> Any:
+        """A pandas DataFrame of keys, values and errors."""
+        return as_frame(self.columns(probability))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as an Arrow stream, through pyarrow."""
+        return arrow(self.columns(), made_up=self.made_up).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return plain(self.table())
+
+    def __rich__(self) -> object:
+        return rich_table(self.table())
+
+    def _repr_html_(self) -> str:
+        return html(self.table())
+
+
+class TableAnswer(Tabular):
     """The cells of one answer by their keys, each a number that knows its error.
 
     It reads as a mapping: `answer[key]`, `answer.items()`, `key in answer`, `dict(answer)`. It is a table of keys,
@@ -53,9 +85,6 @@ class TableAnswer(Known):
     def __getitem__(self, key: Label) -> Cell:
         return self._cells[key]
 
-    def __iter__(self) -> Iterator[AnswerRow]:
-        return self.table().rows()
-
     def __len__(self) -> int:
         return len(self._cells)
 
@@ -76,10 +105,10 @@ class TableAnswer(Known):
 
     def error(self, probability: Number = SURE, *, simultaneous: bool = False) -> int | float:
         """How far off each value is at most, with this probability; or with `simultaneous=True` all of them at once."""
-        origin = self._origin
-        numbers = len(self) if simultaneous else 1
-        steps = origin.mechanism.answer_error(origin.prepared.message(), probability, numbers)
-        error = origin.prepared.error_in_units(steps)
+        if self._origin.prepared.wants == "choice":
+            raise no_error_of_a_choice()
+        steps = self._origin.steps_of(len(self) if simultaneous else 1, probability)
+        error = self._origin.prepared.error_in_units(steps)
         return error if isinstance(error, int) else float(error)
 
     def suppress(self, signal_to_noise: Number) -> "TableAnswer":
@@ -112,13 +141,10 @@ class TableAnswer(Known):
             for key, cell in cells
         ]
         error = "rank_error" if self._origin.prepared.wants == "choice" else "error"
+        measured = None if self.units is None else f"in {self.units}"
         return AnswerTable(
-            self._key_columns(), {"value": values}, {"value": (error, errors)}, notes, self.units, self.made_up
+            self._key_columns(), {"value": values}, {"value": (error, errors)}, notes, measured, self.made_up
         )
-
-    def columns(self, probability: Number = SURE) -> dict[str, list[Any]]:
-        """The table as columns: the keys under the names of their columns, `value` and `error`."""
-        return self.table(probability).columns()
 
     def _key_columns(self) -> dict[str, list[Label]]:
         """One column for each that was grouped by."""
@@ -126,22 +152,10 @@ class TableAnswer(Known):
             return {self._heads[0]: [_readable(key) for key in self._cells]}
         return {head: [_readable(key[at]) for key in self._cells] for at, head in enumerate(self._heads)}
 
-    def to_pandas(self, probability: Number = SURE) -> Any:
-        """A pandas DataFrame of keys, values and errors."""
-        return as_frame(self.columns(probability))
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table as an Arrow stream, through pyarrow."""
-        return arrow(self.columns(), made_up=self.made_up).__arrow_c_stream__(requested_schema)
-
-    def __repr__(self) -> str:
-        return plain(self.table())
-
-    def __rich__(self) -> object:
-        return rich_table(self.table())
-
-    def _repr_html_(self) -> str:
-        return html(self.table())
+def one_cell(cell: Cell, origin: Origin) -> TableAnswer:
+    """A table of one cell."""
+    return TableAnswer(("number",), {0: cell}, origin if cell is None else cell._origin)
 
 
 def _plain(cell: Cell) -> int | float | str | None:
