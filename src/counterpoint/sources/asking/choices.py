@@ -110,7 +110,7 @@ class Keys(Request, Value, frozen=True):
         parts: list[Condition] = [Short(index, self.longest)] if column.kind == "text" else []
         asked = self._condition(declared)
         parts += [] if asked is None else [asked]
-        reach = 1 if self.column == declared.unit else declared.rows_per_unit
+        reach = 1 if self.column in declared.unit_columns else declared.rows_per_unit
         adds = Rows() if declared.rows_per_unit == 1 else Units()
         return QueryPlan(adds, EITHER_WAY, AllOf(tuple(parts)) if parts else None, ByFound(index), 0, reach=reach)
 

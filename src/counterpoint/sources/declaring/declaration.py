@@ -22,6 +22,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.sources.declaring.columns import Column, Number
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.undeclared import undeclared_note
+from counterpoint.sources.declaring.units import IdentifiedBy, unit_columns, unit_words
 
 NEIGHBOURS = {"add-or-remove": "add or remove one unit", "replace": "replace one unit by another"}
 
@@ -45,7 +46,7 @@ class Named(Tagged, Value, frozen=True):
 class Declaration(Tagged, Value, frozen=True):
     """Everything public about a table. Engines store column i under the name `ci`, the unit under `u`."""
 
-    unit: str | None
+    unit: IdentifiedBy
     rows_per_unit: int
     neighbours: str
     columns: tuple[Named, ...]
@@ -103,9 +104,14 @@ class Declaration(Tagged, Value, frozen=True):
             f"edges; declare columns={{{name!r}: cp.number(low, high)}}, or cp.date(low, high)"
         )
 
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """The columns that identify a unit: in all of its rows each of them has the same value."""
+        return unit_columns(self.unit)
+
     def describe(self) -> str:
         """The declaration in words, line by line."""
-        unit = "every row is its own unit" if self.unit is None else self.unit
+        unit = "every row is its own unit" if self.unit is None else unit_words(self.unit)
         lines = [f"{named.name}: {named.column.describe()}{_note(named)}" for named in self.columns]
         head = (f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}")
         return "\n".join((*head, f"neighbours: {NEIGHBOURS[self.neighbours]}", *lines))

@@ -18,6 +18,8 @@ that cannot be read, or is not among the declared keys, as missing.
 from textwrap import fill
 from typing import NamedTuple
 
+from counterpoint.sources.declaring.units import IdentifiedBy, unit_columns, unit_words
+
 _WIDTH = 100
 _AGAINST = (
     "This holds against analysts who know all other {}, choose every request after the answers before it, and share "
@@ -48,18 +50,23 @@ class Guarantee(NamedTuple):
         return fill(f"{self.protected} {likely} how nearly. {against} {self.public} {self.capped} {_VALUES}", _WIDTH)
 
 
-def of_table(unit: str | None, rows_per_unit: int, neighbours: str) -> Guarantee:
-    """The guarantee of a table."""
+def of_table(identified_by: IdentifiedBy, rows_per_unit: int, neighbours: str) -> Guarantee:
+    """The guarantee of a table.
+
+    >>> of_table(("hospital", "patient"), 2, "add-or-remove").otherwise
+    'all rows of that combination of hospital and patient were missing'
+    """
     public = f"Public are the names and types of the columns and {_DECLARED}. The number of rows is not."
-    if unit is None:
+    if identified_by is None:
         otherwise = "that row were missing" if neighbours == "add-or-remove" else "that row were another one"
         return Guarantee(_alone("row", "row"), otherwise, "rows", public, "Every row counts.")
+    unit = unit_words(identified_by)
     missing = f"all rows of that {unit} were missing"
     otherwise = missing if neighbours == "add-or-remove" else f"all rows of that {unit} were others"
     capped = (
         f"At most {_counted(rows_per_unit, 'row')} of each {unit} {'counts' if rows_per_unit == 1 else 'count'}: if "
         f"there are more, a rule that looks at the rows of that {unit} alone chooses between them, and the others are "
-        f"left out. Rows without a {unit} are left out, too."
+        f"left out. Rows without a {' or without a '.join(unit_columns(identified_by))} are left out, too."
     )
     return Guarantee(_whole(unit), otherwise, "rows", public, capped)
 

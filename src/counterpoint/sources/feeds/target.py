@@ -89,7 +89,7 @@ def conversion(
     With a key, which names a row as a unit is named, the key comes first.
     """
     names = [named.name for named in declared.columns]
-    for name in (*names, *(name for name in (declared.unit, key) if name is not None)):
+    for name in (*names, *declared.unit_columns, *(() if key is None else (key,))):
         if name not in kinds:
             raise InvalidParameter(
                 f"the data has no column {name!r}, which is declared; it has: {', '.join(kinds) or 'none'}"

@@ -18,6 +18,7 @@ from typing import Any
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.declaring.units import one_column
 from counterpoint.sources.streams.log import Item, Unit, unit_name
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.streams.values import reader
@@ -38,9 +39,10 @@ class UpdateForm(Value, frozen=True):
 
     def __post_init__(self) -> None:
         """Check the names."""
-        for what, name in (("unit", self.unit), ("key", self.key)):
-            if not isinstance(name, str) and not (what == "unit" and name is None):
-                raise InvalidParameter(f"{what} must be the name of a column, such as 'person', not {name!r}")
+        if self.unit is not None:
+            one_column(self.unit, "a live table")
+        if not isinstance(self.key, str):
+            raise InvalidParameter(f"key must be the name of a column, such as 'row', not {self.key!r}")
         if self.unit == self.key:
             raise InvalidParameter(
                 f"unit and key are both {self.key!r}, but a key tells the rows of one unit apart: name two columns"

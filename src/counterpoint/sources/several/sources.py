@@ -35,6 +35,7 @@ from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.about import About
 from counterpoint.sources.asking.request import Request
+from counterpoint.sources.declaring.units import one_column
 from counterpoint.sources.engines.compiling import canonical, is_request
 from counterpoint.sources.live.live_table import LiveTable
 from counterpoint.sources.several.beside import Beside, Member
@@ -66,7 +67,7 @@ class Sources(Source):
     __slots__ = ("_besides", "_channels", "_compile", "_journal", "_lookups", "_members", "_unit")
 
     def __init__(self, *, unit: str, **sources: Source | Lookup) -> None:
-        self._unit = unit
+        self._unit = one_column(unit, "several sources")
         for name in sources:
             if not name.isidentifier() or len(name) > _LONGEST_NAME:
                 raise InvalidParameter(

@@ -22,6 +22,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.declaring.units import one_column
 from counterpoint.sources.engines.embedded import BesideTable
 from counterpoint.sources.streams.arrived import ArrivedRows
 from counterpoint.sources.streams.ids import FeedStep, checked_id, position
@@ -100,8 +101,8 @@ class Log:
             raise InvalidParameter(
                 f"{given} was given without {other}: user level needs both, as in Stream(unit='user', per_unit=10)"
             )
-        if unit is not None and not isinstance(unit, str):
-            raise InvalidParameter(f"unit must be a text such as 'user', not a {type(unit).__name__}")
+        if unit is not None:
+            one_column(unit, "a stream")
         self.unit, self.most = unit, None if most is None else whole(most, 1, "per_unit")
         self.items: list[Raw | Record | None] = []
         self.sums: dict[bytes, tuple[int, Raw]] = {}

@@ -211,6 +211,30 @@ def unit(kind: str, value: str, dialect: Dialect) -> str | None:
     return None
 
 
+def owner(declared: Declaration, kinds: dict[str, str], dialect: Dialect) -> str:
+    """The expression that identifies the unit of a row; NULL where a column of it is missing.
+
+    Several columns are spelled one after the other, each behind its length, so that no two combinations are spelled
+    alike: ("a", "bc") is 1:a2:bc, and ("ab", "c") is 2:ab1:c. Long texts are hashed, as in `content`.
+    """
+    if declared.unit is None:
+        return "CAST(NULL AS BOOLEAN)"
+    found = [_identifying(name, kinds[name], dialect) for name in declared.unit_columns]
+    if len(found) == 1:
+        return found[0]
+    texts = [dialect.written(part) for part in found]
+    return " || ".join(f"{dialect.written(f'LENGTH({it})')} || ':' || {_shortened(it, dialect)}" for it in texts)
+
+
+def _identifying(name: str, kind: str, dialect: Dialect) -> str:
+    found = unit(kind, dialect.quoted(name), dialect)
+    if found is None:
+        raise InvalidParameter(
+            f"column {name!r} of type {kind} cannot name the unit: use a column of whole numbers, texts or dates"
+        )
+    return found
+
+
 def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool = False) -> str:
     """The query that converts every declared column to stored form, one row at a time.
 
@@ -226,13 +250,7 @@ def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dial
                 "data first"
             )
         columns.append(f"{read} AS c{i}")
-    owner: str | None = "CAST(NULL AS BOOLEAN)"
-    if declared.unit is not None:
-        owner = unit(kinds[declared.unit], dialect.quoted(declared.unit), dialect)
-    if owner is None:
-        what = f"column {declared.unit!r} of type {kinds[str(declared.unit)]}"
-        raise InvalidParameter(f"{what} cannot name the unit: use a column of whole numbers, texts or dates")
-    columns.append(f"{owner} AS u")
+    columns.append(f"{owner(declared, kinds, dialect)} AS u")
     if not hashed:
         return f"SELECT {', '.join(columns)} FROM {given}"
     names = [*(f"c{i}" for i in range(len(declared.columns))), "u"]

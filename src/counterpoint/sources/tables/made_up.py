@@ -44,7 +44,7 @@ def made_up_rows(declared: Declaration) -> EmbeddedEngine:
 def _rows_of(unit: int, declared: Declaration, coins: Coins) -> list[tuple[Key | None, ...]]:
     """The rows of one unit; what identifies it is the same in all of them."""
     many = 1 + coins.integer(min(declared.rows_per_unit, _MOST_ROWS))
-    own = {named.name: named.column.made_up(coins) for named in declared.columns if named.name == declared.unit}
+    own = {named.name: named.column.made_up(coins) for named in declared.columns if named.name in declared.unit_columns}
     return [
         (*(own.get(named.name, _value(named.column, coins)) for named in declared.columns), unit) for _ in range(many)
     ]

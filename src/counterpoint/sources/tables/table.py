@@ -19,7 +19,7 @@ how far an answer can move.
 
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from types import TracebackType
@@ -37,7 +37,7 @@ from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named, UnknownColumn
 from counterpoint.sources.declaring.guarantee import of_table
 from counterpoint.sources.declaring.undeclared import undeclared_words
-from counterpoint.sources.declaring.units import EachRow, protected
+from counterpoint.sources.declaring.units import EachRow, protected, unit_columns
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
 from counterpoint.sources.engines.embedded import EmbeddedEngine, EmbeddedOffer
 from counterpoint.sources.engines.emitter import narrowed
@@ -68,8 +68,9 @@ class _Bound(NamedTuple):
 class Table(Source):
     """Rows of declared columns, each row belonging to one privacy unit.
 
-    What is protected is said, never guessed: `unit` names the column that identifies units, of each of which at most
-    `rows_per_unit` rows are kept; or it is `each_row`, and every row is protected by itself. `columns` declares columns
+    What is protected is said, never guessed: `unit` names the column that identifies units, or several columns that do
+    so together, and of each unit at most `rows_per_unit` rows are kept; or it is `each_row`, and every row is protected
+    by itself. A row in which a column of the unit is missing is dropped. `columns` declares columns
     by name (`number`, `category`, `text`, `boolean`, `date`). `key`, about 32 secret bytes, makes the pin a fingerprint
     of the content that survives a restart. Without a key every binding has a random pin (an unkeyed fingerprint is
     public and would distinguish neighbours), and which rows of a unit are kept depends on the declaration, so it is the
@@ -82,7 +83,7 @@ class Table(Source):
     def __init__(
         self,
         data: object,
-        unit: str | EachRow | None = None,
+        unit: str | Sequence[str] | EachRow | None = None,
         rows_per_unit: int | None = None,
         columns: Mapping[str, Column] | None = None,
         neighbours: str = "add-or-remove",
@@ -95,10 +96,11 @@ class Table(Source):
         offer = _offered(data, relation)
         try:
             named = _named(offer.kinds, columns or {})
-            if owner is not None and owner not in offer.kinds:
-                raise InvalidParameter(
-                    f"there is no column {owner!r} to name the unit; there are: {', '.join(offer.kinds)}"
-                )
+            for name in unit_columns(owner):
+                if name not in offer.kinds:
+                    raise InvalidParameter(
+                        f"there is no column {name!r} to name the unit; there are: {', '.join(offer.kinds)}"
+                    )
             bound = _bind(offer, Declaration(owner, most, neighbours, named), key)
         except BaseException:
             offer.close()
@@ -302,7 +304,7 @@ class Table(Source):
         replacement a unit and its replacement may be in different parts, which doubles the number.
         """
         self.declaration.find(by)
-        own = 1 if by == self.declaration.unit else self.declaration.rows_per_unit
+        own = 1 if by in self.declaration.unit_columns else self.declaration.rows_per_unit
         return min(own, self._reach.get(by, own)) * (2 if self.declaration.neighbours == "replace" else 1)
 
     def spread(self, by: str, k: int) -> "Table":
@@ -315,7 +317,7 @@ class Table(Source):
         k, column = whole(k, 1, "k"), self.declaration.find(by)
         if self._within is not None:
             raise InvalidRequest("spread applies to a whole table, not to a part: call spread first, then part")
-        if k >= self.declaration.rows_per_unit or by == self.declaration.unit:
+        if k >= self.declaration.rows_per_unit or by in self.declaration.unit_columns:
             return self
         rows = f"{self._rows}_{column}_{k}"
         if len(rows) > _LONGEST_NAME:
