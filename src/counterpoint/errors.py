@@ -34,9 +34,39 @@ Each says what was asked, what the limit is and what would work; none carries a 
 epsilon must be at least 0, but -1 was given
 """
 
+from types import TracebackType
+
 
 class CounterpointError(Exception):
     """The root of the tree above: catch it to catch every error of this package."""
+
+
+class Refusal:
+    """What a person asked for and does not get: a notebook shows it as one line instead of a traceback.
+
+    The line says what was asked, the limit and what fits. If the call was made inside a function, it also names the
+    function and the line. Errors that point at a fault (`SecretLeak`, `LedgerTampered`, ...) keep their traceback.
+    IPython calls `_render_traceback_`; `%debug` and `traceback.print_last()` work as always.
+
+    >>> BudgetExceeded("PureDP(2) does not fit")._render_traceback_()
+    ['BudgetExceeded: PureDP(2) does not fit']
+    """
+
+    __traceback__: TracebackType | None
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}{_caller(self.__traceback__)}"]
+
+
+def _caller(trace: TracebackType | None) -> str:
+    """The function outside of this package that made the call, unless it is the cell or the script itself."""
+    function, line = "<module>", 0
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] != "counterpoint":
+            function, line = code.co_name, trace.tb_lineno
+        trace = trace.tb_next
+    return "" if function.startswith("<") else f" (in {function}, line {line})"
 
 
 class Interruption(BaseException):
@@ -66,7 +96,7 @@ def bare(error: BaseException) -> BaseException:
     return error.with_traceback(None)
 
 
-class InvalidParameter(CounterpointError, ValueError):
+class InvalidParameter(Refusal, CounterpointError, ValueError):
     """A parameter is not a number, out of range, or too long."""
 
 
@@ -74,11 +104,11 @@ class NotTotal(InvalidParameter):
     """A function of secret data failed, or a mechanism's code failed in a step. The error is the same for all data."""
 
 
-class InvalidRequest(CounterpointError):
+class InvalidRequest(Refusal, CounterpointError):
     """A message that the mechanism does not accept; state, charge and coins are untouched."""
 
 
-class BudgetExceeded(CounterpointError):
+class BudgetExceeded(Refusal, CounterpointError):
     """The rule refuses a launch. It carries what was `requested`, what is `remaining` and what `would_fit`."""
 
     def __init__(
@@ -90,15 +120,15 @@ class BudgetExceeded(CounterpointError):
         self.would_fit = would_fit
 
 
-class NotCovered(CounterpointError):
+class NotCovered(Refusal, CounterpointError):
     """No theorem covers this case, so it is refused; the message names what would be covered."""
 
 
-class RelationMismatch(CounterpointError):
+class RelationMismatch(Refusal, CounterpointError):
     """A claim about one kind of neighbours was used where the data has another kind."""
 
 
-class Halted(CounterpointError):
+class Halted(Refusal, CounterpointError):
     """The mechanism has given its last answer."""
 
 
@@ -110,7 +140,7 @@ class TapeMismatch(CounterpointError):
     """A replayed run asked for other coins than the recorded one: its control flow differs."""
 
 
-class NotAllowed(CounterpointError):
+class NotAllowed(Refusal, CounterpointError):
     """The caller may not do this."""
 
 
@@ -122,11 +152,11 @@ class LedgerError(CounterpointError):
     """The durable record cannot be read, written or trusted."""
 
 
-class RequestConflict(LedgerError):
+class RequestConflict(Refusal, LedgerError):
     """A request id that was used before, for another request."""
 
 
-class LedgerBusy(LedgerError):
+class LedgerBusy(Refusal, LedgerError):
     """Another process has this ledger open; an SQLite ledger has one process at a time."""
 
 
@@ -153,7 +183,7 @@ class Unsealable(LedgerError):
     """A state, a seed or an answer cannot be opened with the key at hand; charges are not affected."""
 
 
-class DataChanged(LedgerError):
+class DataChanged(Refusal, LedgerError):
     """The data is not what this ledger was made for, or cannot be recognised after a restart."""
 
 

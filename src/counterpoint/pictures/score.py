@@ -217,3 +217,12 @@ def levels(highest: float) -> list[float]:
         power *= 10
     step = next(size * power for size in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5) if highest / (size * power) <= 4.0001)
     return [round(number * step, 12) for number in range(int(highest / step + 1e-9) + 1)]
+
+
+def short(text: str, most: int) -> str:
+    """A name that fits its place.
+
+    >>> short("Cardiology", 12), short("Cardiology", 6)
+    ('Cardiology', 'Cardi…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"

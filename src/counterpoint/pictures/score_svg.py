@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from counterpoint.pictures.markup import Markup, element, joined, percent
 from counterpoint.pictures.picture import Picture, Rows
-from counterpoint.pictures.score import MOST_ASKS, Lane, Mark, Score, Step, count, decimals, folded, levels
+from counterpoint.pictures.score import MOST_ASKS, Lane, Mark, Score, Step, count, decimals, folded, levels, short
 from counterpoint.pictures.score_text import as_text
 
 _TOP, _BASE = 64.0, 236.0
@@ -233,12 +233,12 @@ class _Page:
         numeral = "inner-numeral" if lane.inner else "numeral"
         yield element("text", lane.number, class_=numeral, x=x - 10 + wide / 2, y=y)
         beside = x + wide - 2
-        yield element("text", _short(lane.name, 22), class_="strong", x=beside, y=y)
+        yield element("text", short(lane.name, 22), class_="strong", x=beside, y=y)
         if self.narrow:
             detail = f"{lane.cost} · {lane.detail}" if lane.cost and not lane.reserve else lane.detail
-            yield element("text", _short(detail, 28), class_="small end faint halo", x="96%", y=y)
+            yield element("text", short(detail, 28), class_="small end faint halo", x="96%", y=y)
         else:
-            yield element("text", _short(lane.detail, 30), class_="small faint", x=beside, y=y + 16)
+            yield element("text", short(lane.detail, 30), class_="small faint", x=beside, y=y + 16)
 
     def _line(self, lane: Lane, y: float) -> Iterator[Markup]:
         end = self.now if lane.halted is None else lane.halted
@@ -352,7 +352,3 @@ class _Level:
     before: float
     after: float
     reserved: float
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

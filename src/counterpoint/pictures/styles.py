@@ -57,6 +57,7 @@ _DRAWN = f"""
 .cp-picture .strong{{font-weight:600;fill:var(--cp-ink)}}
 .cp-picture .title{{font-size:15px;font-weight:600;fill:var(--cp-ink)}}
 .cp-picture .small{{font-size:12px}}
+.cp-picture .tiny{{font-size:11px}}
 .cp-picture .faint{{fill:var(--cp-ink-3)}}
 .cp-picture .end{{text-anchor:end}}
 .cp-picture .mid{{text-anchor:middle}}
@@ -86,10 +87,12 @@ _DRAWN = f"""
 .cp-picture .whisker{{stroke:var(--cp-voice);stroke-width:2}}
 .cp-picture .point{{fill:var(--cp-voice)}}
 .cp-picture .noisy{{stroke:var(--cp-stop);stroke-width:2;stroke-dasharray:3 2}}
+.cp-picture .whisker-end{{stroke:var(--cp-voice);stroke-width:1.5}}
+.cp-picture .noisy-end{{stroke:var(--cp-stop);stroke-width:1.5}}
 .cp-picture .noisy-point{{fill:var(--cp-surface);stroke:var(--cp-stop);stroke-width:2}}
 .cp-picture .stop{{fill:var(--cp-stop)}}
-.cp-picture .band{{fill:var(--cp-voice-soft)}}
-.cp-picture .path{{stroke:var(--cp-voice);stroke-width:2;fill:none;stroke-linejoin:round}}
+.cp-picture .band{{fill:var(--cp-voice-soft);shape-rendering:crispEdges}}
+.cp-picture .path{{stroke:var(--cp-voice);stroke-width:2;fill:none}}
 """
 
 _AROUND = f"""

@@ -14,6 +14,7 @@ ten answers are PureDP(1)
 from collections.abc import Iterator
 
 from counterpoint.encoding import Tagged, Value, encode
+from counterpoint.pictures.tree import as_page, as_rich
 
 
 class Certificate(Tagged, Value, frozen=True):
@@ -29,6 +30,22 @@ class Certificate(Tagged, Value, frozen=True):
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
+
+    def __repr__(self) -> str:
+        """One line, whatever the derivation: `print` shows all of it.
+
+        >>> Certificate("a", "b", (Certificate("c", "d"),))
+        Certificate('a', by 'b', from 1 premise)
+        """
+        rests = len(self.premises)
+        from_ = f", from {rests} premise{'s' if rests > 1 else ''}" if rests else ""
+        return f"Certificate({self.statement!r}, by {self.theorem!r}{from_})"
+
+    def _repr_html_(self) -> str:
+        return as_page(self)
+
+    def __rich__(self) -> object:
+        return as_rich(self)
 
     def _lines(self) -> Iterator[str]:
         yield self.statement

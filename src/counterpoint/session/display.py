@@ -72,6 +72,10 @@ def as_table(session: "Session") -> object:
 
 
 def as_html(session: "Session") -> str:
-    """An HTML table."""
+    """The score and an HTML table; of a session that is closed, the table alone."""
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in summary(session))
-    return f"<table>{rows}</table>"
+    table = f"<table>{rows}</table>"
+    try:
+        return f"{session.plot()._repr_html_()}{table}"
+    except LedgerError:
+        return table

@@ -10,13 +10,19 @@ path after a restart.
 ((0,), True)
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.errors import InvalidRequest, LedgerError
+from counterpoint.errors import InvalidRequest, LedgerError, NotCovered
 from counterpoint.ledger.state import Faulty, Path, Sealed
+from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
+from counterpoint.numbers.exact import exact
+from counterpoint.pictures.picture import Picture
+from counterpoint.pictures.series import Series
 from counterpoint.session.explaining import explained
 from counterpoint.session.rehearsing import marked
 from counterpoint.sources.source import Source, in_units
@@ -80,6 +86,35 @@ class Handle:
             )
         numbers = (prepared.width or 1) if simultaneous else prepared.together
         return prepared.error_in_units(self.mechanism.answer_error(message, probability, numbers))
+
+    def plot(self, answers: Mapping[int, float | Fraction], probability: Number = "0.95") -> Picture:
+        """These answers of a counter as a line, with the band of their error; by how many items each was asked after.
+
+        Each answer is within the band with this probability.
+
+        >>> import counterpoint as cp
+        >>> visits = cp.Stream(bound=1)
+        >>> counter = cp.Session(visits, within=cp.PureDP(1)).launch(cp.Counter(epsilon=1))
+        >>> seen = {}
+        >>> for n in range(1, 4):
+        ...     visits.append(1)
+        ...     seen[n] = counter.ask()
+        >>> len(counter.plot(seen).points)
+        3
+        """
+        counter = self.mechanism
+        if not isinstance(counter, Counter | Windowed):
+            raise NotCovered(
+                f"{type(counter).__name__} is no Counter, whose answers make a series; an answer of session.ask has a "
+                "plot() of its own"
+            )
+        grid = self._source.update_grid
+        points = (
+            (float(t), float(answer), float(counter.error(probability, t) * grid))
+            for t, answer in sorted(answers.items())
+        )
+        sure = f"{float(100 * exact(probability)):g} %"
+        return Series(f"{counter!r}{' (made up)' if self._source.made_up else ''}", tuple(points), "items", sure)
 
     @property
     def halted(self) -> bool:

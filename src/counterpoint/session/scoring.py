@@ -62,6 +62,7 @@ class _Reading:
         self._engine = session._engine
         self._path = session._path
         self._rule = session.rule
+        self._made_up = session.made_up
         self._read = _gauge(session)
         self._lines: dict[Path, _Line] = {}
         self._launched: dict[Path, int] = defaultdict(int)
@@ -86,7 +87,7 @@ class _Reading:
             if fact.kind in known:
                 events.append(known[fact.kind](len(events) + 1, fact))
         lanes = tuple(self._lane(line) for line in sorted(self._lines.values(), key=self._order))
-        name = self._engine.ledger.name
+        name = f"{self._engine.ledger.name}{' (made-up rows)' if self._made_up else ''}"
         steps, refusals = tuple(self._steps), tuple(self._refusals)
         return Score(name, self._read.budget, tuple(events), steps, refusals, lanes)
 

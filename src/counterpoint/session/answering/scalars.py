@@ -7,6 +7,7 @@
 (30, PureDP(0.1), Laplace(0.1), True)
 """
 
+from abc import abstractmethod
 from fractions import Fraction
 from math import inf, nextafter
 from typing import Self, TypeAlias
@@ -14,8 +15,11 @@ from typing import Self, TypeAlias
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import exact, spell
+from counterpoint.pictures.picture import Picture
+from counterpoint.session.answering.answer_table import AnswerTable
 from counterpoint.session.answering.choosing import SURE
 from counterpoint.session.answering.origin import Known, Origin
+from counterpoint.session.answering.picturing import pictured
 
 MOSTLY_NOISE = "mostly noise"
 """What displays say beside a number that is smaller than its error at 95 %."""
@@ -44,6 +48,18 @@ class NumberAnswer(Known):
         (True, True)
         """
         return self if self._origin.exceeds_noise(read_ratio(signal_to_noise)) else None
+
+    def plot(self, probability: Number = SURE) -> Picture:
+        """The number with its error, as a picture."""
+        value, error = self._as_float(), float(self._origin.error(probability))
+        notes = [MOSTLY_NOISE if self.mostly_noise else ""]
+        measured = None if self.units is None else f"in {self.units}"
+        table = AnswerTable({}, {"value": [value]}, {"value": ("error", [error])}, notes, measured, self.made_up)
+        return pictured(table, self.request, probability)
+
+    @abstractmethod
+    def _as_float(self) -> float:
+        """The number, without what it knows."""
 
     def _shown(self, value: str, error: str) -> str:
         measured = "" if self.units is None else f" {self.units}"
@@ -80,6 +96,9 @@ class IntAnswer(NumberAnswer, int):
         assert isinstance(error, int)
         return error
 
+    def _as_float(self) -> float:
+        return float(int(self))
+
     def __repr__(self) -> str:
         return self._shown(str(int(self)), str(self.error()))
 
@@ -115,6 +134,9 @@ class FloatAnswer(NumberAnswer, float):
         """How far off it is at most, with this probability; the next larger float where it is none."""
         error = self._origin.error(probability)
         return float(error) if Fraction(float(error)) >= error else nextafter(float(error), inf)
+
+    def _as_float(self) -> float:
+        return float(self)
 
     def __repr__(self) -> str:
         return self._shown(str(float(self)), f"{self.error():.6g}")

@@ -12,10 +12,12 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from counterpoint.numbers import Number
+from counterpoint.pictures.picture import Picture
 from counterpoint.session.answering.answer_table import AnswerRow, AnswerTable, arrow, as_frame, html, plain, rich_table
 from counterpoint.session.answering.choices import AnyChoice, Choice, no_error_of_a_choice
 from counterpoint.session.answering.choosing import SURE
 from counterpoint.session.answering.origin import Known, Origin
+from counterpoint.session.answering.picturing import pictured
 from counterpoint.session.answering.scalars import MOSTLY_NOISE, Scalar, read_ratio
 
 Label: TypeAlias = Any
@@ -37,6 +39,10 @@ class Tabular(Known):
 
     def __iter__(self) -> Iterator[AnswerRow]:
         return self.table().rows()
+
+    def plot(self, probability: Number = SURE) -> Picture:
+        """Each value with its error on one scale, as a picture; what is mostly noise is said."""
+        return pictured(self.table(probability), self.request, probability)
 
     def to_pandas(self, probability: Number = SURE) -> Any:
         """A pandas DataFrame of keys, values and errors."""
