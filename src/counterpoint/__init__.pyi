@@ -47,6 +47,7 @@ from counterpoint.errors import (
     TapeMismatch as TapeMismatch,
     UnknownSchema as UnknownSchema,
     Unsealable as Unsealable,
+    UnsupportedSQL as UnsupportedSQL,
 )
 from counterpoint.ledger.places import Durable as Durable
 from counterpoint.mechanisms.additive import (
@@ -167,6 +168,8 @@ from counterpoint.session.session import (
     Session as Session,
     open as open,
 )
+from counterpoint.session.sql.query import SQLQuery as SQLQuery
+from counterpoint.session.sql.select import sql as sql
 from counterpoint.sources.asking.choices import (
     keys as keys,
     median as median,

@@ -4,6 +4,7 @@ CounterpointError
 ├── InvalidParameter     a parameter is not a number, out of range, or too long (also a ValueError)
 │   └── NotTotal             a function of secret data failed, or a mechanism's code failed in a step
 ├── InvalidRequest       a message that this mechanism does not accept; nothing changed
+│   └── UnsupportedSQL       a text outside of the SQL that is answered: what was found, where, and what would work
 ├── BudgetExceeded       the rule refuses the launch; nothing was charged
 ├── NotCovered           no theorem covers this case; says which case one would cover
 ├── RelationMismatch     the claim speaks of other neighbours than the data has
@@ -106,6 +107,17 @@ class NotTotal(InvalidParameter):
 
 class InvalidRequest(Refusal, CounterpointError):
     """A message that the mechanism does not accept; state, charge and coins are untouched."""
+
+
+class UnsupportedSQL(InvalidRequest):
+    """A text outside of the SQL that is answered. It carries what was `found`, `where`, and what `works` instead."""
+
+    def __init__(self, found: str, where: str, works: str) -> None:
+        at = f" ({where})" if where else ""
+        super().__init__(f"SQL here has no {found}{at}: {works}")
+        self.found = found
+        self.where = where
+        self.works = works
 
 
 class BudgetExceeded(Refusal, CounterpointError):

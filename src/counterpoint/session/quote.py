@@ -6,9 +6,16 @@
 Quote(cost=PureDP(0.4), after=PureDP(0.4), mechanism=Laplace(0.4))
 """
 
+from typing import TYPE_CHECKING
+
 from counterpoint.encoding import Value
+from counterpoint.errors import CounterpointError, LedgerError
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.relations import Relation
+
+if TYPE_CHECKING:
+    from counterpoint.session.session import Session
 
 
 class Quote(Value, frozen=True):
@@ -26,3 +33,14 @@ class Quote(Value, frozen=True):
     def fits(self) -> bool:
         """Whether the launch would be admitted."""
         return self.refusal is None
+
+
+def quote_of(session: "Session", mechanism: Mechanism, relation: Relation) -> Quote:
+    """What the launch of a fitted mechanism would cost in this session."""
+    try:
+        account = session._engine.quote(session._path, mechanism, relation)
+    except LedgerError:  # no refusal of the rule: the account could not be read
+        raise
+    except CounterpointError as error:
+        return Quote(mechanism.claim.loss, None, f"{type(error).__name__}: {error}", mechanism)
+    return Quote(mechanism.claim.loss, session.rule.loss(account), None, mechanism)

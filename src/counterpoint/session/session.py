@@ -26,7 +26,6 @@ from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.parallel import Parallel, SummedParallel
 from counterpoint.composition.rules.rule import Remaining, Rule
 from counterpoint.errors import (
-    CounterpointError,
     InvalidParameter,
     LedgerError,
     NotAllowed,
@@ -45,7 +44,7 @@ from counterpoint.pictures.score_svg import ScorePicture
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Static, Steps
-from counterpoint.session.answering.questions import GivenTerms, ask, terms
+from counterpoint.session.answering.questions import GivenTerms, ask, prepare, terms
 from counterpoint.session.counting import launched_claims
 from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_table
@@ -53,10 +52,12 @@ from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
-from counterpoint.session.quote import Quote
+from counterpoint.session.quote import Quote, quote_of
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
 from counterpoint.session.rehearsing import rehearse
 from counterpoint.session.scoring import score_of
+from counterpoint.session.sql.answer import SQLAnswer
+from counterpoint.session.sql.select import sql
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.source import Source
 from counterpoint.sources.streams.shape import followed_among
@@ -183,20 +184,14 @@ class Session:
         if isinstance(mechanism, type):
             launchable(mechanism, self._source)  # which refuses it, and says what to write instead
         if not isinstance(mechanism, Mechanism):
-            mechanism, *_ = terms(**on).mechanisms(self, self._source.prepare(mechanism))
+            mechanism, *_ = terms(**on).mechanisms(self, prepare(self._source, mechanism))
         elif on:
             raise InvalidParameter(
                 f"{', '.join(f'{name}=' for name in on)} goes with a request; a mechanism has a price"
             )
         source = self._source.of(of)
         fitted = launchable(windowed(mechanism, last), source)
-        try:
-            account = self._engine.quote(self._path, fitted, source.relation)
-        except LedgerError:  # no refusal of the rule: the account could not be read
-            raise
-        except CounterpointError as error:
-            return Quote(fitted.claim.loss, None, f"{type(error).__name__}: {error}", fitted)
-        return Quote(fitted.claim.loss, self.rule.loss(account), None, fitted)
+        return quote_of(self, fitted, source.relation)
 
     def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Any:
         """Launch what answers this request, and ask it once; a number or a table that knows its error.
@@ -215,6 +210,21 @@ class Session:
         """
         self._must_be_open()
         return ask(self, request, terms(**on), id)
+
+    def sql(self, text: str, *, id: str | None = None, **on: Unpack[GivenTerms]) -> SQLAnswer:
+        """Ask what a SELECT of aggregates says, on the terms of `ask`; a table with the names of its outputs.
+
+        It is `ask(cp.sql(text), ...)`: the text is compiled to the request that Python would make, and what this SQL
+        does not have is refused by name (`UnsupportedSQL`), for free. See the guide, SQL.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(fields={"page": cp.text()}), within=cp.PureDP(1))
+        >>> visits = session.sql("SELECT COUNT(*) AS n FROM visits WHERE page = 'home'", epsilon=1)
+        >>> visits["n"].error(0.95), list(visits.columns())
+        (3, ['n', 'n_error'])
+        """
+        answer: SQLAnswer = self.ask(sql(text), id=id, **on)
+        return answer
 
     def launch(
         self,

@@ -167,6 +167,15 @@ class Source:
         """How the messages made from this source may differ between neighbouring data."""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the sources that requests are about, if there are several (see `Sources`)."""
+        return ()
+
+    def seen_from(self, name: str) -> Mapping[str, str]:
+        """What the rows of the source of this name see of others: each by its name, with the column that finds it."""
+        return {}
+
+    @property
     def dimensions(self) -> int | None:
         """The length of the vectors that mechanisms receive as updates; None if they receive numbers, or nothing."""
         return None

@@ -22,9 +22,11 @@ from counterpoint.numbers import Number, exact, spell
 from counterpoint.privacy.loss import Loss
 from counterpoint.session.answering.answers import labelled
 from counterpoint.session.answering.choosing import SURE, Mechanisms, offered, price, reaching
-from counterpoint.session.answering.origin import Reason
+from counterpoint.session.answering.origin import Origin, Reason
 from counterpoint.session.fitting import launchable
-from counterpoint.sources.source import Prepared
+from counterpoint.session.sql.answer import shown
+from counterpoint.session.sql.query import SQLQuery
+from counterpoint.sources.source import Prepared, Source
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
@@ -95,10 +97,19 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
     return AnswerTerms(given, error, SURE if probability is None else probability, simultaneous)
 
 
+def prepare(source: Source, request: object) -> Prepared:
+    """The public facts of a request, or of what a query asks."""
+    if not isinstance(request, SQLQuery):
+        return source.prepare(request)
+    prepared = source.prepare(request.on(source))
+    request.check(prepared)
+    return prepared
+
+
 def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) -> object:
     """Launch what answers the request on these terms, and ask it; one request, whose answer is found by its id."""
     source, engine = session._source, session._engine
-    prepared = source.prepare(request)
+    prepared = prepare(source, request)
     mechanisms = on.mechanisms(session, prepared)
     path = engine.launch_question(session._path, mechanisms, source.relation, cursor=source.pin(), request=id)
     row = engine.ledger.read(path)
@@ -106,7 +117,11 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
     public = row.mechanism.public_part(prepared.grid)
     sequential = session._sequential
     released = engine.ask(path, source, prepared, public, sequential=sequential, request=id, question=True)
-    return labelled(row.mechanism, prepared, released, on.reason(mechanisms), made_up=source.made_up)
+    reason = on.reason(mechanisms)
+    answer = labelled(row.mechanism, prepared, released, reason, made_up=source.made_up)
+    if not isinstance(request, SQLQuery):
+        return answer
+    return shown(request, answer, Origin(row.mechanism, prepared, released, reason, source.made_up))
 
 
 def _cheapest_first(session: "Session", mechanisms: Mechanisms) -> Mechanisms:

@@ -7,7 +7,7 @@
 ([0, 1], 6, 7)
 """
 
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -82,11 +82,14 @@ class TableAnswer(Tabular):
         cells: Mapping[Label, Cell],
         origin: Origin,
         suppressed: frozenset[Label] = frozenset(),
+        *,
+        released: int | None = None,
     ) -> None:
         self._heads = heads
         self._cells = dict(cells)
         self._origin = origin
         self._suppressed = suppressed
+        self._released = len(self._cells) if released is None else released
 
     def __getitem__(self, key: Label) -> Cell:
         return self._cells[key]
@@ -110,10 +113,13 @@ class TableAnswer(Tabular):
         return self._cells.items()
 
     def error(self, probability: Number = SURE, *, simultaneous: bool = False) -> int | float:
-        """How far off each value is at most, with this probability; or with `simultaneous=True` all of them at once."""
+        """How far off each value is at most, with this probability; or with `simultaneous=True` all of them at once.
+
+        All are those that were released: which of them a SELECT shows may depend on their noise.
+        """
         if self._origin.prepared.wants == "choice":
             raise no_error_of_a_choice()
-        steps = self._origin.steps_of(len(self) if simultaneous else 1, probability)
+        steps = self._origin.steps_of(self._released if simultaneous else 1, probability)
         error = self._origin.prepared.error_in_units(steps)
         return error if isinstance(error, int) else float(error)
 
@@ -135,7 +141,19 @@ class TableAnswer(Tabular):
             if cell is not None and not isinstance(cell, Choice) and cell.suppress(ratio) is None
         }
         cells = {key: None if key in gone else cell for key, cell in self._cells.items()}
-        return TableAnswer(self._heads, cells, self._origin, self._suppressed | gone)
+        return TableAnswer(self._heads, cells, self._origin, self._suppressed | gone, released=self._released)
+
+    def arranged(self, keys: Iterable[Label], heads: tuple[str, ...]) -> "TableAnswer":
+        """The cells of these keys, in this order, and what the keys are called: postprocessing, so it costs nothing.
+
+        >>> import counterpoint as cp
+        >>> clicks = cp.Stream(bound=1, dimensions=3)
+        >>> answer = cp.Session(clicks, within=cp.PureDP(1000)).ask(cp.total(), epsilon=1000)
+        >>> answer.arranged([2, 0], ("button",)).columns()
+        {'button': [2, 0], 'value': [0, 0], 'error': [0, 0]}
+        """
+        cells = {key: self._cells[key] for key in keys}
+        return TableAnswer(heads, cells, self._origin, self._suppressed, released=self._released)
 
     def table(self, probability: Number = SURE) -> AnswerTable:
         """The table as data: keys, values, errors, and a note where a value is mostly noise."""

@@ -97,6 +97,18 @@ class Sources(Source):
     def __repr__(self) -> str:
         return f"Sources({', '.join((*self._members, *self._lookups))}; unit={self._unit!r})"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the sources that requests are about."""
+        return tuple(self._members)
+
+    def seen_from(self, name: str) -> dict[str, str]:
+        """What the rows of a source see: attributes of their unit, and lookups by the lookup's key."""
+        return {
+            join.name: self._lookups[join.name].key if join.name in self._lookups else self._unit
+            for join in self._besides[name].joins
+        }
+
     def describe(self) -> str:
         """What is protected, then every source in words; none of it depends on the data."""
         head = (

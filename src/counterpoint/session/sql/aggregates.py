@@ -1,0 +1,175 @@
+"""Aggregates: which request each of them asks. A function that is not listed here is refused by its name.
+
+The names mean what they mean in DuckDB. `VAR_POP` and `STDDEV_POP` divide by the number of values; those that divide by
+one less (`VARIANCE`, `STDDEV`, ...) are refused, since no request computes them.
+
+>>> from counterpoint.session.sql.reading import parsed
+>>> from counterpoint.session.sql.scope import Scope
+>>> tree = parsed("SELECT COUNT(delay) FILTER (WHERE month = 3), MEDIAN(delay) FROM flights")
+>>> rows, middle = (read_aggregate(node, Scope.read(tree)) for node in tree.expressions)
+>>> rows.request("day = 1", None, None)
+Count(where='(day = 1) AND ((NOT delay IS NULL) AND (month = 3))')
+>>> middle.request(None, None, None)
+Quantile(column='delay', q=0.5)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from counterpoint.errors import InvalidRequest
+from counterpoint.session.sql.logic import both, where_text
+from counterpoint.session.sql.reading import only, unsupported, written
+from counterpoint.session.sql.scope import Scope
+from counterpoint.sources.asking.choices import quantile
+from counterpoint.sources.asking.grouping import By
+from counterpoint.sources.asking.request import Request
+from counterpoint.sources.asking.requests import count, mean, sum
+from counterpoint.sources.asking.variances import stdev, variance
+from counterpoint.sources.declaring.columns import KeyOrTuple
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+Keys: TypeAlias = tuple[KeyOrTuple, ...] | None
+Make: TypeAlias = Callable[[str | None, By | None, Keys], Request]
+"""Makes a request of a condition, the columns to group by and their keys."""
+
+KNOWN = (
+    "COUNT(*), COUNT(column), SUM, AVG, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_DISC(column, q) and "
+    "PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate: the request it makes, and the condition that it has beside WHERE."""
+
+    make: Make
+    only: str | None = None
+
+    def request(self, where: str | None, by: By | None, keys: Keys) -> Request:
+        """The request, under the WHERE of the query and for its groups."""
+        return self.make(both(where, self.only), by, keys)
+
+
+def read_aggregate(node: "exp.Expr", scope: Scope) -> Aggregate:
+    """The aggregate that a node is, or a refusal by its name."""
+    if node.key == "filter":
+        condition = only(only(node, "this", "expression").expression, "this").this
+        inner = read_aggregate(node.this, scope)
+        return Aggregate(inner.make, both(inner.only, where_text(scope.unaliased(condition))))
+    reader = _READERS.get(node.key)
+    if reader is None:
+        raise _unknown(node)
+    return reader(node, scope)
+
+
+def is_aggregate(node: "exp.Expr") -> bool:
+    """Whether a node is one of the aggregates."""
+    return node.key == "filter" or node.key in _READERS
+
+
+def _count(node: "exp.Expr", scope: Scope) -> Aggregate:
+    counted = only(node, "this", "big_int").args.get("this")
+    if counted is None or counted.key == "star":
+        if counted is not None:
+            only(counted)
+        return Aggregate(lambda where, by, keys: count(where) if by is None else count(where, by=by, keys=keys))
+    if counted.key == "distinct":
+        raise unsupported("COUNT(DISTINCT ...)", node, "ask for cp.count_distinct(), which counts units")
+    scope.column(counted)
+    present = where_text(scope.unaliased(_present(counted)))
+    return Aggregate(lambda where, by, keys: count(where) if by is None else count(where, by=by, keys=keys), present)
+
+
+def _present(column: "exp.Expr") -> "exp.Expr":
+    from sqlglot import exp  # noqa: PLC0415 - see `reading`
+
+    return exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+
+
+def _of_a_column(ask: Callable[..., Request]) -> "Callable[[exp.Expr, Scope], Aggregate]":
+    """An aggregate of one column that takes `by`."""
+
+    def read(node: "exp.Expr", scope: Scope) -> Aggregate:
+        column = scope.column(only(node, "this").this)
+        return Aggregate(lambda where, by, keys: ask(column, where, by, keys))
+
+    return read
+
+
+def _quantile_of(column: "exp.Expr", share: str, node: "exp.Expr", scope: Scope) -> Aggregate:
+    name = scope.column(column)
+
+    def make(where: str | None, by: By | None, keys: Keys) -> Request:
+        if by is not None:
+            raise unsupported("quantiles of groups", node, "leave out GROUP BY, and name the group in WHERE")
+        return quantile(name, share, None, where)
+
+    make(None, None, None)
+    return Aggregate(make)
+
+
+def _median(node: "exp.Expr", scope: Scope) -> Aggregate:
+    return _quantile_of(only(node, "this").this, "0.5", node, scope)
+
+
+def _quantile(argument: str) -> "Callable[[exp.Expr, Scope], Aggregate]":
+    """QUANTILE(column, q), whose q the parser calls by this name."""
+
+    def read(node: "exp.Expr", scope: Scope) -> Aggregate:
+        return _quantile_of(only(node, "this", argument).this, _share(node, node.args.get(argument)), node, scope)
+
+    return read
+
+
+def _within_group(node: "exp.Expr", scope: Scope) -> Aggregate:
+    """PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column)."""
+    inner, order = only(node, "this", "expression").this, node.expression
+    if inner.key not in ("percentilecont", "percentiledisc") or order.key != "order":
+        raise _unknown(node)
+    only(inner, "this")
+    ordered = only(order, "expressions").expressions
+    if len(ordered) != 1 or ordered[0].args.get("desc") or ordered[0].args.get("nulls_first"):
+        raise unsupported("such order in WITHIN GROUP", node, "order by one column, upward")
+    return _quantile_of(only(ordered[0], "this").this, _share(node, inner.this), node, scope)
+
+
+def _share(node: "exp.Expr", share: "exp.Expr | None") -> str:
+    if share is None or share.key != "literal" or share.is_string:
+        raise unsupported(
+            "quantile but of one number", node, "write a number between 0 and 1, as in QUANTILE_DISC(age, 0.9)"
+        )
+    return str(share.this)
+
+
+def _sample(node: "exp.Expr", scope: Scope) -> Aggregate:
+    population = "VAR_POP" if node.key == "variance" else "STDDEV_POP"
+    raise unsupported(
+        "variance of a sample",
+        node,
+        f"{population} divides by the number of values, which differs little where there are many",
+    )
+
+
+_READERS: "dict[str, Callable[[exp.Expr, Scope], Aggregate]]" = {
+    "count": _count,
+    "sum": _of_a_column(sum),
+    "avg": _of_a_column(mean),
+    "variancepop": _of_a_column(variance),
+    "stddevpop": _of_a_column(stdev),
+    "variance": _sample,
+    "stddev": _sample,
+    "stddevsamp": _sample,
+    "median": _median,
+    "quantile": _quantile("quantile"),
+    "percentilecont": _quantile("expression"),
+    "percentiledisc": _quantile("expression"),
+    "withingroup": _within_group,
+}
+
+
+def _unknown(node: "exp.Expr") -> InvalidRequest:
+    name = node.name.upper() if node.key == "anonymous" else written(node).partition("(")[0] or node.key.upper()
+    return unsupported(f"function {name}", node, f"SELECT takes {KNOWN}")

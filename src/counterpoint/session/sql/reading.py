@@ -1,0 +1,174 @@
+"""The text of a query as one checked SELECT, and refusals that say what was found, and where.
+
+The dialect is DuckDB's. sqlglot parses the text; nothing of it is run. Comments, second statements and texts that are
+too long or too deep are refused before they are parsed, and so are the words that begin what this SQL does not have, by
+name. The modules that read the tree refuse every node that they do not know, and with `only` every argument of a node
+that they do not read: an argument that was overlooked would change the meaning of the query.
+
+>>> parsed("SELECT COUNT(*) FROM flights").key
+'select'
+>>> parsed("SELECT COUNT(*) FROM flights; DROP TABLE flights")
+Traceback (most recent call last):
+...
+counterpoint.errors.UnsupportedSQL: SQL here has no second statement (at character 29, ';'): ask one SELECT at a time
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from counterpoint.errors import InvalidRequest, UnsupportedSQL
+from counterpoint.sources.asking.where import DEEPEST, LONGEST, MOST_TOKENS
+from counterpoint.sources.declaring.columns import readable
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+DIALECT = "duckdb"
+
+SHAPE = "write SELECT keys and aggregates FROM a source, and WHERE, GROUP BY, HAVING, ORDER BY and LIMIT where needed"
+_ASK_TWICE = "ask one SELECT at a time"
+_SET = "ask two queries, and combine their answers in Python"
+_NO_SUBQUERY = "ask the inner query first, and put what it answers into the text of the next one"
+_WINDOW = "compute it in Python from the answer"
+_STILL = "the answer depends on the rows and the noise alone: write a date as 'YYYY-MM-DD'"
+_LITERAL = "write the value itself"
+
+_REFUSED = {
+    "WITH": ("WITH (common table expressions)", _NO_SUBQUERY),
+    "UNION": ("UNION", _SET),
+    "INTERSECT": ("INTERSECT", _SET),
+    "EXCEPT": ("EXCEPT", _SET),
+    "OVER": ("OVER (window functions)", _WINDOW),
+    "WINDOW": ("WINDOW (window functions)", _WINDOW),
+    "QUALIFY": ("QUALIFY (window functions)", _WINDOW),
+    "EXISTS": ("EXISTS (subqueries)", _NO_SUBQUERY),
+    "OFFSET": ("OFFSET", "leave it out, and skip rows of the answer in Python"),
+    "FETCH": ("FETCH", "write LIMIT"),
+    "INTO": ("INTO", "the answer is a table in Python: leave it out"),
+    "PIVOT": ("PIVOT", "write GROUP BY, and pivot the answer in Python"),
+    "UNPIVOT": ("UNPIVOT", "write GROUP BY, and pivot the answer in Python"),
+    "TABLE_SAMPLE": ("TABLESAMPLE", "leave it out: all rows are counted, with noise"),
+    "LATERAL": ("LATERAL", _NO_SUBQUERY),
+    "CURRENT_DATE": ("CURRENT_DATE", _STILL),
+    "CURRENT_DATETIME": ("CURRENT_DATETIME", _STILL),
+    "CURRENT_TIME": ("CURRENT_TIME", _STILL),
+    "CURRENT_TIMESTAMP": ("CURRENT_TIMESTAMP", _STILL),
+    "CURRENT_USER": ("CURRENT_USER", _LITERAL),
+    "PLACEHOLDER": ("parameters", _LITERAL),
+    "PARAMETER": ("parameters", _LITERAL),
+    "CUBE": ("CUBE", "ask one query for each grouping"),
+    "ROLLUP": ("ROLLUP", "ask one query for each grouping"),
+    "GROUPING_SETS": ("GROUPING SETS", "ask one query for each grouping"),
+}
+_ARGUMENTS = {
+    "db": "schema",
+    "when": "AT",
+    "locks": "FOR UPDATE",
+    "sample": "SAMPLE",
+    "expressions": "second argument",
+    "count": "second argument",
+    "limit_options": "percent",
+    "columns": "names of columns",
+}
+"""What arguments of a node are called in a text, where the parser calls them otherwise."""
+_OPENS = {
+    "L_PAREN": 1,
+    "L_BRACKET": 1,
+    "L_BRACE": 1,
+    "CASE": 1,
+    "R_PAREN": -1,
+    "R_BRACKET": -1,
+    "R_BRACE": -1,
+    "END": -1,
+}
+_PREFIXES = {"NOT", "DASH", "PLUS", "TILDE"}
+
+
+def parsed(text: object) -> "exp.Expr":
+    """The syntax tree of the one SELECT that a text is."""
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise UnsupportedSQL(f"query but a text of at most {LONGEST} characters", "", SHAPE)
+    readable(text)
+    import sqlglot  # noqa: PLC0415 - takes a tenth of a second, and only SQL and filters need it
+
+    try:
+        tokens = sqlglot.tokenize(text, read=DIALECT)
+    except Exception:  # every failure of the tokenizer is the same refusal
+        raise UnsupportedSQL("words like these", "a quote may be missing its other half", SHAPE) from None
+    if tokens and tokens[-1].token_type.name == "SEMICOLON" and not tokens[-1].comments:
+        tokens.pop()
+    _check_tokens(text, tokens)
+    try:
+        found = sqlglot.parse(text, read=DIALECT)
+    except Exception:  # also RecursionError
+        raise UnsupportedSQL("such sentence", "it cannot be parsed in DuckDB's dialect", SHAPE) from None
+    trees = [tree for tree in found if tree is not None]
+    if len(trees) != 1 or trees[0].key != "select":
+        raise UnsupportedSQL("statement but SELECT", "", SHAPE)
+    return trees[0]
+
+
+def _check_tokens(text: str, tokens: list[Any]) -> None:
+    if not 0 < len(tokens) <= MOST_TOKENS:
+        raise UnsupportedSQL(f"query but one of 1 to {MOST_TOKENS} words", f"there are {len(tokens)}", SHAPE)
+    depth = run = 0
+    for number, token in enumerate(tokens):
+        kind, at = token.token_type.name, _spot(text, token)
+        if token.comments:
+            raise UnsupportedSQL("comments", f"near {at.removeprefix('at ')}", "leave them out")
+        if number == 0 and kind not in ("SELECT", *_REFUSED):
+            raise UnsupportedSQL("statement but SELECT", at, SHAPE)
+        if number > 0 and kind == "SELECT":
+            raise UnsupportedSQL("subqueries", at, _NO_SUBQUERY)
+        if kind == "SEMICOLON":
+            raise UnsupportedSQL("second statement", at, _ASK_TWICE)
+        if kind in _REFUSED:
+            found, works = _REFUSED[kind]
+            raise UnsupportedSQL(found, at, works)
+        depth += _OPENS.get(kind, 0)
+        run = run + 1 if kind in _PREFIXES else 0
+        if max(depth, run) > DEEPEST:
+            raise UnsupportedSQL(f"nesting deeper than {DEEPEST}", at, "ask for less at a time")
+
+
+def _spot(text: str, token: Any) -> str:
+    before = text[: token.start]
+    line, character = before.count("\n") + 1, token.start - (before.rfind("\n") + 1) + 1
+    return f"at {_place(line, character)}, {token.text[:40]!r}"
+
+
+def _place(line: int, character: int) -> str:
+    return f"character {character}" if line == 1 else f"line {line}, character {character}"
+
+
+def unsupported(found: str, node: "exp.Expr", works: str) -> UnsupportedSQL:
+    """A refusal of a node, with its place in the text and its first characters."""
+    begins = [(part.meta["line"], part.meta["col"] - (part.meta["end"] - part.meta["start"])) for part in _leaves(node)]
+    at = f"at {_place(*min(begins))}, " if begins else ""
+    return UnsupportedSQL(found, f"{at}{written(node)[:60]!r}", works)
+
+
+def _leaves(node: "exp.Expr") -> "Iterator[exp.Expr]":
+    """The parts of a node whose places in the text the parser noted."""
+    return (part for part in node.walk() if "start" in part.meta)
+
+
+def only(node: "exp.Expr", *known: str) -> "exp.Expr":
+    """The node itself, if it has no other arguments than the known ones."""
+    for name, value in node.args.items():
+        if value and name not in known:
+            word = _ARGUMENTS.get(name, name.strip("_").replace("_", " ").upper())
+            raise unsupported(f"{word} with {node.key.upper()}", node, "leave it out")
+    return node
+
+
+def written(node: "exp.Expr") -> str:
+    """The text of a node, as this module writes it."""
+    from sqlglot import ErrorLevel  # noqa: PLC0415 - as above
+
+    try:
+        return node.sql(dialect=DIALECT, unsupported_level=ErrorLevel.IGNORE)
+    except Exception:  # also RecursionError
+        raise InvalidRequest(
+            "an expression of this query is too deep to be written out: ask for less at a time"
+        ) from None
