@@ -136,9 +136,9 @@ def test_infinite_dates_become_the_nearer_bound():
         ("born = 'yesterday'", "is not a date"),
         ("born = '2000-02-30'", "is not a date"),
         ("born LIKE '2000-01-01'", "LIKE is for texts"),
-        ("born LIKE '2000%'", "is not a date"),
+        ("born LIKE '2000%'", "LIKE is for texts"),
         ("born > DATE '2000-01-01'", "where does not support 'DATE'"),
-        ("born + 1 > '2000-01-01'", "where does not support '+'"),
+        ("born * 2 > '2000-01-01'", "arithmetic is for numbers"),
     ],
 )
 def test_a_where_compares_dates_with_dates_only(where, hint):

@@ -15,11 +15,11 @@ from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.session.explaining import explained
 from counterpoint.sources.asking import choices, requests
 from counterpoint.sources.asking.arguments import LONGEST_KEYS, MOST_POINTS
-from counterpoint.sources.asking.where import LONGEST
 from counterpoint.sources.declaring.columns import MOST_KEYS, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.engines import compiling, emitter
+from counterpoint.sources.expressions.parsing import LONGEST
 from counterpoint.sources.streams.ids import checked_id
 from counterpoint.sources.tables import table as tables
 

@@ -10,9 +10,10 @@ from tests.sources import people
 from counterpoint.errors import InvalidRequest
 from counterpoint.sources.asking import requests
 from counterpoint.sources.asking.conditions import AllOf, AnyOf, Like, Missing, Not, OneOf, Within
-from counterpoint.sources.asking.where import DEEPEST, LONGEST, condition
+from counterpoint.sources.asking.where import condition
 from counterpoint.sources.declaring.columns import boolean, number, text
 from counterpoint.sources.declaring.declaration import Declaration, Named
+from counterpoint.sources.expressions.parsing import DEEPEST, LONGEST
 
 DECLARED = Declaration(
     None,
@@ -98,14 +99,7 @@ def test_a_where_is_read_as_what_it_says(where, meaning):
         "age IN (SELECT age FROM bound)",
         "EXISTS (SELECT 1)",
         "age / 0 = 1",
-        "1 / age > 2",
-        "age + 1 = 2",
         "age % 2 = 0",
-        "age * age > 1",
-        "-age = 1",
-        "- -1 = age",
-        "age = - - 1",
-        "abs(age) = 1",
         "sqrt(age) = 1",
         "error('x') = 'x'",
         "CAST(state AS INT) = 1",
@@ -131,8 +125,6 @@ def test_a_where_is_read_as_what_it_says(where, meaning):
         "state = x'00'",
         "state = 'x",
         'state = "x"',
-        "age = age",
-        "age = price",
         "age = NULL",
         "NULL IS NULL",
         "age IS 1",
@@ -159,7 +151,6 @@ def test_a_where_is_read_as_what_it_says(where, meaning):
         "age = 1e9999999",
         "age = " + "9" * 2000,
         "age = 1 AS x",
-        "CASE WHEN vip THEN vip END",
         "vip AND",
         "NOT",
         "vip vip",
@@ -218,7 +209,7 @@ def test_a_refusal_says_what_is_allowed_or_meant():
     for where, hint in (
         ("nobody = 1", "there are: age, price"),
         ("stat = 'CA'", "did you mean 'state'"),
-        ("age / 2 = 1", "It may contain columns, literals"),
+        ("age % 2 = 1", "It may contain columns, literals"),
         ("age = '18'", "age is a number from 0 to 120 in steps of 1: compare it with a number"),
         ("state = 5", "compare it with a 'text'"),
         ("state > 'a'", "it has no order"),

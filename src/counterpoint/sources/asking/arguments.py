@@ -19,11 +19,12 @@ from math import floor
 from typing import Any, TypeAlias
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import Exact, exact
 from counterpoint.numbers.scalars import plain_scalar
-from counterpoint.sources.asking.where import LONGEST
 from counterpoint.sources.declaring.columns import MOST_KEYS, KeyOrTuple, readable
 from counterpoint.sources.declaring.dates import days, spelled
+from counterpoint.sources.expressions.parsing import LONGEST
 
 MOST_POINTS = 1_000
 """The most edges or candidates of one request."""
@@ -127,6 +128,34 @@ def points(numbers: Iterable[Fraction], dates: bool) -> tuple[Point, ...]:
     exactly = [number.numerator if number.denominator == 1 else Exact(number) for number in numbers]
     nearly = [number if isinstance(number, int) else float(number) for number in exactly]
     return tuple(nearly if len(set(nearly)) == len(exactly) else exactly)
+
+
+def clamped_text(
+    column: str, low: AnyNumber | None = None, high: AnyNumber | None = None, step: AnyNumber | None = None
+) -> str:
+    """A column or an expression, clamped to these bounds and rounded to this step, in the language of expressions.
+
+    >>> clamped_text("arr_delay - dep_delay", low=-60, high=60), clamped_text("age")
+    ('CLAMP(arr_delay - dep_delay, -60, 60)', 'age')
+    """
+    given = [
+        None if number is None else _spelled(number, name)
+        for name, number in zip(_BOUNDS, (low, high, step), strict=True)
+    ]
+    while given and given[-1] is None:
+        given.pop()
+    return f"CLAMP({', '.join((column, *('NULL' if it is None else it for it in given)))})" if given else column
+
+
+_BOUNDS = ("low", "high", "step")
+
+
+def _spelled(number: AnyNumber, what: str) -> str:
+    try:
+        top, bottom = exact(number, what).as_integer_ratio()
+    except InvalidParameter as error:
+        raise InvalidRequest(str(error)) from None
+    return f"{top}" if bottom == 1 else f"{top} / {bottom}"
 
 
 def listed(items: Any, what: str) -> tuple[Any, ...] | None:

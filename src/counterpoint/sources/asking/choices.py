@@ -32,7 +32,7 @@ from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.about import about
-from counterpoint.sources.asking.arguments import MOST_POINTS, ascending, check_texts, listed
+from counterpoint.sources.asking.arguments import MOST_POINTS, ascending, check_texts, clamped_text, listed
 from counterpoint.sources.asking.conditions import AllOf, Condition, Short
 from counterpoint.sources.asking.grouping import or_unset
 from counterpoint.sources.asking.request import Request
@@ -296,16 +296,22 @@ def quantile(
     candidates: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
     *,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Quantile:
     """How near each of the ascending candidates is to the q-quantile of a column: the best has the largest score.
 
     Without candidates, they are the values between the column's declared bounds: all of them, or 1,000 evenly spaced.
+    The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
 
     >>> quantile("born", "0.9", ["1990-01-01", "2000-01-01"]).dates
     True
     """
-    return about(of, Quantile(column, q, or_unset(listed(candidates, "candidates")), where))
+    return about(
+        of, Quantile(clamped_text(column, low, high, step), q, or_unset(listed(candidates, "candidates")), where)
+    )
 
 
 def median(
@@ -313,6 +319,9 @@ def median(
     candidates: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
     *,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Quantile:
     """The quantile of 1/2: how near each candidate is to the median of a column.
@@ -320,7 +329,7 @@ def median(
     >>> median("age")
     Quantile(column='age', q=0.5)
     """
-    return quantile(column, Fraction(1, 2), candidates, where, of=of)
+    return quantile(column, Fraction(1, 2), candidates, where, low=low, high=high, step=step, of=of)
 
 
 def quantile_from(ranks: Sequence[AnyNumber], candidates: Sequence[T], q: AnyNumber) -> T:

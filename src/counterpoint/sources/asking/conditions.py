@@ -1,8 +1,9 @@
 """Conditions on a row: the closed language that a `where` is parsed into. The emitter accepts nothing else.
 
 Every condition is true or false of every row: a comparison with a missing value is false, and NOT negates its operand
-(so `NOT age = 3` holds where age is missing, and `age <> 3` does not). Numbers are compared as 64-bit integer counts of
-steps, so no engine converts, rounds or overflows.
+(so `NOT age = 3` holds where age is missing, and `age <> 3` does not). Numbers are compared as integer counts of steps,
+so no engine converts, rounds or overflows. A condition is about a term: the index of a stored column, or what is
+computed of several (`expressions.terms`).
 
 >>> between(0, low=-(2**70), high=5)
 Within(column=0, low=None, high=5)
@@ -10,26 +11,29 @@ Within(column=0, low=None, high=5)
 OneOf(column=0, keys=())
 """
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from counterpoint.sources.declaring.columns import Key
 
+if TYPE_CHECKING:
+    from counterpoint.sources.expressions.terms import Term
+
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class OneOf(msgspec.Struct, frozen=True):
-    """The column holds one of these values."""
+    """The term is one of these values."""
 
-    column: int
+    column: "Term"
     keys: tuple[Key, ...]
 
 
 class Within(msgspec.Struct, frozen=True):
-    """The column holds an integer from low to high, both included; None: no bound."""
+    """The term is an integer from low to high, both included; None: no bound."""
 
-    column: int
+    column: "Term"
     low: int | None
     high: int | None
 
@@ -37,21 +41,28 @@ class Within(msgspec.Struct, frozen=True):
 class Like(msgspec.Struct, frozen=True):
     """The text matches a pattern of % and _ (without an escape character)."""
 
-    column: int
+    column: "Term"
     pattern: str
 
 
 class Short(msgspec.Struct, frozen=True):
     """The text has at most `longest` characters."""
 
-    column: int
+    column: "Term"
     longest: int
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """The column is missing."""
+    """The term is missing."""
 
-    column: int
+    column: "Term"
+
+
+class Same(msgspec.Struct, frozen=True):
+    """Two texts, or two truth values, are equal; neither is missing."""
+
+    left: "Term"
+    right: "Term"
 
 
 class Arrived(msgspec.Struct, frozen=True):
@@ -84,24 +95,24 @@ class Not(msgspec.Struct, frozen=True):
     part: "Condition"
 
 
-Condition: TypeAlias = OneOf | Within | Like | Short | Missing | Arrived | NotEnded | AllOf | AnyOf | Not
+Condition: TypeAlias = OneOf | Within | Like | Short | Missing | Same | Arrived | NotEnded | AllOf | AnyOf | Not
 
 
-def between(column: int, low: int | None, high: int | None) -> Condition:
-    """`low <= column <= high` in 64 bits; a range without stored integers becomes the empty condition.
+def between(column: "Term", low: int | None, high: int | None, least: int = _LEAST, most: int = _MOST) -> Condition:
+    """`low <= column <= high`, for a term from `least` to `most`; without such integers it is the empty condition.
 
     >>> between(3, 7, 5)
     OneOf(column=3, keys=())
     """
-    low = None if low is not None and low <= _LEAST else low
-    high = None if high is not None and high >= _MOST else high
-    empty = (low is not None and low > _MOST) or (high is not None and high < _LEAST)
+    low = None if low is not None and low <= least else low
+    high = None if high is not None and high >= most else high
+    empty = (low is not None and low > most) or (high is not None and high < least)
     if empty or (low is not None and high is not None and low > high):
         return OneOf(column, ())
     return Within(column, low, high)
 
 
-def present(column: int) -> Condition:
+def present(column: "Term") -> Condition:
     """The column is not missing.
 
     >>> present(1)

@@ -24,7 +24,6 @@ from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 import msgspec
@@ -33,7 +32,7 @@ from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidRequest, shown
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.conditions import AllOf
-from counterpoint.sources.asking.evaluating import StoredRow, evaluator
+from counterpoint.sources.asking.evaluating import StoredRow, evaluator, term_reader
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.sensitivity import Corner, sum_sensitivities
 from counterpoint.sources.declaring.columns import KeyOrTuple
@@ -135,8 +134,8 @@ def _amount(plan: QueryPlan) -> Callable[[StoredRow], int]:
     assert isinstance(plan.adds, ColumnTotal) and plan.adds.powers == (1,), (
         "this plan adds up units, or several numbers"
     )
-    column = plan.adds.column
-    return lambda row: row[column] or 0
+    value = term_reader(plan.adds.column)
+    return lambda row: value(row) or 0
 
 
 def _cells(plan: QueryPlan) -> tuple[int, CellOf]:
@@ -145,9 +144,14 @@ def _cells(plan: QueryPlan) -> tuple[int, CellOf]:
     if cells is None:
         return 1, lambda row: 0
     if isinstance(cells, ByKeys):
-        key_of = itemgetter(*cells.columns)  # of one column it gets the value, of several a tuple
-        places = {key if len(key) > 1 else key[0]: place for place, key in enumerate(cells.keys)}
-        return len(places), lambda row: places.get(key_of(row))
+        values = [term_reader(term) for term in cells.columns]
+        places = {key: place for place, key in enumerate(cells.keys)}
+        return len(places), lambda row: places.get(tuple(value(row) for value in values))
     assert isinstance(cells, ByThreshold), "cells that are found in the data have no number"
-    column, thresholds = cells.column, cells.thresholds
-    return len(thresholds) + 1, lambda row: None if row[column] is None else bisect_right(thresholds, row[column])
+    value, thresholds = term_reader(cells.column), cells.thresholds
+
+    def place_of(row: StoredRow) -> int | None:
+        found = value(row)
+        return None if found is None else bisect_right(thresholds, found)
+
+    return len(thresholds) + 1, place_of

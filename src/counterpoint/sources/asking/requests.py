@@ -27,7 +27,7 @@ from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.about import about
-from counterpoint.sources.asking.arguments import Point, ascending, check_texts, listed, points
+from counterpoint.sources.asking.arguments import Point, ascending, check_texts, clamped_text, listed, points
 from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.asking.grouping import (
     By,
@@ -369,16 +369,21 @@ def mean(
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
     *,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Mean:
     """The mean of a column with declared bounds, as a balanced pair of a sum and a count; with `by`, one for each key.
+
+    The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
 
     >>> mean("age")
     Mean('age')
     >>> mean("age", by="state", keys=["CA", "NY"])
     Mean(column='age', by='state', keys=('CA', 'NY'))
     """
-    return about(of, Mean(column, where, or_unset(by), or_unset(listed(keys, "keys"))))
+    return about(of, Mean(clamped_text(column, low, high, step), where, or_unset(by), or_unset(listed(keys, "keys"))))
 
 
 def histogram(
@@ -414,18 +419,24 @@ def sum(
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
     *,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Sum:  # shadows the builtin, which this file does not use
     """The sum of a column with declared bounds; with `by`, one for each key of one or several columns.
 
-    Keys are given, or declared by those columns.
+    Keys are given, or declared by those columns. The column may be an expression over columns; `low` and `high` clamp
+    each value and `step` rounds it, where these do not follow from the declaration or leave too much room for noise.
 
     >>> sum("income", by="state", keys=["CA", "NY"]).by
     'state'
     >>> sum("delay", by=["carrier", "month"], keys=[("UA", 3)]).keys
     (('UA', 3),)
+    >>> sum("arr_delay - dep_delay", low=-60, high=60, where="distance > 3 * air_time")
+    Sum(column='CLAMP(arr_delay - dep_delay, -60, 60)', where='distance > 3 * air_time')
     """
-    return about(of, Sum(column, where, by, listed(keys, "keys")))
+    return about(of, Sum(clamped_text(column, low, high, step), where, by, listed(keys, "keys")))
 
 
 def by_threshold(declared: Declaration, name: str, column: Number | Date, thresholds: list[int]) -> ByThreshold:

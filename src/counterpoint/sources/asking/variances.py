@@ -38,10 +38,11 @@ from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidRequest, NotCovered
 from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Exact, precision
+from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.parameters import Flag, default
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.about import about
-from counterpoint.sources.asking.arguments import check_texts, listed
+from counterpoint.sources.asking.arguments import check_texts, clamped_text, listed
 from counterpoint.sources.asking.grouping import (
     DistinctKeys,
     GivenBy,
@@ -240,14 +241,19 @@ def variance(
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
     *,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Variance:
     """The variance of a column with declared bounds, divided by the number of values; with `by`, one for each key.
 
+    The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
+
     >>> variance("delay", by=["carrier", "month"]).by
     ('carrier', 'month')
     """
-    return about(of, Variance(column, where, by, listed(keys, "keys")))
+    return about(of, Variance(clamped_text(column, low, high, step), where, by, listed(keys, "keys")))
 
 
 def stdev(
@@ -256,14 +262,19 @@ def stdev(
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
     *,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Variance:
     """The standard deviation of a column with declared bounds: the root of `variance`, at the same cost.
 
+    The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
+
     >>> stdev("delay", "month <= 3").root
     True
     """
-    return about(of, Variance(column, where, by, listed(keys, "keys"), root=True))
+    return about(of, Variance(clamped_text(column, low, high, step), where, by, listed(keys, "keys"), root=True))
 
 
 def _within(value: Fraction, low: int, high: int) -> Fraction:

@@ -23,6 +23,8 @@ from counterpoint.sources.declaring.columns import Column, Number
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.undeclared import undeclared_note
 from counterpoint.sources.declaring.units import IdentifiedBy, unit_columns, unit_words
+from counterpoint.sources.expressions.expression import Expression, Unreadable, as_number, expression
+from counterpoint.sources.expressions.terms import Term
 
 NEIGHBOURS = {"add-or-remove": "add or remove one unit", "replace": "replace one unit by another"}
 
@@ -63,7 +65,13 @@ class Declaration(Tagged, Value, frozen=True):
             known = " or ".join(repr(name) for name in NEIGHBOURS)
             raise InvalidParameter(f"neighbours must be {known}, but {self.neighbours!r} was given")
 
-    def find(self, name: object) -> int:
+    @property
+    def words(self) -> frozenset[str]:
+        """The names of columns, also the parts of dotted ones, that an expression may mention without quotes."""
+        parts = (part for named in self.columns for part in named.name.split("."))
+        return frozenset(part for part in parts if part.isidentifier())
+
+    def index(self, name: object) -> int:
         """The index of the column of this name, or `InvalidRequest` that lists the names."""
         names = [named.name for named in self.columns]
         if isinstance(name, str) and name in names:
@@ -75,23 +83,45 @@ class Declaration(Tagged, Value, frozen=True):
         hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
         return UnknownColumn(f"there is no column {shown(name)} to ask about; {hint}", name)
 
+    def _asked(self, name: object) -> Expression:
+        """The column of this name, or what this expression computes; a text that is neither is an unknown column.
+
+        >>> Declaration(None, 1, "replace", (Named("a-b", Number(0, 9)),)).find("a-b")
+        0
+        """
+        if not isinstance(name, str) or any(named.name == name for named in self.columns):
+            place = self.index(name)
+            column = self.columns[place].column
+            return Expression(place, column, as_number(column))
+        try:
+            return expression(name, self)
+        except Unreadable as unreadable:
+            unknown = self._unknown(name, [named.name for named in self.columns])
+            why = "" if name.isidentifier() else f". As an expression: {unreadable}"
+        raise UnknownColumn(f"{unknown}{why}", name)
+
+    def find(self, name: object) -> Term:
+        """The index of the column of this name, or what is computed for this expression."""
+        return self._asked(name).term
+
     def column(self, name: object) -> Column:
-        """The column of this name."""
-        return self.columns[self.find(name)].column
+        """The column of this name, or the column that this expression is."""
+        return self._asked(name).column
 
     def number(self, name: object) -> Number:
-        """The column of this name, if it is a number with bounds."""
-        column = self.column(name)
-        if isinstance(column, Number):
-            return column
+        """The column or expression of this name, if it is a number with bounds."""
+        asked = self._asked(name)
+        if asked.number is not None:
+            return asked.number
         raise InvalidRequest(
-            f"{name} is {column.describe()}: only a number with declared bounds can be added up; "
+            f"{name} is {asked.column.describe()}: only a number with declared bounds can be added up; "
             f"declare columns={{{name!r}: cp.number(low, high)}}"
         )
 
     def ordered(self, name: object, *, dates: bool) -> Number | Date:
-        """The column of this name, if it is a number with bounds (or, for `dates`, a date)."""
-        column = self.column(name)
+        """The column or expression of this name, if it is a number with bounds (or, for `dates`, a date)."""
+        asked = self._asked(name)
+        column = asked.column if asked.number is None else asked.number
         if isinstance(column, Date if dates else Number):
             assert isinstance(column, Number | Date)
             return column

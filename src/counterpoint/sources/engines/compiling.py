@@ -67,7 +67,7 @@ def compile_request(declared: Declaration, view: RowView, dialect: str, request:
     """One request, from its canonical bytes; a function, as a cached method would keep a table and its engine alive."""
     asked = decode(request, Request)  # type: ignore[type-abstract]  # a family is read by its tags
     plan = asked.plan(declared)
-    if isinstance(plan.cells, ByFound):
+    if isinstance(plan.cells, ByFound) and isinstance(plan.cells.column, int):
         name = declared.columns[plan.cells.column].name
         plan = replace(plan, reach=min(plan.reach, view.reach.get(name, plan.reach)))
     prepared = asked.prepare(view.moved or declared, plan)

@@ -18,21 +18,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from counterpoint.sources.asking.conditions import (
-    AllOf,
-    AnyOf,
-    Arrived,
-    Condition,
-    Like,
-    Missing,
-    Not,
-    NotEnded,
-    OneOf,
-    Short,
-    Within,
-)
-from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.asking.conditions import AllOf, Condition, Missing, Not, OneOf
 from counterpoint.sources.engines.query_plan import ByFound, ByKeys, ByThreshold, ColumnTotal, QueryPlan, Rows, Units
+from counterpoint.sources.engines.writing import written_condition, written_term
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -67,7 +55,7 @@ def statement(plan: QueryPlan, table: str, within: Condition | None = None, dial
     source = exp.select().from_(table, dialect=dialect)
     if conditions:
         every = AllOf(tuple(conditions))
-        written = _written(every, total=False)
+        written = written_condition(every, dialect, total=False)
         source = source.where(written if _conjuncts(every) < MANY else _as_one(written))
     tree = _grouped(plan, source, dialect)
     return (tree.transform(_steady, copy=False) if dialect in BACKTRACKING else tree).sql(dialect=dialect)
@@ -82,7 +70,9 @@ def narrowed(table: str, within: Condition | None, dialect: str = "duckdb") -> s
     from sqlglot import exp  # noqa: PLC0415
 
     source = exp.select("*").from_(table)
-    return (source if within is None else source.where(_written(within, total=False))).sql(dialect=dialect)
+    if within is not None:
+        source = source.where(written_condition(within, dialect, total=False))
+    return source.sql(dialect=dialect)
 
 
 def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select":
@@ -92,11 +82,14 @@ def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select
     aggregates = _aggregates(plan, dialect)
     if plan.cells is None:
         return source.select(*aggregates)
-    columns = [_column(index) for index in plan.cells.columns]
+    columns = [written_term(term, dialect) for term in plan.cells.columns]
     if isinstance(plan.cells, ByKeys | ByFound):
         places = (str(place + 1) for place in range(len(columns)))
         return source.select(*columns, *aggregates).group_by(*places)
     (column,) = columns
+    if not isinstance(plan.cells.column, int):  # it is computed once, and not for every threshold
+        source = exp.select().from_(source.select(exp.alias_(column, "t")).subquery("computed"))
+        column = exp.column("t")
     cell = _tree(column, plan.cells.thresholds, 0, len(plan.cells.thresholds))
     if plan.cells.span > FEW:
         return source.select(cell, *aggregates).group_by("1")
@@ -130,40 +123,20 @@ def _aggregates(plan: QueryPlan, dialect: str) -> "list[exp.Expr]":
     if isinstance(plan.adds, Units):
         return [exp.Count(this=exp.Distinct(expressions=[exp.column("u")]))]
     assert isinstance(plan.adds, ColumnTotal)
-    return [_total(plan.adds.column, power, WIDE[dialect]) for power in plan.adds.powers]
+    return [_total(written_term(plan.adds.column, dialect), power, WIDE[dialect]) for power in plan.adds.powers]
 
 
-def _total(column: int, power: int, wide: str | None) -> "exp.Expr":
+def _total(column: "exp.Expr", power: int, wide: str | None) -> "exp.Expr":
     """The sum of a power of a column, or how many rows have a value; 0 without any."""
     from sqlglot import exp  # noqa: PLC0415
 
     if power == 0:
-        return exp.Count(this=_column(column))
-    value = _column(column)
+        return exp.Count(this=column.copy())
+    value = column.copy()
     for _ in range(power - 1):
-        value = exp.Mul(this=value, expression=_column(column))
+        value = exp.Mul(this=value, expression=column.copy())
     total = exp.Sum(this=value if wide is None else exp.cast(value, wide))
     return exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
-
-
-def _written(condition: Condition, *, total: bool) -> "exp.Expr":
-    """A condition in SQL. Under a NOT it must be `total`: an unknown (NULL) must become FALSE before it is negated.
-
-    Elsewhere AND, OR and WHERE treat unknown as false (they are monotone), and the engine can use the bare comparison
-    to skip rows.
-    """
-    from sqlglot import exp  # noqa: PLC0415
-
-    if isinstance(condition, AllOf):
-        return exp.and_(*(_written(part, total=total) for part in condition.parts), copy=False)
-    if isinstance(condition, AnyOf):
-        return exp.or_(*(_written(part, total=total) for part in condition.parts), copy=False)
-    if isinstance(condition, Not):
-        return exp.not_(_written(condition.part, total=True), copy=False)
-    if isinstance(condition, Missing):
-        return exp.Is(this=_column(condition.column), expression=exp.Null())
-    bare = _comparison(condition)
-    return exp.Coalesce(this=bare, expressions=[exp.false()]) if total else bare
 
 
 def _conjuncts(condition: Condition) -> int:
@@ -176,31 +149,6 @@ def _as_one(condition: "exp.Expr") -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
     return exp.Case(ifs=[exp.If(this=condition, true=exp.true())], default=exp.false())
-
-
-def _comparison(condition: OneOf | Within | Like | Short | Arrived | NotEnded) -> "exp.Expr":
-    from sqlglot import exp  # noqa: PLC0415
-
-    column = _column(condition.column)
-    if isinstance(condition, Arrived):
-        return exp.LT(this=column, expression=exp.Placeholder())
-    if isinstance(condition, NotEnded):
-        return exp.GTE(this=column, expression=exp.Placeholder())
-    if isinstance(condition, Like):
-        return exp.Like(this=column, expression=exp.Literal.string(condition.pattern))
-    if isinstance(condition, Short):
-        return exp.LTE(this=exp.Anonymous(this="LENGTH", expressions=[column]), expression=_literal(condition.longest))
-    if isinstance(condition, OneOf):
-        keys = [_literal(key) for key in condition.keys]
-        return exp.In(this=column, expressions=keys) if keys else exp.false()
-    low, high = condition.low, condition.high
-    if low is not None and high is not None:
-        return exp.Between(this=column, low=_literal(low), high=_literal(high))
-    if low is None and high is None:
-        return exp.not_(exp.Is(this=column, expression=exp.Null()))
-    if low is None:
-        return exp.LTE(this=column, expression=_literal(high))  # type: ignore[arg-type]
-    return exp.GTE(this=column, expression=_literal(low))
 
 
 def _steady(node: "exp.Expr") -> "exp.Expr":
@@ -233,18 +181,6 @@ def _tree(column: "exp.Expr", thresholds: tuple[int, ...], first: int, last: int
     if first == last:
         return exp.Literal.number(first)
     middle = (first + last) // 2
-    below = exp.LT(this=column.copy(), expression=_literal(thresholds[middle]))
+    below = exp.LT(this=column.copy(), expression=exp.convert(thresholds[middle]))
     left = _tree(column, thresholds, first, middle)
     return exp.Case(ifs=[exp.If(this=below, true=left)], default=_tree(column, thresholds, middle + 1, last))
-
-
-def _column(index: int) -> "exp.Expr":
-    from sqlglot import exp  # noqa: PLC0415
-
-    return exp.column(f"c{index}")
-
-
-def _literal(key: Key) -> "exp.Expr":
-    from sqlglot import exp  # noqa: PLC0415
-
-    return exp.convert(key)

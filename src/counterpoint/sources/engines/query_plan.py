@@ -16,6 +16,7 @@ import msgspec
 from counterpoint.sources.asking.conditions import Condition
 from counterpoint.sources.asking.sensitivity import Corner
 from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.expressions.terms import Term
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -37,12 +38,12 @@ class Units(msgspec.Struct, frozen=True):
 
 
 class ColumnTotal(msgspec.Struct, frozen=True):
-    """Every row adds the integer in this column, raised to each of the `powers`, unless it is missing.
+    """Every row adds the integer in this column or of this term, raised to each of the `powers`, unless it is missing.
 
     The power 0 counts the rows that have a value. A request that squares limits the column, so that nothing overflows.
     """
 
-    column: int
+    column: Term
     powers: tuple[int, ...] = (1,)
 
     @property
@@ -57,7 +58,7 @@ class ByKeys(msgspec.Struct, frozen=True):
     `complete` says of each column whether the keys mention every value that it can have.
     """
 
-    columns: tuple[int, ...]
+    columns: tuple[Term, ...]
     keys: tuple[tuple[Key, ...], ...]
     complete: tuple[bool, ...]
 
@@ -76,12 +77,12 @@ class ByThreshold(msgspec.Struct, frozen=True):
     `span` is the number of different values that the column can have.
     """
 
-    column: int
+    column: Term
     thresholds: tuple[int, ...]
     span: int
 
     @property
-    def columns(self) -> tuple[int, ...]:
+    def columns(self) -> tuple[Term, ...]:
         """The column."""
         return (self.column,)
 
@@ -89,10 +90,10 @@ class ByThreshold(msgspec.Struct, frozen=True):
 class ByFound(msgspec.Struct, frozen=True):
     """One cell per value that occurs. Which cells exist is as private as their contents, so the result is a tally."""
 
-    column: int
+    column: Term
 
     @property
-    def columns(self) -> tuple[int, ...]:
+    def columns(self) -> tuple[Term, ...]:
         """The column."""
         return (self.column,)
 

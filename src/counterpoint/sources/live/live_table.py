@@ -301,7 +301,7 @@ class LiveTable(Feedable, Source):
         column, value = self.declaration.column(by), self.key(by, key)
         if column.known_keys is not None and value not in column.known_keys:
             raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
-        return self._view(self._reading, (*self._where, (self.declaration.find(by), value)))
+        return self._view(self._reading, (*self._where, (self.declaration.index(by), value)))
 
     def key(self, by: str, key: Plain | float | Fraction) -> Key:
         """The stored value of column `by` that names a part."""

@@ -25,13 +25,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from counterpoint.encoding import decode
-from counterpoint.sources.asking.conditions import AllOf, AnyOf, Condition, Not
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.declaration import Declaration, Named
 from counterpoint.sources.engines.compiling import Compiled, RowView, compile_request
 from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.engines.emitter import narrowed
 from counterpoint.sources.engines.query_plan import ColumnTotal, QueryPlan
+from counterpoint.sources.expressions.terms import columns_of
 
 
 class Joined(NamedTuple):
@@ -102,18 +102,8 @@ def _joined(width: int, view: RowView, joins: Sequence[Joined]) -> str:
 def _columns(plan: QueryPlan) -> Iterator[int]:
     """The columns that a plan mentions."""
     if isinstance(plan.adds, ColumnTotal):
-        yield plan.adds.column
-    if plan.cells is not None:
-        yield from plan.cells.columns
+        yield from columns_of(plan.adds.column)
+    for term in () if plan.cells is None else plan.cells.columns:
+        yield from columns_of(term)
     if plan.condition is not None:
-        yield from _in_condition(plan.condition)
-
-
-def _in_condition(condition: Condition) -> Iterator[int]:
-    if isinstance(condition, AllOf | AnyOf):
-        for part in condition.parts:
-            yield from _in_condition(part)
-    elif isinstance(condition, Not):
-        yield from _in_condition(condition.part)
-    else:
-        yield condition.column
+        yield from columns_of(plan.condition)

@@ -37,7 +37,7 @@ class Lookup:
     def __init__(self, data: object, key: str, columns: Mapping[str, Column] | None = None) -> None:
         with Table(data, unit=each_row, columns=columns, neighbours="replace") as table:
             declared = table.declaration
-            place = declared.find(key)
+            place = declared.index(key)
             names = ", ".join(f"c{i}" for i in range(len(declared.columns)))
             found = table.all_rows(names)
         if len(found) > MOST_ROWS:

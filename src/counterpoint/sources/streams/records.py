@@ -89,7 +89,7 @@ class Fields(Value, frozen=True):
         if isinstance(of, Request):
             return contribution(of, Declaration(None, 1, neighbours, self.declared.columns))
         if isinstance(of, str):
-            column, place = self.declared.column(of), self.declared.find(of)
+            column, place = self.declared.column(of), self.declared.index(of)
             if isinstance(column, Category):
                 apart = 2 if neighbours == "replace" and len(column.keys) > 1 else 1
                 return Reading(apart, apart, len(column.keys), Fraction(1), (place,), column.keys, each=1)
@@ -97,7 +97,7 @@ class Fields(Value, frozen=True):
             return Reading(most, most * most, None, column.grid, (place,))
         if not of or len(set(of)) < len(of):
             raise InvalidRequest("a vector needs one or more different fields: name each of them once")
-        steps, places = [self._move(name, neighbours) for name in of], tuple(map(self.declared.find, of))
+        steps, places = [self._move(name, neighbours) for name in of], tuple(map(self.declared.index, of))
         grid, *others = [self.declared.column(name).grid for name in of]
         if any(other != grid for other in others):
             raise InvalidRequest(

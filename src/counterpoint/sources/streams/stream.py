@@ -389,7 +389,7 @@ class Stream(Feedable, Source):
         assert isinstance(self._kind, Fields)
         if column.known_keys is not None and value not in column.known_keys:
             raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
-        return self._view(self._reading, (*self._where, (self._kind.declared.find(by), value)), f"{by}={key!r}")
+        return self._view(self._reading, (*self._where, (self._kind.declared.index(by), value)), f"{by}={key!r}")
 
     def key(self, by: str, key: Plain | float | Fraction) -> Key:
         """The stored value of field `by` that names a part."""

@@ -285,7 +285,7 @@ class Table(Source):
         value = column.key(key)
         if column.known_keys is not None and value not in column.known_keys:
             raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
-        cut = OneOf(self.declaration.find(by), (value,))
+        cut = OneOf(self.declaration.index(by), (value,))
         within = cut if self._within is None else AllOf((self._within, cut))
         return self._narrow(self._rows, within, self._reach)
 
@@ -303,7 +303,7 @@ class Table(Source):
         The rows of a unit have at most `rows_per_unit` values (one, if the column is the unit itself). Under
         replacement a unit and its replacement may be in different parts, which doubles the number.
         """
-        self.declaration.find(by)
+        self.declaration.index(by)
         own = 1 if by in self.declaration.unit_columns else self.declaration.rows_per_unit
         return min(own, self._reach.get(by, own)) * (2 if self.declaration.neighbours == "replace" else 1)
 
@@ -314,7 +314,7 @@ class Table(Source):
         no part and are dropped.
         """
         self._check_open()
-        k, column = whole(k, 1, "k"), self.declaration.find(by)
+        k, column = whole(k, 1, "k"), self.declaration.index(by)
         if self._within is not None:
             raise InvalidRequest("spread applies to a whole table, not to a part: call spread first, then part")
         if k >= self.declaration.rows_per_unit or by in self.declaration.unit_columns:

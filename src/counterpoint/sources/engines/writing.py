@@ -1,0 +1,179 @@
+"""Conditions and terms in SQL: one sqlglot tree for each, in an engine's dialect.
+
+Arithmetic is done in wide integers, which every intermediate result fits (`quantities.LARGEST`); what is grouped or
+added up is cast back to 64 bits. The only division is of a number that is at least 0 by one that is at least 1, so that
+every engine rounds it the same way. Texts and truth values are compared as they are.
+
+>>> from counterpoint.sources.asking.conditions import Within
+>>> from counterpoint.sources.expressions.terms import Constant, Plus, Quotient
+>>> print(written_condition(Not(Within(Plus(0, Constant(7)), 3, None)), "duckdb", total=False).sql("duckdb"))
+NOT COALESCE((CAST(c0 AS INT128) + CAST('7' AS INT128)) >= 3, FALSE)
+>>> print(written_term(Quotient(0, 1), "postgres").sql("postgres"))
+CAST(DIV(CAST(c0 AS DECIMAL), CAST(c1 AS DECIMAL)) AS BIGINT)
+"""
+
+from typing import TYPE_CHECKING
+
+from counterpoint.sources.asking.conditions import (
+    AllOf,
+    AnyOf,
+    Arrived,
+    Condition,
+    Like,
+    Missing,
+    Not,
+    NotEnded,
+    OneOf,
+    Same,
+    Short,
+    Within,
+)
+from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.expressions.terms import (
+    Choose,
+    Constant,
+    DatePart,
+    Label,
+    Plus,
+    Quotient,
+    Term,
+    Times,
+    Truth,
+)
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_WIDE = {"duckdb": "HUGEINT", "postgres": "NUMERIC", "spark": "DECIMAL(38, 0)"}
+"""The type of the integers that terms compute with: of 38 digits or 127 bits at least."""
+_WEEKDAY = {"duckdb": "ISODOW", "postgres": "ISODOW", "spark": "DOW_ISO"}
+"""What an engine calls the day of the week by which Monday is 1."""
+
+
+def written_condition(condition: Condition, dialect: str, *, total: bool) -> "exp.Expr":
+    """A condition in SQL. Under a NOT it must be `total`: an unknown (NULL) must become FALSE before it is negated.
+
+    Elsewhere AND, OR and WHERE treat unknown as false (they are monotone), and the engine can use the bare comparison
+    to skip rows.
+    """
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(condition, AllOf):
+        parts = [written_condition(part, dialect, total=total) for part in condition.parts]
+        return exp.and_(*parts, copy=False) if parts else exp.true()
+    if isinstance(condition, AnyOf):
+        parts = [written_condition(part, dialect, total=total) for part in condition.parts]
+        return exp.or_(*parts, copy=False) if parts else exp.false()
+    if isinstance(condition, Not):
+        return exp.not_(written_condition(condition.part, dialect, total=True), copy=False)
+    if isinstance(condition, Missing):
+        return exp.Is(this=_compared(condition.column, dialect), expression=exp.Null())
+    bare = _comparison(condition, dialect)
+    return exp.Coalesce(this=bare, expressions=[exp.false()]) if total else bare
+
+
+def written_term(term: Term, dialect: str) -> "exp.Expr":
+    """A term in SQL, as a column has it: an integer of 64 bits, a text or a truth value."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(term, int | Label | Truth):
+        return _compared(term, dialect)
+    return exp.cast(_compared(term, dialect), "BIGINT", dialect=dialect)
+
+
+def _comparison(condition: OneOf | Within | Like | Short | Same | Arrived | NotEnded, dialect: str) -> "exp.Expr":
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(condition, Same):
+        return exp.EQ(this=_compared(condition.left, dialect), expression=_compared(condition.right, dialect))
+    column = _compared(condition.column, dialect)
+    if isinstance(condition, Arrived):
+        return exp.LT(this=column, expression=exp.Placeholder())
+    if isinstance(condition, NotEnded):
+        return exp.GTE(this=column, expression=exp.Placeholder())
+    if isinstance(condition, Like):
+        return exp.Like(this=column, expression=exp.Literal.string(condition.pattern))
+    if isinstance(condition, Short):
+        return exp.LTE(this=exp.Anonymous(this="LENGTH", expressions=[column]), expression=_literal(condition.longest))
+    if isinstance(condition, OneOf):
+        keys = [_literal(key) for key in condition.keys]
+        return exp.In(this=column, expressions=keys) if keys else exp.false()
+    low, high = condition.low, condition.high
+    if low is not None and high is not None:
+        return exp.Between(this=column, low=_literal(low), high=_literal(high))
+    if low is None and high is None:
+        return exp.not_(exp.Is(this=column, expression=exp.Null()))
+    if low is None:
+        return exp.LTE(this=column, expression=_literal(high))  # type: ignore[arg-type]
+    return exp.GTE(this=column, expression=_literal(low))
+
+
+def _compared(term: Term, dialect: str) -> "exp.Expr":
+    """A term as it is compared: a stored column as it is, whatever is computed in wide integers."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    match term:
+        case int():
+            return exp.column(f"c{term}")
+        case Label(cases, otherwise):
+            texts = [(condition, None if text is None else _literal(text)) for condition, text in cases]
+            return _case(texts, None if otherwise is None else _literal(otherwise), dialect)
+        case Truth(condition):
+            return written_condition(condition, dialect, total=True)
+        case _:
+            return _wide(term, dialect)
+
+
+def _wide(term: Term, dialect: str) -> "exp.Expr":
+    """A term of integers, in wide integers."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    match term:
+        case Constant(value):
+            return exp.cast(exp.Literal.string(str(value)), _WIDE[dialect], dialect=dialect)
+        case Plus(left, right):
+            return exp.paren(exp.Add(this=_wide(left, dialect), expression=_wide(right, dialect)), copy=False)
+        case Times(left, right):
+            return exp.paren(exp.Mul(this=_wide(left, dialect), expression=_wide(right, dialect)), copy=False)
+        case Quotient(top, bottom):
+            return _quotient(_wide(top, dialect), _wide(bottom, dialect), dialect)
+        case Choose(cases, otherwise):
+            numbers = [(condition, None if value is None else _wide(value, dialect)) for condition, value in cases]
+            return _case(numbers, None if otherwise is None else _wide(otherwise, dialect), dialect)
+        case DatePart(part, days):
+            epoch = exp.cast(exp.Literal.string("1970-01-01"), "DATE", dialect=dialect)
+            after = exp.cast(_compared(days, dialect), "INT", dialect=dialect)
+            date = exp.paren(exp.Add(this=epoch, expression=after), copy=False)
+            name = exp.var(_WEEKDAY[dialect] if part == "weekday" else part.upper())
+            return exp.cast(exp.Extract(this=name, expression=date), _WIDE[dialect], dialect=dialect)
+        case _:
+            return exp.cast(_compared(term, dialect), _WIDE[dialect], dialect=dialect)
+
+
+def _quotient(top: "exp.Expr", bottom: "exp.Expr", dialect: str) -> "exp.Expr":
+    """The quotient, rounded down, of a number that is at least 0 and one that is at least 1."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if dialect == "duckdb":
+        return exp.paren(exp.IntDiv(this=top, expression=bottom), copy=False)
+    if dialect == "postgres":
+        return exp.Anonymous(this="DIV", expressions=[top, bottom])
+    rest = exp.Anonymous(this="PMOD", expressions=[top.copy(), bottom.copy()])  # a decimal's / would have a fraction
+    whole = exp.Div(this=exp.paren(exp.Sub(this=top, expression=rest), copy=False), expression=bottom)
+    return exp.cast(whole, _WIDE[dialect], dialect=dialect)
+
+
+def _case(cases: "list[tuple[Condition, exp.Expr | None]]", otherwise: "exp.Expr | None", dialect: str) -> "exp.Expr":
+    from sqlglot import exp  # noqa: PLC0415
+
+    ifs = [
+        exp.If(this=written_condition(condition, dialect, total=False), true=exp.Null() if value is None else value)
+        for condition, value in cases
+    ]
+    return exp.Case(ifs=ifs, default=otherwise)
+
+
+def _literal(key: Key) -> "exp.Expr":
+    from sqlglot import exp  # noqa: PLC0415
+
+    return exp.convert(key)

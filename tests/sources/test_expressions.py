@@ -1,0 +1,135 @@
+"""Expressions mean what they say, in Python and on every engine, and no row makes one fail."""
+
+from fractions import Fraction
+from functools import lru_cache
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from tests.sources import engines, expressions, people
+
+from counterpoint.errors import InvalidRequest
+from counterpoint.sources.asking import choices, requests, variances
+from counterpoint.sources.asking.evaluating import evaluator, term_reader
+from counterpoint.sources.asking.where import condition
+
+DECLARED = expressions.declared()
+LOW, HIGH, STEP = -50, 50, Fraction(1, 4)
+
+
+def clamped(text):
+    return f"CLAMP({text}, {LOW}, {HIGH}, {STEP.numerator} / {STEP.denominator})"
+
+
+REFUSED = ("digits", "too long", "nested", "a column", "divides by 0", "2^62", "at most 10000 operations")
+"""Why an expression may be refused that is well formed: it is too large, or about no row."""
+
+
+def read(text, reader=lambda text: DECLARED.find(clamped(text))):
+    """What a text means; an example that is refused for its size, or because it is a literal, is left out."""
+    try:
+        return reader(text)
+    except InvalidRequest as refused:
+        assume(not any(why in str(refused) for why in REFUSED))
+        raise
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(expressions.numbers, st.lists(expressions.rows, min_size=1, max_size=8))
+def test_a_number_is_computed_exactly_and_rounded_once(expression, rows):
+    text, meaning = expression
+    computed = term_reader(read(text))
+    for row in rows:
+        value = meaning(row)
+        wanted = None if value is None else expressions.nearest(value, LOW, HIGH, STEP) / STEP
+        assert computed(expressions.as_stored(row)) == wanted, (text, row)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(expressions.wheres, st.lists(expressions.rows, min_size=1, max_size=8))
+def test_a_condition_on_expressions_holds_where_its_meaning_does(where, rows):
+    text, meaning = where
+    holds = evaluator(read(text, lambda where: condition(where, DECLARED)))
+    for row in rows:
+        assert holds(expressions.as_stored(row)) == bool(meaning(row)), (text, row)
+
+
+ROWS = expressions.EDGES
+STORED = [expressions.as_stored(row) for row in ROWS]
+TRICKY = [
+    "a - b",
+    "60 * c / a",
+    "b / (a / (b - 5))",
+    "1 / a + 1 / b - 1 / (c + 1)",
+    "c * c * c / 7",
+    "w - c",
+    "ABS(w) / 3",
+    "CASE WHEN a / b > 0.5 THEN c ELSE -b / 3 END",
+    "CASE t WHEN 'CA' THEN 1.5 WHEN 'NY' THEN a END",
+    "COALESCE(a, b, -2.25) + 0 * a",
+    "CLAMP(c / b, -10, 10, 1/3) * 2",
+    "YEAR(e) - YEAR(d)",
+    "DAY(e) + 100 * MONTH(e) - 1000 * QUARTER(d)",
+    "WEEKDAY(d + 1) * WEEKDAY(e)",
+    "(d - e) / 365.25",
+]
+GROUPED = [
+    requests.count(by="MONTH(e)"),
+    requests.count(by=["WEEKDAY(d)", "CASE WHEN b > 4 THEN 'many' WHEN b IS NOT NULL THEN 'it''s few' END"]),
+    requests.sum("a", by="a > b"),
+    requests.mean("b * b", by="CASE WHEN f THEN 1 ELSE 0 END"),
+    variances.variance("a - b / 2", by="t"),
+    requests.histogram("k - 3 * b", keys=[-3, 0, 7]),
+    requests.histogram("a * b", edges=[-9, -0.25, 0, 0.3, 40]),
+    requests.ranks("c - b", [-(2**32), -1, 0, 17, 2**31]),
+    choices.quantile("CLAMP(c / b, -10, 10, 1/3)", 0.5),
+    choices.keys("YEAR(d) - 1"),
+    requests.count("s = t OR d + 366 > e OR NOT a / b <= 0.5"),
+    requests.count_distinct("w - 1 < c * 4294967296 AND a BETWEEN -b AND b"),
+]
+
+
+def total(text, known):
+    """The centred sum and the weighted count that a mean has, from the values of the rows that have one."""
+    column = DECLARED.number(clamped(text))
+    middle, wide = column.least + column.most, column.most - column.least
+    return sum(2 * value - middle for value in known), wide * len(known)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres", "spark"])
+def test_every_engine_computes_the_integers_that_python_does(engine):
+    source = engines.bound(engine, expressions.frame(ROWS), "who", 1, expressions.COLUMNS)
+    for text in TRICKY:
+        values = [term_reader(DECLARED.find(clamped(text)))(row) for row in STORED]
+        known = [value for value in values if value is not None]
+        assert known and len(known) < len(values), "each of them is missing somewhere"
+        assert people.found(source, requests.mean(clamped(text))) == total(text, known), text
+        where = f"{text} > 0"
+        holds = evaluator(condition(where, DECLARED))
+        assert people.found(source, requests.count(f"NOT {where}")) == (sum(not holds(row) for row in STORED),), text
+
+
+@pytest.mark.parametrize("engine", ["postgres", "spark"])
+def test_every_request_over_expressions_gives_the_same_integers_on_every_engine(engine):
+    frame = expressions.frame(ROWS)
+    here, there = (engines.bound(e, frame, "who", 1, expressions.COLUMNS) for e in ("duckdb", engine))
+    for request in GROUPED:
+        assert here.prepare(request) == there.prepare(request)
+        assert people.found(here, request) == people.found(there, request), request
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(expressions.numbers, expressions.wheres)
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+def test_random_expressions_agree_with_python(engine, expression, where):
+    text = expression[0]
+    term = read(text)
+    holds = evaluator(read(where[0], lambda it: condition(it, DECLARED)))
+    values = [term_reader(term)(row) for row in STORED if holds(row)]
+    known = [value for value in values if value is not None]
+    assert people.found(edge_table(engine), requests.mean(clamped(text), where[0])) == total(text, known)
+
+
+@lru_cache
+def edge_table(engine):
+    return engines.bound(engine, expressions.frame(ROWS), "who", 1, expressions.COLUMNS)
