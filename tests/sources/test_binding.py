@@ -19,6 +19,7 @@ from counterpoint.sources.asking import choices, requests
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row
+from counterpoint.sources.engines.embedded import empty_engine
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.tables import loading
 from counterpoint.sources.tables.table import Table
@@ -351,3 +352,9 @@ def test_a_declaration_that_does_not_suit_a_type_names_the_column():
     ):
         with pytest.raises(CounterpointError, match=said):
             Table(frame, **{"unit": each_row, **more})
+
+
+def test_the_embedded_engine_writes_no_progress_bar_to_the_output():
+    table = Table(pd.DataFrame({"age": [1]}), unit=each_row)
+    for engine in (table.embedded, empty_engine("CREATE TABLE rows (age BIGINT)")):
+        assert engine.run("SELECT current_setting('enable_progress_bar')") == [(False,)]

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.sources.engines.embedded import silent_database
 
 
 def data_file(package: str, name: str) -> Path:
@@ -41,17 +42,14 @@ def as_parquet(path: Path, select: str = "*") -> Path:
     The data is public, so types may be read off the values. The file is made once in a process, which removes it when
     it ends.
     """
-    import duckdb  # noqa: PLC0415 - takes a tenth of a second
-
     folder = Path(tempfile.mkdtemp(prefix="counterpoint-"))
     atexit.register(_remove, folder, os.getpid())
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as packed:
-            path = Path(packed.extract(path.stem, folder))
-    made = folder / f"{path.stem}.parquet"
-    with duckdb.connect() as database:
-        rows = database.read_csv(str(path), na_values="NA").project(select)
-        rows.write_parquet(str(made))
+    made = folder / f"{path.name.partition('.')[0]}.parquet"
+    with tempfile.TemporaryDirectory() as unpacked, silent_database() as database:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as packed:
+                path = Path(packed.extract(path.stem, unpacked))
+        database.read_csv(str(path), na_values="NA").project(select).write_parquet(str(made))
     return made
 
 

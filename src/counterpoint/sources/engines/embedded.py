@@ -135,11 +135,18 @@ _OPEN: WeakSet[EmbeddedEngine] = WeakSet()
 _SETTINGS: dict[str, Any] = {"python_enable_replacements": False, "pandas_analyze_sample": 0}
 
 
-def empty_engine(create: str) -> EmbeddedEngine:
-    """An engine without rows, whose table a statement creates; it can access no file and no network."""
+def silent_database() -> "DuckDBPyConnection":
+    """A new in-memory database that writes no progress bar to the caller's output, nor do its cursors."""
     import duckdb  # noqa: PLC0415
 
     connection = duckdb.connect(":memory:", config=_SETTINGS)
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def empty_engine(create: str) -> EmbeddedEngine:
+    """An engine without rows, whose table a statement creates; it can access no file and no network."""
+    connection = silent_database()
     for statement in (create, *_LOCK):
         connection.execute(statement)
     return EmbeddedEngine(connection)
@@ -168,7 +175,7 @@ class EmbeddedOffer:
     def __init__(self, data: object) -> None:
         import duckdb  # noqa: PLC0415
 
-        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
+        self._connection = silent_database()
         self._batches: Iterable[list[csv_rows.Fields]] = ()
         described: list[tuple[Any, ...]] | None = None
         with suppress(duckdb.Error, UnicodeError):
