@@ -70,7 +70,7 @@ OPENING = {
     ),
     "no budget at all": (lambda: cp.Session(cp.Stream()), "within=ApproxDP(1, 1e-6)", "rule=Odometer(zCDP)"),
     "a budget and a rule": (lambda: cp.Session(cp.Stream(), cp.PureDP(1), rule=cp.Filter(cp.PureDP(1))), "either"),
-    "a number as a budget": (lambda: cp.Session(cp.Stream(), within=1.0), "loss", "ApproxDP(1, 1e-6)", "float"),
+    "a number as a budget": (lambda: cp.Session(cp.Stream(), within=1.0), "loss", "PureDP(1)", "1.0 was given"),
     "a class as a budget": (lambda: cp.Session(cp.Stream(), within=cp.PureDP), "ApproxDP(1, 1e-6)", "the class PureDP"),
     "a budget as a rule": (lambda: cp.Session(cp.Stream(), rule=cp.PureDP(1)), "Filter", "PureDP", "within="),
     "half of user level": (lambda: cp.Stream(unit="user"), "unit", "per_unit", "both"),
@@ -131,7 +131,7 @@ LAUNCHING = {
     ),
     "a field of numbers": (cp.InvalidRequest, lambda s: s.launch(cp.Counter(1), of="clicks"), "'clicks'", "fields="),
     "an id that is a number": (cp.InvalidParameter, lambda s: s.launch(cp.Laplace(1), id=7), "'monday'", "int"),
-    "a number as a colleague's budget": (cp.InvalidParameter, lambda s: s.delegate(0.5), "ApproxDP(1, 1e-6)", "float"),
+    "a number as a colleague's budget": (cp.InvalidParameter, lambda s: s.delegate(0.5), "PureDP(1)", "0.5 was given"),
     "more than there is for a colleague": (cp.BudgetExceeded, lambda s: s.delegate(cp.PureDP(3)), "PureDP(3)", "fit"),
     "parts of what has no fields": (
         cp.InvalidRequest,

@@ -31,7 +31,7 @@ from counterpoint.composition.rules.one_order import BestSum, Terms
 from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.rule import Account, Remaining, Rule, summed_at
 from counterpoint.encoding import Value
-from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter
+from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, shown
 from counterpoint.numbers import Exact, spell
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import PositiveOrNone, default
@@ -85,8 +85,8 @@ class Filter(Rule, Value, frozen=True):
         """Fix everything that the theorem wants fixed in advance; an invalid configuration fails here."""
         if not isinstance(self.budget, Loss):
             is_class = isinstance(self.budget, type)
-            given = f"the class {self.budget.__name__}" if is_class else f"a {type(self.budget).__name__}"
-            raise InvalidParameter(f"a budget is a loss, such as ApproxDP(1, 1e-6), not {given}")
+            given = f"the class {self.budget.__name__}" if is_class else shown(self.budget)
+            raise InvalidParameter(f"a budget is a loss, such as PureDP(1) or ApproxDP(1, 1e-6), but {given} was given")
         if self.by is not None and self.by not in get_args(By):
             raise InvalidParameter(f"by is one of {', '.join(get_args(By))}, not {self.by!r}")
         if self.launches is not UNSET:
