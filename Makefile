@@ -72,7 +72,7 @@ wheel-test: ## build the wheel, check it, install it alone and test it; PYTHON=p
 bench: $(BENCH)/.ready ## side by side with the peers, as ratios
 	$(BENCH)/bin/python -m bench
 
-docs: $(BENCH)/.ready ## regenerate the computed pages and figures
+docs: $(BENCH)/.ready $(VENV)/.ready ## regenerate the computed pages and figures
 	$(BENCH)/bin/python -m docs.make_coverage
 	$(BENCH)/bin/python -m docs.make_examples
 	$(BENCH)/bin/python docs/make_score.py
@@ -83,6 +83,7 @@ docs: $(BENCH)/.ready ## regenerate the computed pages and figures
 	$(BENCH)/bin/python docs/make_counters.py
 	$(BENCH)/bin/python docs/make_histogram.py
 	$(BENCH)/bin/python docs/make_verification.py
+	$(PY) -m docs.make_gallery
 
 site: $(SITE)/.ready ## the pages as a site, in site/; a link that leads nowhere fails
 	$(SITE)/bin/zensical build --strict --clean
