@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import InvalidRequest, UnsupportedSQL
-from counterpoint.sources.asking.where import DEEPEST, LONGEST, MOST_TOKENS
 from counterpoint.sources.declaring.columns import readable
+from counterpoint.sources.expressions.parsing import DEEPEST, LONGEST, MOST_TOKENS
 
 if TYPE_CHECKING:
     from sqlglot import exp
