@@ -228,7 +228,7 @@ def test_an_event_knows_its_values():
 
 
 def test_the_report_has_a_curve_a_text_and_a_plot(tmp_path):
-    found = audit(Laplace(1), samples=20_000, coins=SeededCoins(1), progress=True)
+    found = audit(Laplace(1), samples=20_000, coins=SeededCoins(1))
     assert found.epsilon_at(0) > found.epsilon_at("0.1") > 0 == found.epsilon_at("0.9")
     assert found.delta_at(0) > found.delta_at("0.5") >= found.delta_at(50) == 0 == found.delta_at(5000)
     assert "not refuted" in str(found) and found.judge(PureDP("0.5")) is Verdict.REFUTED

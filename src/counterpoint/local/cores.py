@@ -31,10 +31,11 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.local.graph import Graph
 from counterpoint.local.neighbourhood import AboveThreshold, Neighbourhood, OneSwap, SparseVector
 from counterpoint.local.peeling import Neighbourhoods, Peeling
-from counterpoint.local.protocol import Protocol, Running
+from counterpoint.local.protocol import Protocol
 from counterpoint.mechanisms.selecting.sparse_vector import laplace_beyond
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, positive, whole
+from counterpoint.pictures.progress import working
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
@@ -169,11 +170,12 @@ def core_decomposition(
     noise: Noise = "narrow",
     neighbours: Neighbours = "edge",
     coins: Coins | None = None,
-    progress: bool = False,
+    progress: bool = True,
 ) -> Cores:
     """The core numbers of a graph, PureDP(epsilon) for an adversary that sees every answer of its vertices.
 
-    The graph is whatever `Graph.of` reads; the other arguments are those of `core_protocol`. `progress` shows a bar.
+    The graph is whatever `Graph.of` reads; the other arguments are those of `core_protocol`. After two seconds a
+    terminal or a notebook shows how many vertices have their number, which is public, unless `progress=False`.
     """
     given = Graph.of(graph, vertices)
     protocol = core_protocol(given.size, epsilon, step=step, noise=noise, neighbours=neighbours)
@@ -184,19 +186,10 @@ def core_decomposition(
     if not given.size:
         return Cores(given.names, np.zeros(0, dtype=np.int64), protocol.claim, 0, 0, server.step, user.watch.scales)
     running = protocol.open(given, coins or SecureCoins(), keep_view=False)
-    if progress:
-        _show(running, given.size)
+    with working("peeling", given.size, shown=progress) as work:
+        while running.turn():
+            work.steps = given.size - len(running.own.active)
     outcome = running.finish()
     return Cores(
         given.names, outcome.result, outcome.claim, outcome.rounds, outcome.asks, server.step, user.watch.scales
     )
-
-
-def _show(running: Running, size: int) -> None:
-    """Run it under a bar of how many vertices have their number; that is public."""
-    from rich.progress import Progress  # noqa: PLC0415 - rich is imported only where something is shown
-
-    with Progress(transient=True) as bar:
-        task = bar.add_task("peeling", total=size)
-        while running.turn():
-            bar.update(task, completed=size - len(running.own.active))

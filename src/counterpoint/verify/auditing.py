@@ -23,6 +23,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, spell
 from counterpoint.numbers.exact import positive, probability, whole
+from counterpoint.pictures.progress import Work, working
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.randomness.coins import Coins
@@ -82,39 +83,29 @@ class GameRunner:
 
 
 class AuditProgress:
-    """Counts the games and the time; shows a progress bar if `shown`."""
+    """Counts the games and the time."""
 
-    def __init__(self, games: int, *, shown: bool) -> None:
-        self.games = 0
+    def __init__(self, work: Work) -> None:
+        self._work = work
         self._started = time.monotonic()
-        self._bar = None
-        if shown:
-            from rich.progress import Progress as Bar  # noqa: PLC0415 - imported only if a bar is shown
 
-            self._bar = Bar(transient=True)
-            self._task = self._bar.add_task("auditing", total=games)
-            self._bar.start()
+    @property
+    def games(self) -> int:
+        """How many games were played."""
+        return self._work.steps
 
     def played(self, some: int) -> None:
         """Count this many more games."""
-        self.games += some
-        if self._bar is not None:
-            self._bar.update(self._task, advance=some)
+        self._work.done(some)
 
     def expect(self, games: int) -> None:
         """Set the expected total of games."""
-        if self._bar is not None:
-            self._bar.update(self._task, total=games)
+        self._work.total = games
 
     @property
     def seconds(self) -> float:
         """The seconds since the start."""
         return time.monotonic() - self._started
-
-    def stop(self) -> None:
-        """Remove the bar."""
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def audit(
@@ -130,7 +121,7 @@ def audit(
     adversaries: Iterable[Adversary | Player] = (),
     coins: Coins | None = None,
     batches: bool = True,
-    progress: bool = False,
+    progress: bool = True,
 ) -> Audit:
     """A lower bound on the loss of a mechanism, wrong with a probability of at most 1 - confidence.
 
@@ -138,7 +129,8 @@ def audit(
     neither is given). It searches all sequences of `rounds` pairs of messages, and also tries the given `adversaries`,
     such as `exact(small).adversary_at(epsilon)`. It chooses the event that shows the largest epsilon at `delta`: by
     default the claim's, or 1e-3 if the claim has none and is not pure. `batches=False` plays all games one by one, and
-    draws all noise when it is needed.
+    draws all noise when it is needed. After two seconds a terminal or a notebook shows how far it is, unless
+    `progress=False`.
     """
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"audit takes a mechanism, not a {type(mechanism).__name__}")
@@ -152,22 +144,19 @@ def audit(
     limit = None if seconds is None else float(positive(seconds, "seconds"))
     wanted = _SAMPLES if samples is None and limit is None else samples
     games = None if wanted is None else whole(wanted, _FEWEST, "samples")
-    bar = AuditProgress(games or 0, shown=progress)
     tossed = SecureCoins() if coins is None else coins
-    runner = GameRunner(mechanism, checked, DrawnAhead(tossed) if batches else tossed, bar)
 
     def playing(script: tuple[Pair, ...]) -> Player:
         return player(script, mechanism, checked, batches=batches)
 
-    try:
+    with working("auditing", games, shown=progress) as work:
+        runner = GameRunner(mechanism, checked, DrawnAhead(tossed) if batches else tossed, AuditProgress(work))
         first = [playing(tuple(pairs[move] for move in s.moves)) for s in first_scripts(pairs, many, checked)[:1]]
         planned = _planned(runner, first[0], games, limit)
         aim = Aim(float(allowed), NormalDist().inv_cdf(1 - max(1e-15, float(1 - sure) / 2)), max(1, planned // 4))
         search = Search(pairs, checked, playing, runner.games, aim, lambda: runner.over(limit, Fraction(1, 2)))
         lesson = search.best(given, many, min(planned // 2, _REMEMBERED))
         return _judged(runner, lesson, games, limit, sure, allowed)
-    finally:
-        bar.stop()
 
 
 def _delta(delta: Number | None, loss: Loss) -> Fraction:

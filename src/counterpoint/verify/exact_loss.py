@@ -26,6 +26,7 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, precision, spell
 from counterpoint.numbers.exact import at_least, float_down, float_up, probability, whole
+from counterpoint.pictures.progress import working
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.formulas import curves
 from counterpoint.privacy.loss import Loss
@@ -322,6 +323,6 @@ def exact(
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"exact takes a mechanism, not a {type(mechanism).__name__}")
     pairs, many, checked = check_inputs(mechanism, relation, messages, rounds)
-    return ExactLoss(
-        grow(mechanism, pairs, many, checked, cut=cut, rational=rational, limit=whole(limit, 1, "the limit"))
-    )
+    most = whole(limit, 1, "the limit")
+    with working("following every transcript"):
+        return ExactLoss(grow(mechanism, pairs, many, checked, cut=cut, rational=rational, limit=most))

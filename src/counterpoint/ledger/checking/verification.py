@@ -31,6 +31,7 @@ from counterpoint.ledger.store.records import (
     read_entry,
 )
 from counterpoint.ledger.store.store import Store
+from counterpoint.pictures.progress import working
 
 _ABOUT_BOOK = ("data", "keys", "witness", "rows", "upgraded")
 _Arrived = tuple[int, str, str | None]
@@ -77,9 +78,11 @@ def verify(store: Store, name: str, witness: Witness | None) -> int:
             raise LedgerTampered(f"there is no session {name!r} in this ledger")
         _check(store, name, book, witness, upto)
         replay = Replay(name)
-        for number, data in chain(store, name):
-            replay.step(_entry(data, number))
-        replay.compare(store)
+        with working(f"replaying the ledger of {name!r}", book.head.number) as work:
+            for number, data in chain(store, name):
+                replay.step(_entry(data, number))
+                work.done()
+            replay.compare(store)
         return book.head.number
     finally:
         store.rollback()
@@ -90,11 +93,13 @@ def _check(store: Store, name: str, book: Book, witness: Witness | None, upto: i
         raise sightings.unseen(name)
     followed, heads = _Followed(), bytearray()
     head, number = book.genesis, 0
-    for number, data in chain(store, name):
-        head = link(head, data)
-        if witness is not None:
-            heads += head
-        followed.step(_entry(data, number))
+    with working(f"checking the ledger of {name!r}", book.head.number) as work:
+        for number, data in chain(store, name):
+            head = link(head, data)
+            if witness is not None:
+                heads += head
+            followed.step(_entry(data, number))
+            work.done()
     beyond, placed = (0, True) if witness is None else sightings.compare(name, book, heads, witness, upto)
     if (number, head) != book.head:
         raise LedgerTampered(f"the entries of {name!r} do not lead to its head: one was changed, added or taken away")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from counterpoint.errors import InvalidParameter, RequestConflict, shown
+from counterpoint.pictures.progress import working
 from counterpoint.sources.declaring.columns import is_readable
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.dialects import Dialect
@@ -51,11 +52,12 @@ def deliver(
     receive: Callable[[Sequence[Any], FeedStep], None],
 ) -> int:
     """Append batches with their positions, one after the other; how many items that were."""
-    arrived = 0
-    for batch, position in batches:
-        receive(batch, FeedStep(name, position, follows))
-        arrived, follows = arrived + len(batch), position
-    return arrived
+    with working(f"feeding {name!r}") as work:
+        for batch, position in batches:
+            receive(batch, FeedStep(name, position, follows))
+            work.done(len(batch))
+            follows = position
+    return work.steps
 
 
 def checked_name(name: object) -> str:

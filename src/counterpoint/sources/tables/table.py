@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Self
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
+from counterpoint.pictures.progress import working
 from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.process import Owner
@@ -101,7 +102,8 @@ class Table(Source):
                     raise InvalidParameter(
                         f"there is no column {name!r} to name the unit; there are: {', '.join(offer.kinds)}"
                     )
-            bound = _bind(offer, Declaration(owner, most, neighbours, named), key)
+            with working("binding the table"):  # without a count: the number of rows is private
+                bound = _bind(offer, Declaration(owner, most, neighbours, named), key)
         except BaseException:
             offer.close()
             raise
