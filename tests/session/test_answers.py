@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import statistics
 from fractions import Fraction
 from itertools import product
@@ -27,7 +28,7 @@ from counterpoint.errors import (
 from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Exact
 from counterpoint.randomness.laws import gaussian_options, laplace_options, rounded_normal_options
-from counterpoint.session.answering import answer_table, questions
+from counterpoint.session.answering import answer_table, questions, reaching
 from counterpoint.session.answering.answers import labelled
 from counterpoint.session.engine import Engine
 from counterpoint.sources.asking.averaged import Averaged
@@ -371,7 +372,7 @@ def test_the_price_of_an_error_is_within_two_percent_of_the_least_by_search(  # 
     request_, error, steps, l1, l2, cells, simultaneous
 ):
     at_once = cells if simultaneous else 1
-    laplace, normal, discrete = questions.reaching(table().prepare(request_), error, simultaneous=simultaneous)
+    laplace, normal, discrete = questions.keeping(table().prepare(request_), error, simultaneous=simultaneous)
 
     def keeps(law, spread):
         return (1 - tail(law, spread, steps)) ** at_once >= Fraction(95, 100)
@@ -395,7 +396,7 @@ def test_what_lowers_the_budget_least_is_launched(within, request_):
     s = session(within)
     answer = s.ask(request_, error=30)
     assert answer.error() <= 30
-    for other in questions.reaching(table().prepare(request_), 30):
+    for other in questions.keeping(table().prepare(request_), 30):
         beside = session(within)
         if beside.would_cost(other).fits:
             beside.launch(other)
@@ -406,7 +407,7 @@ def test_an_odometer_loses_least():
     s = cp.Session(table(), rule=cp.Odometer(cp.zCDP))
     answer = s.ask(cp.count(), error=30)
     assert answer.error() <= 30
-    for other in questions.reaching(table().prepare(cp.count()), 30):
+    for other in questions.keeping(table().prepare(cp.count()), 30):
         assert s.loss.epsilon_at(1e-6) <= s.rule.loss(s.rule.admit(s.rule.start(), other.claim)).epsilon_at(1e-6)
 
 
@@ -766,3 +767,156 @@ def test_what_is_chosen_without_a_stated_error_still_knows_its_price():
     assert answer == ("c", "a") and answer.cost == cp.PureDP(2) and isinstance(answer, cp.TupleAnswer)
     with pytest.raises(NotCovered, match="NoisyMax"):
         answer.error()
+
+
+# ------------------------------------------------------------------------------------------------ accuracy of choices
+
+
+@pytest.mark.parametrize("rows", [0, 3, "12.5", 200])
+@pytest.mark.parametrize("probability", ["0.5", "0.95", "0.999"])
+def test_the_price_of_a_rank_error_is_within_two_percent_of_the_least(rows, probability):
+    facts, halves = table().prepare(cp.median("age")), 2 * Fraction(rows)
+    flips, odds = questions.keeping(facts, rows, probability, in_rows=True)
+    for found, cheaper in (
+        (flips, cp.NoisyMax(flips.epsilon / Fraction(102, 100))),
+        (odds, cp.NoisyMax(rho=odds.rho / Fraction(102, 100))),
+    ):
+        assert found.error(probability, 121, facts.each) <= halves < cheaper.error(probability, 121, facts.each)
+
+
+def test_a_quantile_is_asked_by_the_rank_error_that_it_may_have():
+    s = session(cp.PureDP(100))
+    quote = s.would_cost(cp.median("age"), rank_error=10)
+    answer = s.ask(cp.median("age"), rank_error=10, id="middle")
+    assert answer.rank_error() <= 10 and answer.cost == quote.cost == s.loss
+    assert "within 10 rows of the best rank" in answer.why
+    assert s.ask(cp.median("age"), rank_error=10, id="middle") == answer and s.loss == quote.cost
+    for request_, terms in ((cp.count(), {"rank_error": 5}), (cp.median("age"), {"rank_error": -1})):
+        with pytest.raises(InvalidParameter, match="error"):
+            s.ask(request_, **terms)
+    with pytest.raises(NotCovered, match="rank_error=20"):
+        s.ask(cp.median("age"), error=5)
+    assert s.loss == quote.cost
+
+
+def test_of_two_ways_to_choose_the_one_with_the_smaller_error_is_launched():
+    s = session(cp.zCDP(10**4))
+    for rho in ("0.01", "0.5", 8):
+        answer = s.ask(cp.median("age"), rho=rho)
+        ways = [cp.NoisyMax(rho=rho), cp.NoisyMax(Fraction(2 * Fraction(rho)) ** Fraction(1, 2))]
+        assert answer.rank_error() == min(Fraction(way.error("0.95", 121), 2) for way in ways)
+        assert "compared" in answer.why and "NoisyMax" in answer.why
+
+
+def test_why_says_what_each_mechanism_would_have_been_off():
+    answer = session(cp.zCDP(100)).ask(cp.count(), rho="0.5")
+    assert answer.why.startswith("Gaussian(rho=0.5) with 2 has the least error in steps of the grid")
+    assert answer.why.endswith("compared: Laplace(~1) with 3")
+
+
+@pytest.mark.parametrize("wrong", [1e-9, 1.0, 1e9, 0.0, float("inf"), float("nan")])
+def test_where_the_search_for_a_price_begins_does_not_matter(wrong):
+    for request_, steps in ((cp.count(), 30), (cp.median("age"), 10)):
+        facts = table().prepare(request_)
+        ways = reaching._CHOICES if facts.wants == "choice" else reaching._NUMBERS
+        for found, (make, _) in zip(reaching.reaching(facts, steps), ways, strict=True):
+
+            def keeps(mechanism, facts=facts, steps=steps):
+                return mechanism.answer_error(facts.message(), "0.95", 1) <= steps
+
+            assert reaching._cheapest(make, keeps, wrong) == found
+
+
+def test_an_error_that_no_parameter_keeps_is_refused_and_one_that_all_keep_costs_next_to_nothing():
+    with pytest.raises(InvalidParameter, match="no parameter"):
+        reaching._cheapest(cp.Laplace, lambda _: False, 1.0)
+    assert session().would_cost(cp.count(), error=5, probability=0).cost.epsilon <= Fraction(1, 10**50)
+
+
+@pytest.mark.parametrize(
+    ("request_", "terms"),
+    [
+        (cp.count(), {"error": 50}),
+        (cp.sum("pay"), {"error": 7.5, "probability": 0.99}),
+        (cp.histogram("city"), {"error": 9, "simultaneous": True}),
+        (cp.median("age"), {"rank_error": 8}),
+    ],
+    ids=repr,
+)
+def test_epsilon_for_is_the_inverse_of_the_error(request_, terms):
+    s = session()
+    epsilon = s.epsilon_for(request_, **terms)
+    assert not s.handles and type(epsilon) is Exact
+    cheaper = epsilon / Fraction(102, 100)
+    launched = [cp.NoisyMax(e) if "rank_error" in terms else cp.Laplace(e) for e in (epsilon, cheaper)]
+    off = [
+        s.launch(m).error(request_, terms.get("probability", "0.95"), simultaneous="simultaneous" in terms)
+        for m in launched
+    ]
+    assert off[0] <= terms.get("error", terms.get("rank_error")) < off[1]
+    for bad in ({}, {"epsilon": 1}):
+        with pytest.raises(InvalidParameter, match="error="):
+            s.epsilon_for(cp.count(), **bad)
+
+
+# ------------------------------------------------------------------------------------------------ suppression, failures
+
+
+def test_a_question_can_ask_for_suppression_and_costs_the_same():
+    s = session(cp.PureDP(1000))
+    assert s.ask(cp.count(), epsilon=1, suppress=10**6) is None and s.ask(cp.count(), epsilon=100, suppress=2) == 60
+    cities = s.ask(cp.histogram("city"), epsilon=100, suppress=2)
+    assert dict(cities) == {"Paris": 30, "Rome": 30, "<b>Ys</b>": None} or cities.error() == 0
+    lost = s.loss
+    for request_, ratio in ((cp.median("age"), 2), (cp.keys("street"), 2), (cp.count(), -1), (cp.count(), "x")):
+        with pytest.raises((InvalidParameter, InvalidRequest), match=r"suppress|ApproxDP"):
+            s.ask(request_, epsilon=1, suppress=ratio)
+    assert s.loss == lost
+
+
+@pytest.mark.parametrize("id", [None, "people"])
+def test_a_question_that_was_paid_and_not_answered_says_how_it_is_answered(monkeypatch, id):
+    s = session(cp.PureDP(1))
+
+    def unreachable(*_):
+        raise OSError("no such file")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cp.Table, "resolve", unreachable)
+        with pytest.raises(OSError, match="no such file") as failed:
+            s.ask(cp.count(), epsilon=1, id=id)
+    (note,) = failed.value.__notes__
+    (repeated,) = re.findall("id='([^']+)'", note)
+    assert "paid for" in note and s.loss == cp.PureDP(1) and repeated == (id or repeated)
+    assert isinstance(s.ask(cp.count(), epsilon=1, id=repeated), int)
+    assert s.loss == cp.PureDP(1) and len(s.handles) == 1
+
+
+CHOSEN = [
+    (cp.median("age"), {"epsilon": "0.5"}),
+    (cp.median("age"), {"rank_error": 20}),
+    (cp.quantile("pay", "0.9"), {"loss": cp.ApproxDP("0.5", "1e-7")}),
+    (cp.keys("street"), {"loss": cp.ApproxDP("0.5", "1e-7")}),
+    (cp.variance("age"), {"epsilon": "0.5"}),
+]
+
+
+@pytest.mark.parametrize(("request_", "terms"), CHOSEN, ids=repr)
+def test_choices_and_keys_survive_a_crash_between_launch_and_ask(tmp_path, monkeypatch, request_, terms):
+    def opened():
+        return cp.Session(table(key=bytes(32)), cp.ApproxDP(10, 1e-5), ledger=tmp_path / "ledger.db")
+
+    def crash(*_, **__):
+        raise RuntimeError("the process ends here")
+
+    with opened() as s, monkeypatch.context() as patched:
+        patched.setattr(Engine, "ask", crash)
+        with pytest.raises(RuntimeError):
+            s.ask(request_, id="people", **terms)
+        charged = s.loss
+    with opened() as s:
+        answer = s.ask(request_, id="people", **terms)
+        assert s.loss == charged and len(s.handles) == 1
+    with opened() as s:
+        again = s.ask(request_, id="people", **terms)
+        assert (again, again.cost, again.mechanism, s.loss) == (answer, answer.cost, answer.mechanism, charged)

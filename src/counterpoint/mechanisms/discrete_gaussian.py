@@ -21,7 +21,8 @@ which takes a chance within about one part in sigma2^2 of a tail, the tail is ad
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
+from math import ceil, sqrt
+from statistics import NormalDist, StatisticsError
 
 from counterpoint.numbers import Interval, normal_tail, precision
 from counterpoint.numbers.normal import normal_density
@@ -38,13 +39,22 @@ def gaussian_within(sigma2: Fraction, chance: Fraction) -> int:
     (0, 0)
     """
     short, enough = -1, subgaussian_within(sigma2, chance)
+    near = _normal_within(sigma2, chance)
     while enough - short > 1:
-        middle = (short + enough) // 2
+        middle = near if short < near < enough else (short + enough) // 2
         if _stays_within(middle, sigma2, chance):
-            enough = middle
+            enough, near = middle, middle - 1
         else:
-            short = middle
+            short, near = middle, middle + 1
     return enough
+
+
+def _normal_within(sigma2: Fraction, chance: Fraction) -> int:
+    """Where a normal number of this variance stays with this chance, in floats: where the search begins."""
+    try:
+        return ceil(sqrt(sigma2) * -NormalDist().inv_cdf(float(chance) / 2) - 0.5)
+    except (OverflowError, StatisticsError):  # too large or too small for a float
+        return -1
 
 
 def subgaussian_within(sigma2: Fraction, chance: Fraction) -> int:

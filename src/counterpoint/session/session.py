@@ -37,14 +37,14 @@ from counterpoint.ledger.places import Place
 from counterpoint.ledger.state import Fact, Path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Number
+from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import whole
 from counterpoint.pictures.picture import Picture
 from counterpoint.pictures.score_svg import ScorePicture
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Static, Steps
-from counterpoint.session.answering.questions import GivenTerms, ask, prepare, terms
+from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, prepare, terms
 from counterpoint.session.counting import launched_claims
 from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_table
@@ -199,8 +199,10 @@ class Session:
         Say what it may cost (`epsilon`, `rho`, `mu`, or a `loss`), and the mechanism with the least error is launched.
         Or say what `error` it may have, in the request's units, with a probability of 95 % unless another is given, and
         the mechanism is launched that lowers this session's budget least. Of several cells each is within the error,
-        with `simultaneous=True` all at once. With an `id` the launch and the ask are one request: a question that is
-        repeated, also after a crash between the two, is charged once and gets the same answer. A refusal is free.
+        with `simultaneous=True` all at once; the rank of a quantile is within `rank_error` rows of the best. With
+        `suppress=2`, None stands for a number below twice its error. With an `id` the launch and the ask are one
+        request: a question that is repeated, also after a crash between the two, is charged once and gets the same
+        answer. A refusal is free.
 
         >>> import counterpoint as cp
         >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
@@ -225,6 +227,15 @@ class Session:
         """
         answer: SQLAnswer = self.ask(sql(text), id=id, **on)
         return answer
+
+    def epsilon_for(self, request: object, **on: Unpack[GivenTerms]) -> Exact:
+        """The least epsilon of four digits at which an answer keeps this `error` or `rank_error`; nothing happens.
+
+        >>> import counterpoint as cp
+        >>> cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).epsilon_for(cp.total(), error=50)
+        0.05932
+        """
+        return epsilon_for(self, request, terms(**on))
 
     def launch(
         self,

@@ -11,13 +11,14 @@ A keyed answer is a small table of such numbers (`tables`).
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from counterpoint.encoding import Plain
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.session.answering.choices import KeysAnswer, TupleAnswer, choice
 from counterpoint.session.answering.origin import ONLY_ONE, Origin, Reason
-from counterpoint.session.answering.scalars import scalar
+from counterpoint.session.answering.scalars import NumberAnswer, scalar
 from counterpoint.session.answering.several import RecordAnswer, SeveralAnswer
 from counterpoint.session.answering.tables import Cell, Label, TableAnswer
 from counterpoint.session.rehearsing import marked
@@ -53,6 +54,14 @@ def _answer(origin: Origin) -> Any:
     raws = released if prepared.together == 1 else tuple(cell_by_cell(released, prepared.together))
     cells = {label: _cell(value, origin.of(raw)) for label, value, raw in zip(labels, answer, raws, strict=True)}
     return TableAnswer(heads, cells, origin)
+
+
+def suppressed(answer: object, ratio: Fraction) -> object:
+    """The answer without what is less than so many times its error; None where noise left no number at all."""
+    if answer is None:
+        return None
+    assert isinstance(answer, NumberAnswer | TableAnswer | RecordAnswer | SeveralAnswer)
+    return answer.suppress(ratio)
 
 
 def _without_error(answer: object, origin: Origin) -> object:

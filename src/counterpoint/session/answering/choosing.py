@@ -2,16 +2,18 @@
 
 With a loss, it is the mechanism whose stated error is least (`offered`). With an error, it is the cheapest mechanism
 that keeps it: for Laplace, for rounded normal and for discrete Gaussian noise the least parameter is searched for, to
-four digits (`reaching`); which of the three lowers a session's budget least is for its rule to say (`questions.py`).
+four digits (`keeping`), and for a choice that of both kinds of noisy maximum; which of them lowers a session's budget
+least is for its rule to say (`questions.py`).
 
 >>> from counterpoint import Stream, total
 >>> visits = Stream(bound=1).prepare(total())
->>> offered(visits, PureDP(1)), reaching(visits, error=30)[0]
+>>> offered(visits, PureDP(1)), keeping(visits, error=30)[0]
 ((Laplace(1),), Laplace(0.09819))
 """
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from math import floor
 
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
@@ -19,17 +21,15 @@ from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
-from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, positive, spell
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, zCDP
+from counterpoint.session.answering.reaching import reaching
 from counterpoint.sources.source import Prepared, Wants
 
 SURE = Fraction(95, 100)
 """The probability with which a stated error holds, where no other is given."""
-_FAR = 60
-"""A parameter is searched for between 10^-60 and 10^60."""
 
 Mechanisms = tuple[Mechanism, ...]
 
@@ -40,7 +40,8 @@ def _pure(loss: PureDP) -> dict[Wants, Mechanisms]:
 
 def _concentrated(loss: zCDP) -> dict[Wants, Mechanisms]:
     epsilon = Fraction(precision(30)(2 * loss.rho).sqrt().lower)  # PureDP(e) is zCDP(e^2/2)
-    return {"numbers": (Gaussian(rho=loss.rho), Laplace(epsilon)), "choice": (NoisyMax(rho=loss.rho),)}
+    choices = NoisyMax(rho=loss.rho), NoisyMax(epsilon)
+    return {"numbers": (Gaussian(rho=loss.rho), Laplace(epsilon)), "choice": choices}
 
 
 def _gaussian(loss: GaussianDP) -> dict[Wants, Mechanisms]:
@@ -91,66 +92,58 @@ def price(epsilon: Number | None, rho: Number | None, mu: Number | None, loss: L
 
 def offered(prepared: Prepared, loss: Loss) -> Mechanisms:
     """The mechanisms that answer this request within this loss, the one with the least error first."""
-    offers = _OFFERS.get(type(loss))
-    if offers is None or not any(loss.amounts):
+    if type(loss) not in _OFFERS or not any(loss.amounts):
         raise NotCovered(f"no mechanism is known that spends {loss!r} on one request; {_WORKS[prepared.wants]}")
-    fit = [m for m in offers(loss).get(prepared.wants, ()) if m.accepts(prepared.message())]
+    fit = [m for m in _offers(loss).get(prepared.wants, ()) if m.accepts(prepared.message())]
     if not fit:
         raise InvalidRequest(f"nothing answers this request at {loss!r}: {_WORKS[prepared.wants]}; nothing was charged")
-    if len(fit) == 1:
-        return tuple(fit)
-    return tuple(sorted(fit, key=lambda m: m.answer_error(prepared.message(), SURE, prepared.together)))
+    return tuple(fit) if len(fit) == 1 else tuple(sorted(fit, key=lambda mechanism: _error(mechanism, prepared)))
 
 
-def reaching(
-    prepared: Prepared, error: Number, probability: Number = SURE, *, simultaneous: bool = False
+@lru_cache(maxsize=256)
+def _offers(loss: Loss) -> Mapping[Wants, Mechanisms]:
+    """What a loss buys; an epsilon and a delta take milliseconds to become a Gaussian."""
+    return _OFFERS[type(loss)](loss)
+
+
+def _error(mechanism: Mechanism, prepared: Prepared) -> int:
+    facts = prepared.sensitivity, prepared.squared, prepared.each, prepared.width
+    return _error_on(mechanism, prepared.together, *facts)
+
+
+@lru_cache(maxsize=1024)
+def _error_on(  # noqa: PLR0917 - the public facts on which an error depends
+    mechanism: Mechanism, together: int, sensitivity: int, squared: int, each: int | None, width: int | None
+) -> int:
+    message = Prepared(None, sensitivity, squared, width, Fraction(1), each).message()
+    return mechanism.answer_error(message, SURE, together)
+
+
+def keeping(
+    prepared: Prepared,
+    error: Number,
+    probability: Number = SURE,
+    *,
+    simultaneous: bool = False,
+    in_rows: bool = False,
 ) -> Mechanisms:
-    """Laplace, rounded normal and discrete Gaussian noise, each at the least price that keeps this error."""
-    steps = _steps(prepared, error)
-    may_fail(probability)
-    message, numbers = prepared.message(), (prepared.width or 1) if simultaneous else 1
-
-    def keeps(mechanism: Mechanism) -> bool:
-        return mechanism.answer_error(message, probability, numbers) <= steps
-
-    makers: tuple[Callable[[Fraction], Mechanism], ...] = (
-        Laplace,
-        lambda mu: Gaussian(mu=mu),
-        lambda rho: Gaussian(rho=rho),
-    )
-    return tuple(_cheapest(make, keeps) for make in makers)
+    """The mechanisms that answer this request, each at the least price that keeps this error (`reaching.py`)."""
+    return reaching(prepared, _steps(prepared, error, in_rows), probability, simultaneous=simultaneous)
 
 
-def _steps(prepared: Prepared, error: Number) -> int:
+def _steps(prepared: Prepared, error: Number, in_rows: bool) -> int:
     """The wanted error in steps of the grid, rounded down; a refusal where a request has no stated error."""
-    wanted = exact(error, "error")
+    wanted = exact(error, "rank_error" if in_rows else "error")
     if wanted < 0:
         raise InvalidParameter(f"error must be at least 0, but {spell(wanted)} was given")
-    if prepared.wants == "choice":
-        raise NotCovered(
-            "a choice has no error in units: ask for ranks(...) with error=, and quantile_from makes a quantile of "
-            "them; or give ask() an epsilon="
-        )
     if prepared.wants == "keys":
         raise NotCovered(f"selected keys have no error: {_WORKS['keys']}")
+    if prepared.wants == "choice" and not in_rows:
+        raise NotCovered(
+            "a choice has no error in units: give rank_error=20 for a rank within 20 rows, or an epsilon=; or ask for "
+            "ranks(...) with error=, and quantile_from makes a quantile of them"
+        )
+    if prepared.wants == "numbers" and in_rows:
+        raise InvalidParameter("rank_error= is about a chosen candidate, such as a median; give error= for numbers")
     prepared.error_in_units(0)  # refuses where the error depends on the answer
     return floor(prepared.to_grid(wanted))
-
-
-def _cheapest(make: Callable[[Fraction], Mechanism], keeps: Callable[[Mechanism], bool]) -> Mechanism:
-    """The mechanism of the least parameter of four digits that keeps the error."""
-    power = 0
-    while keeps(make(Fraction(10) ** power)) and power > -_FAR:
-        power -= 1
-    while not keeps(make(Fraction(10) ** (power + 1))):
-        power += 1
-        if power > _FAR:
-            raise InvalidParameter(f"no parameter up to 1e{_FAR} keeps this error with this probability: ask for less")
-    unit, short, enough = Fraction(10) ** (power - 3), 1000, 10_000
-    while enough - short > 1:
-        middle = (short + enough) // 2
-        if keeps(make(middle * unit)):
-            enough = middle
-        else:
-            short = middle
-    return make(enough * unit)

@@ -17,12 +17,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypedDict
 
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError, NotAllowed
+from counterpoint.ledger.ledger import made_up
+from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Number, exact, spell
+from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
+from counterpoint.numbers import Exact, Number, exact, spell
 from counterpoint.privacy.loss import Loss
-from counterpoint.session.answering.answers import labelled
-from counterpoint.session.answering.choosing import SURE, Mechanisms, offered, price, reaching
+from counterpoint.session.answering.answers import labelled, suppressed
+from counterpoint.session.answering.choosing import SURE, Mechanisms, keeping, offered, price
 from counterpoint.session.answering.origin import Origin, Reason
+from counterpoint.session.answering.scalars import read_ratio
 from counterpoint.session.fitting import launchable
 from counterpoint.session.sql.answer import shown
 from counterpoint.session.sql.query import SQLQuery
@@ -43,22 +47,34 @@ class AnswerTerms:
     error: Number | None
     probability: Number
     simultaneous: bool
+    in_rows: bool = False
+    suppress: Fraction | None = None
 
     def mechanisms(self, session: "Session", prepared: Prepared) -> Mechanisms:
         """The mechanisms on these terms, the best first: the least error, or what lowers the budget least."""
         if self.loss is not None:
             return tuple(launchable(mechanism, session._source) for mechanism in offered(prepared, self.loss))
-        assert self.error is not None
-        found = reaching(prepared, self.error, self.probability, simultaneous=self.simultaneous)
+        found = self.keeping(prepared)
         return _cheapest_first(session, tuple(launchable(mechanism, session._source) for mechanism in found))
+
+    def keeping(self, prepared: Prepared) -> Mechanisms:
+        """The mechanisms that keep the wanted error, each at its least price."""
+        if self.error is None:
+            raise InvalidParameter("say how far off the answer may be: error=50, or rank_error=50 for a quantile")
+        return keeping(prepared, self.error, self.probability, simultaneous=self.simultaneous, in_rows=self.in_rows)
+
+    def check(self, prepared: Prepared) -> None:
+        """Refuse, before anything is charged, to suppress what is no number with an error."""
+        if self.suppress is not None and not (prepared.wants == "numbers" and prepared.states_error):
+            raise InvalidParameter("suppress= is for numbers that state an error; leave it out for choices and keys")
 
     def reason(self, mechanisms: Mechanisms) -> Reason:
         """Why one of these mechanisms is launched."""
         if self.error is None:
             return Reason(mechanisms)
-        return Reason(
-            mechanisms, f"within {spell(exact(self.error))} with probability {spell(exact(self.probability))}"
-        )
+        rows = " rows of the best rank" if self.in_rows else ""
+        kept = f"within {spell(exact(self.error))}{rows} with probability {spell(exact(self.probability))}"
+        return Reason(mechanisms, kept)
 
 
 class GivenTerms(TypedDict, total=False):
@@ -69,8 +85,10 @@ class GivenTerms(TypedDict, total=False):
     mu: Number | None
     loss: Loss | None
     error: Number | None
+    rank_error: Number | None
     probability: Number | None
     simultaneous: bool
+    suppress: Number | None
 
 
 def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
@@ -79,22 +97,27 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
     mu: Number | None = None,
     loss: Loss | None = None,
     error: Number | None = None,
+    rank_error: Number | None = None,
     probability: Number | None = None,
     simultaneous: bool = False,
+    suppress: Number | None = None,
 ) -> AnswerTerms:
     """Read what an analyst gave: one price, or an error."""
     given = price(epsilon, rho, mu, loss)
-    if (given is None) == (error is None):
+    if [given, error, rank_error].count(None) != 2:
         raise InvalidParameter(
             "say what the answer may cost or how far off it may be, one of the two: epsilon=0.1, rho=, mu= or "
-            "loss=PureDP(0.1); or error=50, which holds with probability=0.95"
+            "loss=PureDP(0.1); or error=50, which holds with probability=0.95 (rank_error=50 for a quantile)"
         )
-    if error is None and (probability is not None or simultaneous):
+    off = error if rank_error is None else rank_error
+    if off is None and (probability is not None or simultaneous):
         raise InvalidParameter(
             "probability= and simultaneous= belong to error=; an answer states its error at any probability, as in "
             "answer.error(0.99)"
         )
-    return AnswerTerms(given, error, SURE if probability is None else probability, simultaneous)
+    sure = SURE if probability is None else probability
+    ratio = None if suppress is None else read_ratio(suppress, "suppress")
+    return AnswerTerms(given, off, sure, simultaneous, rank_error is not None, ratio)
 
 
 def prepare(source: Source, request: object) -> Prepared:
@@ -109,19 +132,32 @@ def prepare(source: Source, request: object) -> Prepared:
 def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) -> object:
     """Launch what answers the request on these terms, and ask it; one request, whose answer is found by its id."""
     source, engine = session._source, session._engine
+    own = made_up() if id is None else id  # so that a question which cannot be answered now can be repeated
     prepared = prepare(source, request)
+    on.check(prepared)
     mechanisms = on.mechanisms(session, prepared)
-    path = engine.launch_question(session._path, mechanisms, source.relation, cursor=source.pin(), request=id)
+    path = engine.launch_question(session._path, mechanisms, source.relation, cursor=source.pin(), request=own)
     row = engine.ledger.read(path)
     assert row is not None
     public = row.mechanism.public_part(prepared.grid)
     sequential = session._sequential
-    released = engine.ask(path, source, prepared, public, sequential=sequential, request=id, question=True)
+    try:
+        released = engine.ask(path, source, prepared, public, sequential=sequential, request=own, question=True)
+    except BaseException as error:
+        error.add_note(f"This question has been paid for: repeat it with id={own!r}, and nothing more is charged.")
+        raise
     reason = on.reason(mechanisms)
     answer = labelled(row.mechanism, prepared, released, reason, made_up=source.made_up)
-    if not isinstance(request, SQLQuery):
-        return answer
-    return shown(request, answer, Origin(row.mechanism, prepared, released, reason, source.made_up))
+    if isinstance(request, SQLQuery):
+        answer = shown(request, answer, Origin(row.mechanism, prepared, released, reason, source.made_up))
+    return answer if on.suppress is None else suppressed(answer, on.suppress)
+
+
+def epsilon_for(session: "Session", request: object, on: AnswerTerms) -> Exact:
+    """The least epsilon of four digits at which an answer keeps the wanted error."""
+    pure, *_ = on.keeping(prepare(session._source, request))
+    assert isinstance(pure, Laplace | NoisyMax) and pure.epsilon is not None
+    return Exact(pure.epsilon)
 
 
 def _cheapest_first(session: "Session", mechanisms: Mechanisms) -> Mechanisms:

@@ -67,11 +67,11 @@ class NumberAnswer(Known):
         return f"{value} +- {error}{measured}{noisy}{self._mark}"
 
 
-def read_ratio(given: Number) -> Fraction:
+def read_ratio(given: Number, what: str = "signal_to_noise") -> Fraction:
     """A signal-to-noise ratio, which is at least 0."""
-    ratio = exact(given, "signal_to_noise")
+    ratio = exact(given, what)
     if ratio < 0:
-        raise InvalidParameter(f"signal_to_noise must be at least 0, but {spell(ratio)} was given")
+        raise InvalidParameter(f"{what} must be at least 0, but {spell(ratio)} was given")
     return ratio
 
 
