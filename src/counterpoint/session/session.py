@@ -44,7 +44,7 @@ from counterpoint.pictures.score_svg import ScorePicture
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Static, Steps
-from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, prepare, terms
+from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, would_launch
 from counterpoint.session.counting import launched_claims
 from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_table
@@ -181,16 +181,8 @@ class Session:
         >>> quote.cost, quote.fits, session.loss
         (PureDP(0.05932), True, PureDP(0))
         """
-        if isinstance(mechanism, type):
-            launchable(mechanism, self._source)  # which refuses it, and says what to write instead
-        if not isinstance(mechanism, Mechanism):
-            mechanism, *_ = terms(**on).mechanisms(self, prepare(self._source, mechanism))
-        elif on:
-            raise InvalidParameter(
-                f"{', '.join(f'{name}=' for name in on)} goes with a request; a mechanism has a price"
-            )
         source = self._source.of(of)
-        fitted = launchable(windowed(mechanism, last), source)
+        fitted = launchable(windowed(would_launch(self, mechanism, on), last), source)
         return quote_of(self, fitted, source.relation)
 
     def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Any:

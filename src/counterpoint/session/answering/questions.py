@@ -153,6 +153,19 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
     return answer if on.suppress is None else suppressed(answer, on.suppress)
 
 
+def would_launch(session: "Session", given: object, on: GivenTerms) -> Mechanism:
+    """The mechanism that was given, at its own price; or what would be launched for a request on these terms."""
+    if isinstance(given, type):
+        launchable(given, session._source)  # which refuses it, and says what to write instead
+    if isinstance(given, Mechanism):
+        if on:
+            heads = ", ".join(f"{name}=" for name in on)
+            raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
+        return given
+    best, *_ = terms(**on).mechanisms(session, prepare(session._source, given))
+    return best
+
+
 def epsilon_for(session: "Session", request: object, on: AnswerTerms) -> Exact:
     """The least epsilon of four digits at which an answer keeps the wanted error."""
     pure, *_ = on.keeping(prepare(session._source, request))
