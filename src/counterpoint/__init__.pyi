@@ -40,6 +40,7 @@ from counterpoint.errors import (
     LedgerTampered as LedgerTampered,
     NotAllowed as NotAllowed,
     NotCovered as NotCovered,
+    NotGranted as NotGranted,
     NotTotal as NotTotal,
     RelationMismatch as RelationMismatch,
     RequestConflict as RequestConflict,

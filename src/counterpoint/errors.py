@@ -156,6 +156,10 @@ class NotAllowed(Refusal, CounterpointError):
     """The caller may not do this."""
 
 
+class NotGranted(NotAllowed):
+    """The grant that a request was made under is another's, has ended, or does not cover it. Nothing was charged."""
+
+
 class FeedFailed(CounterpointError):
     """The source of a feed failed. Whole batches arrived before; feed again, and it goes on behind them."""
 

@@ -164,7 +164,7 @@ def fresh_noise(monkeypatch):
 
 def forgotten_ids(monkeypatch):
     """A request that is tried again is a new request."""
-    monkeypatch.setattr(engine, "_own", lambda given, session: None)
+    monkeypatch.setattr(engine.Engine, "_own", lambda self, given, session: None)
 
 
 def release_before_commit(monkeypatch):

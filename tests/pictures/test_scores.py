@@ -229,3 +229,20 @@ def test_lines_fit_the_terminal():
 def test_an_axis_has_a_few_round_numbers(highest):
     marks = levels(highest)
     assert marks[0] == 0 and 3 <= len(marks) <= 6 and marks[-1] <= highest * 1.0001
+
+
+def test_a_recount_lowers_the_level_to_what_a_revoked_grant_has_used():
+    s = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+    hers = s.grant("ann", cp.PureDP(0.6))
+    hers.launch(cp.Laplace(0.2))
+    s.revoke(hers)
+    with pytest.raises(cp.NotGranted):
+        hers.launch(cp.Laplace(0.1))
+    s.launch(cp.Laplace(0.1))
+    s.recount(hers)
+    s.launch(cp.Laplace(0.4))
+    score = score_of(s)
+    assert [round(step.after, 6) for step in score.steps] == [0.6, 0.7, 0.3, 0.7]
+    assert [event.kind for event in score.events] == ["reserve", "launch", "refused", "launch", "recount", "launch"]
+    assert (round(score.left, 6), round(score.reserved, 6)) == (0.3, 0.2)
+    assert "3 launches lost" in repr(s.plot()) and str(s.plot())

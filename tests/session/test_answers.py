@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
+from tests.session.deeds import lines
 
 import counterpoint as cp
 from counterpoint.encoding import encode
@@ -149,7 +150,7 @@ def test_neighbouring_data_have_equal_errors_and_prices():
         data = cp.Table(pa.table(rows), unit="who", rows_per_unit=1, columns=COLUMNS)
         s = cp.Session(data, cp.zCDP(100))
         answers = [s.ask(cp.histogram("city"), error=7), s.ask(cp.sum("pay"), rho=2), s.ask(cp.count(), epsilon=1)]
-        return [(a.error(), a.cost, a.mechanism, a.why) for a in answers], s.loss, s.history
+        return [(a.error(), a.cost, a.mechanism, a.why) for a in answers], s.loss, lines(s)
 
     assert facts(ROWS) == facts({name: values[1:] for name, values in ROWS.items()})
 

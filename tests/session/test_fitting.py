@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+from tests.session.deeds import done
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
@@ -78,7 +79,7 @@ def test_a_mechanism_that_would_follow_nothing_is_refused_before_it_is_paid_for(
             session.launch(mechanism)
         with pytest.raises(cp.InvalidRequest, match=words):
             session.would_cost(mechanism)
-        assert session.loss == cp.PureDP(0) and len(session.history) == 1
+        assert session.loss == cp.PureDP(0) and len(done(session)) == 1
 
 
 @pytest.mark.parametrize("dimensions", [None, 1, 7])

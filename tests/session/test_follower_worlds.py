@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.session.deeds import lines
 from tests.session.test_stream_parts import Steady
 
 import counterpoint as cp
@@ -68,7 +69,7 @@ def drive(items, options, doings):
                 stream.extend([item for item, _ in zip(arriving, range(what), strict=False)])
         except (KeyError, cp.CounterpointError) as error:
             seen.append((type(error), str(error)))
-        seen.append((session.loss, session.history, repr(session), stream.pin(), repr(list(handles.values()))))
+        seen.append((session.loss, lines(session), repr(session), stream.pin(), repr(list(handles.values()))))
         for handle in handles.values():
             read.append((handle._source.relation, handle._source.items(0, stream.pin())))
     return seen, answers, read

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ledger.places import Place
+from tests.session.deeds import lines
 from tests.session.test_pure_twin import Run, Watching, losses, session_losses
 from tests.session.test_stream_parts import Steady
 from tests.sources.live_model import EVALUATED, draws, history, live, moments, send, without
@@ -135,7 +136,7 @@ class World:
                 self.reopen()
             except cp.CounterpointError as error:
                 self.seen.append((type(error), str(error)))
-            facts = self.session.loss, self.session.remaining, self.session.history, repr(self.table)
+            facts = self.session.loss, self.session.remaining, lines(self.session), repr(self.table)
             self.seen.append((*facts, self.table.describe(), repr(self.session), str(self.session.certificate())))
         if self.place is not None:
             self.session._engine.ledger.verify()

@@ -5,6 +5,7 @@ one hesitate is a bug. Nothing is ever charged for a mistake.
 """
 
 import pytest
+from tests.session.deeds import done
 
 import counterpoint as cp
 
@@ -148,7 +149,7 @@ def test_launching(mistake):
     error, deed, *words = LAUNCHING[mistake]
     session = live()
     says(error, words, lambda: deed(session))
-    assert session.loss == cp.PureDP(0) and len(session.history) == 1, "nothing was charged"
+    assert session.loss == cp.PureDP(0) and len(done(session)) == 1, "nothing was charged"
 
 
 def test_an_over_budget_launch_carries_what_was_asked_what_is_left_and_what_would_fit():
@@ -227,7 +228,7 @@ def test_parts(mistake):
     error, deed, *words = PARTS[mistake]
     session = live(stream=visits())
     says(error, words, lambda: deed(session))
-    assert session.loss == cp.PureDP(0) and len(session.history) == 1, "nothing was charged"
+    assert session.loss == cp.PureDP(0) and len(done(session)) == 1, "nothing was charged"
 
 
 KEYS = {
@@ -304,7 +305,7 @@ def test_asking_a_stream(mistake):
     session = live()
     handle = session.launch(mechanism)
     says(cp.InvalidRequest, words, lambda: deed(handle))
-    assert not handle.halted and session.loss == cp.PureDP(0.1) and len(session.history) == 2
+    assert not handle.halted and session.loss == cp.PureDP(0.1) and len(done(session)) == 2
 
 
 def test_a_request_that_moves_too_far_for_a_sparse_vector_says_how_far():

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from tests.mechanisms.catalogue import Forward
 from tests.mechanisms.test_postprocessing_relations import Twice
+from tests.session.deeds import lines
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, NotCovered
@@ -50,12 +51,12 @@ def test_what_follows_a_stream_is_launched_behind_a_postprocessor_at_its_own_pri
 def test_a_claim_that_a_postprocessor_takes_from_its_relation_is_refused_and_nothing_is_charged(mechanism):
     by_hand = Postprocessed(Twice(), mechanism)
     for room in rooms(stream(), "page"):
-        before, launched = room.loss, room.history
+        before, launched = room.loss, lines(room)
         with pytest.raises(NotCovered):
             room.launch(by_hand)
         with pytest.raises(NotCovered):
             room.would_cost(by_hand)
-        assert room.loss == before and room.history == launched
+        assert room.loss == before and lines(room) == launched
 
 
 def test_a_postprocessor_does_not_hide_that_a_mechanism_only_follows_what_arrives():

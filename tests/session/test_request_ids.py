@@ -4,6 +4,7 @@ import threading
 
 import pyarrow as pa
 import pytest
+from tests.session.deeds import done, lines
 from tests.session.numbers_source import Numbers
 from tests.session.run_threads import run_threads
 
@@ -41,7 +42,7 @@ def test_threads_that_launch_with_one_id_get_one_path_and_one_charge(tmp_path, k
             assert at_once(8, lambda s=s: s.delegate(cp.PureDP("0.25"), id="D")._path) == [(1,)] * 8
             cut = {"k": 1, "within": cp.PureDP("0.25"), "id": "P"}
             assert at_once(8, lambda s=s, cut=cut: s.partition("letter", **cut)._path) == [(2,)] * 8
-            assert s.loss == cp.PureDP("0.75") and len(s.history) == (4 if kind == "memory" else 5)
+            assert s.loss == cp.PureDP("0.75") and len(done(s)) == (4 if kind == "memory" else 5)
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
@@ -138,7 +139,7 @@ def test_two_worlds_have_the_same_history():
         with cp.Session(Numbers(data), cp.PureDP(1)) as s:
             s.launch(cp.SparseVector(epsilon=0.5, threshold=50, hits=3)).ask("apples", threshold=10**6)
             s.launch(cp.Laplace(0.5)).ask("beans")
-            return s.history
+            return lines(s)
 
     assert run(DATA) == run({**DATA, "apples": 99, "beans": 4})
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.session.deeds import done
 from tests.session.numbers_source import Numbers
 from tests.session.run_threads import run_threads
 
@@ -57,7 +58,7 @@ def test_t03_a_refused_launch_is_free_and_leaves_no_gap():
     with pytest.raises(BudgetExceeded) as caught:
         s.launch(Laplace(0.6))
     assert caught.value.would_fit == PureDP(0.4)
-    assert encode(s._engine.ledger.read(()), sealed=True) == before and len(s.history) == 2
+    assert encode(s._engine.ledger.read(()), sealed=True) == before and len(done(s)) == 2
     assert s.launch(Laplace(0.4))._path == (1,)
 
 
@@ -113,8 +114,8 @@ def test_a_session_answers_as_the_pure_composition_does_on_equal_seeds(moves):
     seen = []
 
     class Watching(MemoryLedger):
-        def begin(self, request, wanted, *, new=False):
-            intent = super().begin(request, wanted, new=new)
+        def begin(self, request, wanted, **more):
+            intent = super().begin(request, wanted, **more)
             seen.append(intent)
             return intent
 
@@ -188,7 +189,7 @@ def test_a_mechanism_for_other_neighbours_is_refused_and_nothing_is_charged():
     assert "RelationMismatch" in s.would_cost(OpenDoor(0.1)).refusal
     with pytest.raises(RelationMismatch):
         s.launch(OpenDoor(0.1))
-    assert s.loss == ApproxDP(0, 0) and len(s.history) == 1
+    assert s.loss == ApproxDP(0, 0) and len(done(s)) == 1
 
 
 def test_delegation_reserves_the_whole_budget_to_any_depth():
@@ -302,7 +303,7 @@ def test_x7_sixteen_threads_hammering_one_budget_never_exceed_it(launches):
     run_threads(16, hammer, switch=1e-4)
     assert (len(admitted), len(refused)) == (fits, launches - fits) and s.loss == PureDP(Fraction(fits, 10**6))
     assert {handle._path for handle in s.handles} == {(n,) for n in range(fits)}, "no gap, none twice"
-    assert len(s.history) == fits + 1
+    assert len(done(s)) == fits + 1
 
 
 def test_x7_a_snapshot_of_an_odometer_is_of_one_moment():

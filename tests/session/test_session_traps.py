@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.session.deeds import done, lines
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
@@ -23,10 +24,10 @@ class ByBody(MemoryLedger):
         self._times, self._asked = {}, b""
         super().__init__(seeds=lambda: digest(self._asked.decode(), self._times[self._asked]))
 
-    def begin(self, request, wanted, *, new=False):
+    def begin(self, request, wanted, **more):
         self._asked = wanted.body()
         self._times[self._asked] = self._times.get(self._asked, 0) + 1
-        return super().begin(request, wanted, new=new)
+        return super().begin(request, wanted, **more)
 
 
 def session(within=None, **options):
@@ -41,7 +42,7 @@ def test_t03_a_refused_launch_leaves_indices_coins_and_account_as_if_it_had_neve
             with pytest.raises(BudgetExceeded):
                 s.launch(cp.Gaussian("0.0750"))
         second = s.launch(cp.Gaussian("0.05"))
-        return s.loss, first._path, second._path, [h.ask("apples") for h in (first, second)], s.history
+        return s.loss, first._path, second._path, [h.ask("apples") for h in (first, second)], done(s)
 
     assert run(True) == run(False)
     assert run(True)[:3] == (cp.RenyiDP(alpha=8, epsilon=1), (0,), (1,))
@@ -67,7 +68,7 @@ def test_t05_reading_the_loss_changes_no_transcript():
         said.append({s.loss for _ in range(reads + 1)})
         second = s.launch(cp.Laplace("0.2"))
         said += [first.ask("beans"), second.ask("beans"), s.loss]
-        return said, s.history, encode(s._engine.ledger.read((0,)), sealed=True)
+        return said, lines(s), encode(s._engine.ledger.read((0,)), sealed=True)
 
     assert run(1000) == run(0)
 
@@ -143,7 +144,7 @@ def test_t21_garbage_touches_no_child_and_no_coins():
                 with pytest.raises((InvalidRequest, cp.InvalidParameter)):
                     handles[who].ask(*bad[0], **bad[1])
             said.append(handles[who].ask("apples"))
-        return said, s.history
+        return said, lines(s)
 
     bad = [(("bad request",), {}), ((7,), {}), ((), {}), (("apples",), {"nonsense": 1}), (("apples",), {"id": 3})]
     assert run(bad) == run([])

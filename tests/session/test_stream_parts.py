@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.session.deeds import done, lines
 from tests.session.run_threads import run_threads
 
 import counterpoint as cp
@@ -93,7 +94,7 @@ def test_a_partition_is_as_sparse_as_the_stream_declares(options, by, k):
     if k > 1:
         with pytest.raises(cp.RelationMismatch, match=f"say k={k}"):
             session.partition(by, k=k - 1, within=cp.PureDP(0.1))
-        assert session.loss == cp.PureDP(0) and len(session.history) == 1
+        assert session.loss == cp.PureDP(0) and len(done(session)) == 1
     session.partition(by, k=k, within=cp.PureDP("0.1"))
     assert session.loss == cp.PureDP(Fraction(k, 10))
 
@@ -114,10 +115,10 @@ def test_approximate_parts_of_a_stream_charge_every_delta_to_delta_total():
         parts[page].launch(cp.Laplace("0.02"))
     with pytest.raises(cp.BudgetExceeded, match="delta_total"):
         parts["one more"]
-    facts = len(session.history)
+    facts = len(done(session))
     with pytest.raises(cp.BudgetExceeded):
         parts["one more"]
-    assert len(session.history) == facts
+    assert len(done(session)) == facts
     assert isinstance(parts["home"].launch(cp.Laplace("0.02")).ask(cp.total()), int), "what is there stays"
 
 
@@ -162,10 +163,10 @@ class Steady(MemoryLedger):
         self._counts, self._done = {}, b""
         super().__init__(seeds=lambda: digest(self._done.decode(), self._counts[self._done]))
 
-    def begin(self, request, wanted, *, new=False):
+    def begin(self, request, wanted, **more):
         self._done = wanted.body()
         self._counts[self._done] = self._counts.get(self._done, 0) + 1
-        return super().begin(request, wanted, new=new)
+        return super().begin(request, wanted, **more)
 
 
 pages = st.sampled_from(["home", "shop", "help"])
@@ -203,7 +204,7 @@ def drive(records, doings):
                 answers.append((page, handles[page].ask(*([cp.total()] if deed == "total" else []))))
         except (KeyError, cp.CounterpointError) as error:
             seen.append((type(error), str(error)))
-        seen.append((session.loss, session.history, repr(session), session._repr_html_()))
+        seen.append((session.loss, lines(session), repr(session), session._repr_html_()))
     return seen, answers
 
 

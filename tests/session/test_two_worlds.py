@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.session.deeds import lines
 from tests.session.test_stream_parts import Steady
 from tests.sources import people
 
@@ -48,7 +49,7 @@ def drive(world, neighbours, doings):
         except (KeyError, cp.CounterpointError) as error:
             seen.append((type(error), str(error)))
         shown = repr(session), session._repr_html_(), str(session.certificate()), repr(list(handles.values()))
-        seen.append((session.loss, session.remaining, session.history, inside.history, shown))
+        seen.append((session.loss, session.remaining, lines(session), lines(inside), shown))
     return table, seen, answers
 
 

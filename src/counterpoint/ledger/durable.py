@@ -35,12 +35,11 @@ from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.ledger import Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.places import release
-from counterpoint.ledger.state import Fact, Path, Row, refusal
+from counterpoint.ledger.state import Fact, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
-from counterpoint.ledger.store.records import FORM, INTENTS, Book, Entry, StoredItems, path_text, read_entry
+from counterpoint.ledger.store.records import FORM, INTENTS, REFUSALS, Book, StoredItems, path_text, read_entry
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store, Unit
-from counterpoint.ledger.wanted import read_wanted
 from counterpoint.randomness.fresh import fresh
 from counterpoint.sources.streams.ids import position
 from counterpoint.sources.streams.log import Log
@@ -174,24 +173,10 @@ class DurableLedger(Ledger):
             return tuple(intent for intent in found if intent is not None)
 
     def history(self) -> tuple[Fact, ...]:
-        """What has been done, in order."""
-        return tuple(entry.fact for entry in self._entries((*INTENTS, "data", "rows")))
-
-    def attempts(self) -> tuple[Fact, ...]:
-        """What has been done or refused, in order. The body of a refusal is the launch that was refused."""
-        entries = self._entries((*INTENTS, "data", "rows", "refusal"))
-        return tuple(
-            refusal(entry.path, read_wanted(entry.body.encode()).what, entry.what)
-            if entry.kind == "refusal"
-            else entry.fact
-            for entry in entries
-        )
-
-    def _entries(self, kinds: tuple[str, ...]) -> list[Entry]:
-        """The entries of these kinds, in order."""
+        """What has been done or refused, in order."""
         with self._connection() as store:
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
-            return [entry for entry in entries if entry.kind in kinds]
+            return tuple(entry.fact for entry in entries if entry.kind in (*INTENTS, *REFUSALS, "data", "rows"))
 
     def verify(self) -> None:
         """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""

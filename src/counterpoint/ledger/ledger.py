@@ -24,12 +24,14 @@ from counterpoint.errors import (
     BudgetExceeded,
     LedgerError,
     NotCovered,
+    NotGranted,
     RelationMismatch,
     RequestConflict,
     SecretLeak,
 )
-from counterpoint.ledger.state import Fact, Path, Row
-from counterpoint.ledger.wanted import Plan, Wanted
+from counterpoint.ledger.grants import UNNAMED, Acting
+from counterpoint.ledger.state import Fact, Path, Row, granted
+from counterpoint.ledger.wanted import Plan, Wanted, row_at
 from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
 from counterpoint.sources.streams.log import Log
@@ -118,7 +120,7 @@ class Transaction(Protocol):
         """Record a request with a fresh seed, and the row that it charges."""
 
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
-        """Record that a launch was refused."""
+        """Record that a launch was refused, or a request for which there is no grant."""
 
     def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         """The answer on record, if the request has one; `LedgerError` if no such request was begun."""
@@ -134,15 +136,16 @@ class Begin(msgspec.Struct, frozen=True):
     wanted: Wanted
     body: bytes
     new: bool = False
+    acting: Acting = UNNAMED
 
     def looks_up(self) -> Lookups:
-        """Its own id, and the row that it concerns."""
+        """Its own id, the row that it concerns, and those of the granted sessions that it is made in."""
         at = (self.wanted.at,)
-        return Lookups(() if self.new else (self.request,), at, at)
+        return Lookups(() if self.new else (self.request,), at, (*at, *self.acting.under))
 
     def run(self, records: Transaction) -> Intent | StoredAnswer:
         """The request as it is on record; or it is checked, charged and recorded. A refusal changes nothing."""
-        fact = self.wanted.fact()
+        fact = self.wanted.fact(self.acting.who)
         if not self.new:
             known = records.find(self.request)
             if known is not None:
@@ -154,11 +157,21 @@ class Begin(msgspec.Struct, frozen=True):
         if waiting is not None:
             return waiting
         try:
+            self._must_be_granted(records, fact)
             plan = self.wanted.plan(records.row)
-        except (BudgetExceeded, NotCovered, RelationMismatch) as refusal:
+        except (BudgetExceeded, NotCovered, RelationMismatch, NotGranted) as refusal:
             records.refuse(self.request, self.body, fact, refusal)
             raise
         return records.begin(self.request, self.body, fact, plan)
+
+    def _must_be_granted(self, records: Transaction, fact: Fact) -> None:
+        """Whether the grants that the request was made under still stand, as of this transaction."""
+        for path in self.acting.under:
+            grant = granted(row_at(records.row, path))
+            assert grant is not None
+            grant.check(self.wanted.launches, fact.at)
+            if path == self.acting.under[-1] and grant.to != self.acting.who:
+                raise NotGranted(f"this session was granted to {grant.to!r}, not to {self.acting.who!r}")
 
 
 class Settle(msgspec.Struct, frozen=True):
@@ -188,12 +201,14 @@ class Ledger:
     name = "session"
     """Of the session that it is the record of."""
 
-    def begin(self, request: str, wanted: Wanted, *, new: bool = False) -> Intent | StoredAnswer:
+    def begin(
+        self, request: str, wanted: Wanted, *, new: bool = False, acting: Acting = UNNAMED
+    ) -> Intent | StoredAnswer:
         """Look the request up; if it is new, check it, charge for it and record it. All of that is one transaction.
 
         If another request is open at that row, its intent comes back: finish it, then begin again.
         """
-        done: Intent | StoredAnswer = self.transact(Begin(request, wanted, wanted.body(), new))
+        done: Intent | StoredAnswer = self.transact(Begin(request, wanted, wanted.body(), new, acting))
         return done
 
     def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
@@ -225,14 +240,7 @@ class Ledger:
 
     @abstractmethod
     def history(self) -> tuple[Fact, ...]:
-        """What has been done, in order; public facts only."""
-
-    @abstractmethod
-    def attempts(self) -> tuple[Fact, ...]:
-        """The history with what was refused, in order: a refusal is a `Fact` of that kind, at the session that refused.
-
-        Which launches a rule refuses follows from public facts alone.
-        """
+        """What has been done or refused, in order; public facts only, from which every refusal follows."""
 
     @abstractmethod
     def verify(self) -> None:

@@ -15,8 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from counterpoint.ledger.ledger import Begin, Intent, Ledger, Settle, StepOutcome, StoredAnswer, never_made
-from counterpoint.ledger.state import Fact, Path, Row
-from counterpoint.ledger.state import refusal as refused
+from counterpoint.ledger.state import Fact, Path, Row, refused
 from counterpoint.ledger.wanted import Plan
 from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.process import Owner
@@ -57,10 +56,6 @@ class MemoryLedger(Ledger):
             return tuple(self._records.opened.values())
 
     def history(self) -> tuple[Fact, ...]:
-        """What has been done, in order."""
-        return tuple(fact for fact in self.attempts() if fact.kind != "refusal")
-
-    def attempts(self) -> tuple[Fact, ...]:
         """What has been done or refused, in order."""
         self.check()
         with self._lock:
@@ -106,8 +101,7 @@ class _Records:
         return intent
 
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
-        """A refusal changes nothing but the list of what was attempted."""
-        self.facts.append(refused(fact.path, fact.what, type(refusal).__name__))
+        self.facts.append(refused(fact, refusal))
 
     def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         done = self._done.get(intent.request)

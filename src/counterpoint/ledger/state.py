@@ -4,9 +4,12 @@
 'launch'
 """
 
+from msgspec import UNSET, UnsetType
+
 from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import Halted
+from counterpoint.errors import Halted, NotGranted
+from counterpoint.ledger.grants import Grant
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.sources.streams.shape import FollowedAmong
 
@@ -23,6 +26,8 @@ class Node(State, Value, frozen=True):
     account: Account
     launched: int = 0
     sequential: bool = False
+    grant: Grant | UnsetType = UNSET
+    """To whom the session was granted; a ledger written before there were grants has none."""
 
 
 class Sealed(State, Value, frozen=True):
@@ -53,20 +58,32 @@ class Row(Tagged, Value, frozen=True):
 
 
 class Fact(Tagged, Value, frozen=True):
-    """One public line of the history: what happened where. It holds nothing that was computed from data."""
+    """One public line of the history: what happened where. It holds nothing that was computed from data.
+
+    `who` did it, if a principal was named (`Session.acting_as`), and `at` is when, in seconds since 1970, by the clock
+    of the process that wrote it.
+    """
 
     kind: str
     path: Path
     what: str
+    who: str = ""
+    at: int = 0
 
 
-def refusal(path: Path, wanted: str, error: str) -> Fact:
-    """The line for a launch that was refused: what it was, and which error refused it.
+def granted(row: Row) -> Grant | None:
+    """To whom a row's session was granted, if it is one that was."""
+    return row.state.grant if isinstance(row.state, Node) and row.state.grant is not UNSET else None
 
-    >>> refusal((), "Laplace(2) at PureDP(2)", "BudgetExceeded").what
-    'Laplace(2) at PureDP(2) refused: BudgetExceeded'
+
+def refused(fact: Fact, refusal: Exception) -> Fact:
+    """The line of the history for what was refused: `refusal` by the rule, `denial` where a grant does not cover it.
+
+    >>> refused(Fact("launch", (), "Laplace(2) at PureDP(2)"), NotGranted("it was revoked")).what
+    'Laplace(2) at PureDP(2) refused: NotGranted'
     """
-    return Fact("refusal", path, f"{wanted} refused: {error}")
+    kind = "denial" if isinstance(refusal, NotGranted) else "refusal"
+    return Fact(kind, fact.path, f"{fact.what} refused: {type(refusal).__name__}", fact.who, fact.at)
 
 
 def failed(mechanism: Mechanism) -> Halted:

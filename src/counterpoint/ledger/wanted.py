@@ -1,4 +1,4 @@
-"""What a request wants: to open a session, to launch a mechanism, or to ask one.
+"""What a request wants: to open a session, to launch a mechanism, to ask one, or to take back what was granted.
 
 Each is a frozen value. `body` is what the record keeps of it, `at` the row that it concerns, and `plan` decides, by
 public facts alone, whether it may happen and what it changes: **a budget is charged in `Launching.plan`, and nowhere
@@ -9,15 +9,18 @@ else**. The ledger runs `plan` inside the transaction that records the request, 
 ('ask', (0,), True)
 """
 
+import time
 from abc import abstractmethod
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import Halted, NotAllowed
+from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.nesting import stepping
-from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, failed
+from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, failed, granted
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, ready
 from counterpoint.privacy.claims import Claim
@@ -70,9 +73,14 @@ class Wanted(msgspec.Struct, frozen=True):
     def plan(self, read: Read) -> Plan:
         """Check it and charge for it, or raise the refusal; nothing but what is returned changes."""
 
-    def fact(self) -> Fact:
-        """Its line of the history."""
-        return Fact(self.kind, self.at, self.what)
+    @property
+    def launches(self) -> str | None:
+        """Which kind of mechanism it launches, as a grant names it; None if none."""
+        return None
+
+    def fact(self, who: str) -> Fact:
+        """Its line of the history: who did it, now."""
+        return Fact(self.kind, self.at, self.what, who, int(time.time()))
 
 
 class Opening(Wanted, frozen=True):
@@ -111,6 +119,7 @@ class Launching(Wanted, frozen=True):
     of: FollowedAmong
     cursor: int | str
     claim: Claim
+    grant: Grant | None = None
 
     @property
     def kind(self) -> str:
@@ -119,19 +128,29 @@ class Launching(Wanted, frozen=True):
 
     def body(self) -> bytes:
         """All but the cursor: a repeated launch is the same launch, however much of a stream has arrived since."""
-        return encode((self.kind, self.at, self.name, self.mechanism, self.data, self.by, self.of))
+        granted = () if self.grant is None else (self.grant,)
+        return encode((self.kind, self.at, self.name, self.mechanism, self.data, self.by, self.of, *granted))
 
     @property
     def what(self) -> str:
-        """The mechanism and its price."""
-        return f"{self.mechanism!r} at {self.claim.loss!r}"
+        """The mechanism and its price, and to whom it was granted."""
+        granted = "" if self.grant is None else f", granted to {self.grant.to}"
+        return f"{self.mechanism!r} at {self.claim.loss!r}{granted}"
+
+    @property
+    def launches(self) -> str | None:
+        """The kind of mechanism; a session releases nothing by itself."""
+        return None if self.kind == "delegation" else type(self.mechanism).__name__
 
     def plan(self, read: Read) -> Plan:
         """Charge the session's account, or raise what its rule says against it."""
         row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
+        grant = granted(row)
+        if grant is not None:
+            grant.must_stand()  # for every caller: what was taken back may have been recounted
         with stepping:
             account = composition.admit(node.account, self.mechanism, self.data, self.claim)
-        after = Node(account, node.launched + 1, node.sequential)
+        after = Node(account, node.launched + 1, node.sequential, node.grant)
         charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
         path = (*self.at, node.launched if self.name is None else self.name)
         return Plan(path, 0, self.cursor, charged=charged)
@@ -179,6 +198,74 @@ class Asking(Wanted, frozen=True):
         return Plan(self.at, row.version, _later(self.pin, row.cursor), row)
 
 
+class Revoking(Wanted, frozen=True):
+    """Take back a granted session: nothing more is launched or asked in it, and its charge stays."""
+
+    @property
+    def kind(self) -> str:
+        """The end of a grant."""
+        return "revocation"
+
+    def body(self) -> bytes:
+        """Which session."""
+        return encode((self.kind, self.at))
+
+    @property
+    def what(self) -> str:
+        """What it means."""
+        return "nothing more is launched or asked here"
+
+    def plan(self, read: Read) -> Plan:
+        """Mark the session's row, which every request under the grant reads."""
+        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
+        grant = granted(row)
+        if grant is None:
+            raise NotAllowed(f"what is at {self.at!r} was granted to no principal")
+        after = replace(node, grant=replace(grant, revoked=True))
+        marked = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
+        return Plan(self.at, marked.version, marked.cursor, row=marked, charged=marked)
+
+
+class Recounting(Wanted, frozen=True):
+    """Count what was launched in a revoked session in the place of its charge: what it left unused is returned."""
+
+    number: int
+
+    @property
+    def kind(self) -> str:
+        """What a grant left unused."""
+        return "recount"
+
+    def body(self) -> bytes:
+        """Whose account, and which of its children."""
+        return encode((self.kind, self.at, self.number))
+
+    @property
+    def what(self) -> str:
+        """Which child."""
+        return f"child {self.number}: its launches count in the place of its charge"
+
+    def plan(self, read: Read) -> Plan:
+        """The account with the child's launches in the place of its charge, where a theorem allows it."""
+        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
+        child = (*self.at, self.number)
+        grant, (granted_rule, inner) = granted(row_at(read, child)), node_at(read, child)
+        if grant is None or not grant.revoked:
+            raise NotAllowed(f"only a revoked grant is recounted: in what is at {child!r} more may be launched")
+        launched = [_claim_of(read, (*child, number)) for number in range(inner.launched)]
+        account = composition.rule.recounted(node.account, granted_rule.rule, granted_rule.claim, launched)
+        marked = Row(composition, replace(node, account=account), row.version + 1, row.cursor, row.by, row.of)
+        return Plan(self.at, marked.version, marked.cursor, row=marked, charged=marked)
+
+
+def _claim_of(read: Read, path: Path) -> Claim:
+    """What a launch was charged for."""
+    row = read(path)
+    if row is None:
+        raise NotAllowed(f"the launch at {path!r} was begun and not finished; finish it by its id, then recount")
+    return row.mechanism.claim
+
+
 def _later(pin: int | str, cursor: int | str) -> int | str:
     """The pin, or what the mechanism has read already: another process may have asked since the data was pinned."""
     return max(pin, cursor) if isinstance(pin, int) and isinstance(cursor, int) else pin
@@ -197,10 +284,19 @@ def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
         path, prepared, public = rest
         assert isinstance(prepared, Prepared | None)
         return Asking(as_path(path), prepared, public, pin)
-    parent, name, mechanism, data, by, of = rest
+    if kind == "revocation":
+        (path,) = rest
+        return Revoking(as_path(path))
+    if kind == "recount":
+        path, number = rest
+        assert isinstance(number, int)
+        return Recounting(as_path(path), number)
+    parent, name, mechanism, data, by, of, *granted = rest
     assert isinstance(mechanism, Mechanism) and isinstance(data, Relation)
     assert isinstance(name, str | None) and isinstance(by, str | None)
-    return Launching(as_path(parent), name, mechanism, data, by, followed_among(of), pin, mechanism.claim)
+    grant = granted[0] if granted else None
+    assert isinstance(grant, Grant | None)
+    return Launching(as_path(parent), name, mechanism, data, by, followed_among(of), pin, mechanism.claim, grant)
 
 
 def as_path(value: Plain) -> Path:

@@ -37,7 +37,7 @@ class ScorePicture(Picture):
             return f"Nothing was launched yet; {score.budget.words}."
         places = decimals([score.lost, score.left or 0, score.reserved])
         refused = sum(event.kind == "refused" for event in score.events)
-        launches = count(len(score.steps), "launch", "launches")
+        launches = count(sum(step.after >= step.before for step in score.steps), "launch", "launches")
         parts = [f"{launches} lost {symbol} {score.lost:.{places}f}"]
         if score.budget.ceiling is not None:
             parts[0] += f" of {score.budget.ceiling:g}"

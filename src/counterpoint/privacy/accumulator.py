@@ -15,8 +15,10 @@ Each measure's file has the accumulator of that measure (`PureSum` beside `PureD
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal, NoReturn, Self, TypeAlias
+from functools import reduce
+from typing import Literal, NamedTuple, NoReturn, Self, TypeAlias
 
 from counterpoint.encoding import Tagged
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -39,6 +41,13 @@ to find the draw that a memoryless mechanism has anyway (theory, Gaussian budget
 """
 
 ZERO = Fraction(0)
+
+
+class Launch(NamedTuple):
+    """A launch, as a sum counts it."""
+
+    loss: Loss
+    interaction: Interaction = "endless"
 
 
 class Account(Tagged):
@@ -110,6 +119,25 @@ class Accumulator(Account):
         Itself, where every total is an odometer's reading. Its constants depend on `self` and the distance alone.
         """
         return self
+
+    def recounted(self, budget: Loss, charge: Launch, launches: Sequence[Launch]) -> Self:
+        """The sum with these launches in the place of one charge that no sum of them exceeds (theory, Returning).
+
+        Only where losses add up whatever their order; a part that is out for this budget stays out.
+
+        >>> from counterpoint import PureDP
+        >>> spent = PureDP(1).accumulator() + PureDP(0.5) + PureDP(0.1)
+        >>> spent.recounted(PureDP(1), Launch(PureDP(0.5)), [Launch(PureDP(0.2))]).total
+        PureDP(0.3)
+        """
+        return reduce(lambda spent, launch: spent.plus(*launch), launches, self._without(charge))
+
+    def _without(self, charge: Launch) -> Self:
+        """The sum before a charge that is in it, wherever it stands."""
+        raise NotCovered(
+            f"{type(self).__name__} is no plain sum: what a charge has left unused cannot be taken out of it again "
+            "(theory, Returning)"
+        )
 
     @property
     def certificate(self) -> Certificate:

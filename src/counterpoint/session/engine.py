@@ -18,14 +18,27 @@ same however many there are.
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 
 from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain
 from counterpoint.errors import CounterpointError, LedgerError, RequestConflict
+from counterpoint.ledger.grants import UNNAMED, Acting, Grant
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
 from counterpoint.ledger.nesting import must_not_step
-from counterpoint.ledger.state import Faulty, Node, Path, failed
-from counterpoint.ledger.wanted import Asking, Launching, Opening, Wanted, as_path, node_at, read_wanted, row_at
+from counterpoint.ledger.state import Faulty, Node, Path, failed, granted
+from counterpoint.ledger.wanted import (
+    Asking,
+    Launching,
+    Opening,
+    Recounting,
+    Revoking,
+    Wanted,
+    as_path,
+    node_at,
+    read_wanted,
+    row_at,
+)
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.relations import Relation
@@ -46,6 +59,24 @@ class Engine:
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._looked_at: set[Path] = set()
         self._last: dict[Path, tuple[Concurrent, Node]] = {}
+        self._acting = UNNAMED
+
+    def acting(self, who: str, path: Path) -> "Engine":
+        """The same engine, for the requests of a principal in the session at a path."""
+        engine = copy(self)  # ledger, locks and what was looked at are shared
+        engine._acting = Acting(who, self._grants_on(path)) if who else UNNAMED
+        return engine
+
+    def _grants_on(self, path: Path) -> tuple[Path, ...]:
+        """The granted sessions that a path leads through, outermost first."""
+        ends = (path[:length] for length in range(1, len(path) + 1))
+        rows = ((end, self.ledger.read(end)) for end in ends)
+        return tuple(end for end, row in rows if row is not None and granted(row) is not None)
+
+    @property
+    def principal(self) -> str:
+        """Whose requests these are; empty if no principal was named."""
+        return self._acting.who
 
     def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
         """Make the row of the whole session, if it is not there yet."""
@@ -63,12 +94,13 @@ class Engine:
         by: str | None = None,
         of: FollowedAmong = None,
         request: str | None = None,
+        grant: Grant | None = None,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
         versions = (mechanism, *mechanism.earlier)
-        own = _own(request, parent) if name is None else f"part {parent!r} {name}"
+        own = self._own(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
-        wanted = [Launching(parent, name, version, data, by, of, cursor, version.claim) for version in versions]
+        wanted = [Launching(parent, name, version, data, by, of, cursor, version.claim, grant) for version in versions]
         return as_path(self._perform_once(own, wanted, request))
 
     def launch_question(
@@ -88,7 +120,19 @@ class Engine:
         must_not_step()
         versions = [version for mechanism in mechanisms for version in (mechanism, *mechanism.earlier)]
         wanted = [Launching(parent, None, version, data, None, None, cursor, version.claim) for version in versions]
-        return as_path(self._perform_once(_of_question("launch", request, parent), wanted, request))
+        return as_path(self._perform_once(self._of_question("launch", request, parent), wanted, request))
+
+    def revoke(self, path: Path) -> None:
+        """Take back the granted session at a path; once is enough."""
+        must_not_step()
+        self.perform(f"revocation {path!r}", Revoking(path), None)
+
+    def recount(self, path: Path) -> None:
+        """Return to the session around it what the revoked session at a path has left unused; once is enough."""
+        must_not_step()
+        number = path[-1]
+        assert isinstance(number, int)  # a part of a partition is never granted
+        self.perform(f"recount {path!r}", Recounting(path[:-1], number), None)
 
     def _perform_once(self, own: str | None, versions: Sequence[Wanted], given: str | None = None) -> Plain:
         """Perform the first version of a request, or find it on record as an earlier version of this library wrote it.
@@ -117,7 +161,7 @@ class Engine:
     ) -> Plain:
         """One ask; the mechanism's own answer. The ask of a question has the id of its launch (`launch_question`)."""
         must_not_step()
-        own = _of_question("ask", request, path[:-1]) if question else _own(request, path[:-1])
+        own = self._of_question("ask", request, path[:-1]) if question else self._own(request, path[:-1])
         with self._locks[hash(path) % _STRIPES]:
             answer = self.perform(own, Asking(path, prepared, public, source.pin(), sequential), source, request)
         if isinstance(answer, Faulty):
@@ -132,7 +176,8 @@ class Engine:
         request = made_up() if own is None else own
         while True:
             try:
-                begun = self.ledger.begin(request, wanted, new=own is None)  # checked, charged and recorded, or refused
+                # checked, charged and recorded, or refused
+                begun = self.ledger.begin(request, wanted, new=own is None, acting=self._acting)
             except RequestConflict:
                 raise conflict(given or request) from None
             if isinstance(begun, StoredAnswer):
@@ -195,10 +240,22 @@ class Engine:
             return source
         return source.of(row.of)  # type: ignore[arg-type]  # an About was stored by several sources, which take it
 
+    def _own(self, given: object, session: Path) -> str | None:
+        """The id of a request in the ledger, if an id was given, which is that session's and that principal's own.
+
+        Two sessions may use the same id, two principals in one session may, and none is the name of a part.
+        """
+        return None if given is None else self._acting.own(f"{session!r} {checked_id(given)}")
+
+    def _of_question(self, part: str, given: object, session: Path) -> str | None:
+        """The id of the launch or of the ask of a question: one id of the analyst's, which no other request has."""
+        own = self._own(given, session)
+        return None if own is None else f"question {part} {own}"
+
     def close(self) -> None:
         """Let go of the ledger, and keep what was lost in those sessions that were looked at."""
         with suppress(LedgerError):  # it has failed, or is another process's: then this is not known
-            self._last = {path: node_at(self.ledger.read, path) for path in self._looked_at}
+            self._last.update({path: node_at(self.ledger.read, path) for path in self._looked_at})
         self.ledger.close()
 
 
@@ -213,17 +270,3 @@ def part_key(step: int | str) -> bool | int | str:
     if kind == "int":
         return int(key)
     return key == "True" if kind == "bool" else key
-
-
-def _own(given: object, session: Path) -> str | None:
-    """The id of a request in the ledger, if an id was given, which is that session's own.
-
-    Two sessions may use the same id, and none is the name of a part.
-    """
-    return None if given is None else f"{session!r} {checked_id(given)}"
-
-
-def _of_question(part: str, given: object, session: Path) -> str | None:
-    """The id of the launch or of the ask of a question: one id of the analyst's, and no other request has either."""
-    own = _own(given, session)
-    return None if own is None else f"question {part} {own}"

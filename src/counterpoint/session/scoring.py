@@ -1,7 +1,7 @@
 """A session as a score: what its history says, in order, and what each launch added to the loss. Public facts only.
 
-The record has no times: the axis is the order of events. Where a rule is not a sum, a step is the increase that the
-launch caused when it was admitted. A part of a partition has no lane of its own: what is launched in it has.
+The axis is the order of events; times by the clock play no part. Where a rule is not a sum, a step is the increase that
+the launch caused when it was admitted. A part of a partition has no lane of its own: what is launched in it has.
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
@@ -23,8 +23,9 @@ from fractions import Fraction
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
+from counterpoint.composition.rules.rule import Account
 from counterpoint.errors import NotCovered
-from counterpoint.ledger.state import Fact, Faulty, Path, Row
+from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.numbers import spell
 from counterpoint.pictures.score import Lane, LossAxis, Mark, Score, ScoreEvent, Step, count
@@ -75,12 +76,14 @@ class _Reading:
     def score(self) -> Score:
         """All of it."""
         here = len(self._path)
-        facts = [fact for fact in self._engine.ledger.attempts() if fact.path[:here] == self._path]
+        facts = [fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path]
         known: dict[str, Callable[[int, Fact], ScoreEvent]] = {
             "launch": self._launch,
             "delegation": self._launch,
             "ask": self._ask,
             "refusal": self._refusal,
+            "denial": self._refusal,
+            "recount": self._recount,
         }
         events: list[ScoreEvent] = []
         for fact in facts:
@@ -123,6 +126,23 @@ class _Reading:
             after = max(before, self._read(self._rule.loss(self._account)))
             reserve = isinstance(line.row.mechanism, Concurrent)
         self._steps.append(Step(line.start, before, after, line.number, f"event {line.start}: {says}", reserve))
+
+    def _recount(self, at: int, fact: Fact) -> ScoreEvent:
+        """The level falls to what a revoked grant has used of its reserve."""
+        number = int(fact.what.removeprefix("child ").partition(":")[0])
+        line = self._lines[(*fact.path, number)]
+        if fact.path == self._path and line.row is not None:
+            before = self._steps[-1].after
+            self._account = self._recounted(line.row, line.path)
+            after = self._read(self._rule.loss(self._account))
+            self._steps.append(Step(at, before, after, line.number, f"event {at}: {fact.what}", True))
+        return ScoreEvent("recount", line.number, fact.what)
+
+    def _recounted(self, child: Row, path: Path) -> Account:
+        assert isinstance(child.mechanism, Concurrent) and isinstance(child.state, Node)
+        rows = (self._row((*path, number)) for number in range(child.state.launched))
+        claims = [row.mechanism.claim for row in rows if row is not None]
+        return self._rule.recounted(self._account, child.mechanism.rule, child.mechanism.claim, claims)
 
     def _ask(self, at: int, fact: Fact) -> ScoreEvent:
         line = self._lines[fact.path]

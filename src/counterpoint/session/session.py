@@ -19,6 +19,7 @@ True
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -32,6 +33,7 @@ from counterpoint.errors import (
     RelationMismatch,
     RequestConflict,
 )
+from counterpoint.ledger.grants import Grant, expiry, mechanism_names, principal
 from counterpoint.ledger.ledger import Ledger
 from counterpoint.ledger.places import Place
 from counterpoint.ledger.state import Fact, Path
@@ -110,7 +112,7 @@ class Session:
 
     def _set_up(self, source: Source, engine: Engine, path: Path) -> None:
         self._source = source
-        self._engine = engine
+        self._engine = engine.acting(engine.principal, path)
         self._path = path
         self._sequential = engine.node(path)[1].sequential  # and the engine notes its account, for after it is closed
         self._closed = False
@@ -295,13 +297,89 @@ class Session:
         >>> session.loss.epsilon < 0.45
         True
         """
+        return self._delegated(delegated_rule(within, delta), id)
+
+    def _delegated(self, rule: Rule, id: str | None, grant: Grant | None = None) -> "Session":
         self._must_be_open()
         self._must_be_concurrent()
-        composition = Concurrent(delegated_rule(within, delta), self._source.relation)
-        path = self._engine.launch(
-            self._path, composition, self._source.relation, cursor=self._source.pin(), request=id
-        )
-        return self._inside(path)
+        relation, pin = self._source.relation, self._source.pin()
+        composition = Concurrent(rule, relation)
+        return self._inside(self._engine.launch(self._path, composition, relation, cursor=pin, request=id, grant=grant))
+
+    def acting_as(self, who: str) -> "Session":
+        """The same session for a principal: what is launched and asked through it is on record as theirs.
+
+        Each principal has request ids of its own. In a granted session only the principal that it was granted to may
+        launch and ask.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> _ = session.acting_as("carol").launch(cp.Laplace(0.1))
+        >>> session.history[-1].who
+        'carol'
+        """
+        return Session._at(self._source, self._engine.acting(principal(who), self._path), self._path)
+
+    def grant(
+        self,
+        to: str,
+        within: Loss | Rule,
+        *,
+        until: datetime | None = None,
+        mechanisms: Sequence[type[Mechanism]] | None = None,
+        delta: Number | None = None,
+        id: str | None = None,
+    ) -> "Session":
+        """Delegate a budget to a principal: the session in which they, and no other principal, launch and ask.
+
+        It ends at `until`, or when it is revoked, and takes only the `mechanisms` that are named, if any are.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> hers = session.grant("ann", cp.PureDP(0.5), mechanisms=[cp.Laplace])
+        >>> noisy = hers.launch(cp.Laplace(0.1, asks=2))
+        >>> session.revoke(hers)
+        >>> noisy.ask(cp.total())
+        Traceback (most recent call last):
+        ...
+        counterpoint.errors.NotGranted: the grant of 'ann' was revoked: what was launched in it stays charged and...
+        >>> session.loss
+        PureDP(0.5)
+        """
+        given = Grant(principal(to), expiry(until), mechanism_names(mechanisms))
+        return self._delegated(delegated_rule(within, delta), id, given).acting_as(given.to)
+
+    def revoke(self, granted: "Session") -> None:
+        """Take back a granted session: it launches and answers no more, in any process; its charge stays.
+
+        An ask that was begun before is finished, and what was answered can still be read by its id.
+        """
+        self._must_have_granted(granted)
+        self._engine.revoke(granted._path)
+
+    def recount(self, granted: "Session") -> None:
+        """Return what a revoked grant has left unused: its launches count in the place of its charge.
+
+        Where a theorem allows it (theory, Returning), else `NotCovered`, and the charge stays: a grant of PureDP, or of
+        this session's own measure, in a budget that is a plain sum. The loss that a session reads is not a number that
+        may be subtracted.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> hers = session.grant("ann", cp.PureDP(0.5))
+        >>> noisy = hers.launch(cp.Laplace(0.1))
+        >>> session.revoke(hers)
+        >>> session.recount(hers)
+        >>> session.loss
+        PureDP(0.1)
+        """
+        self._must_have_granted(granted)
+        self._engine.recount(granted._path)
+
+    def _must_have_granted(self, granted: "Session") -> None:
+        self._must_be_open()
+        if granted._path[: len(self._path)] != self._path or granted._path == self._path:
+            raise NotAllowed(f"what is at {granted._path!r} was not granted here; do it where it was granted")
 
     def partition(
         self,

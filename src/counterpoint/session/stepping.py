@@ -19,6 +19,8 @@ True
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from counterpoint.encoding import Plain, encode
 from counterpoint.errors import INTERRUPTIONS, bare
 from counterpoint.ledger.ledger import Intent
@@ -50,7 +52,7 @@ def _attempted(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[R
                 return _answer(intent, wanted, source)
             if isinstance(wanted, Launching):
                 return _start(intent, wanted)
-            assert intent.row is not None  # a session that is opened: its row is made as it begins
+            assert intent.row is not None  # a session that is opened or taken back: its row is made as it begins
             return intent.row, None
     except BaseException as error:
         return error
@@ -62,9 +64,11 @@ def _start(intent: Intent, wanted: Launching) -> tuple[Row, Plain]:
     A start sees no data. If it fails, its error is raised as it is, and the same id tries again, on the same coins.
     """
     mechanism = wanted.mechanism
-    state: State = (
-        Node(mechanism.rule.start()) if isinstance(mechanism, Concurrent) else mechanism.start(StepCoins(intent))
-    )
+    state: State
+    if isinstance(mechanism, Concurrent):
+        state = Node(mechanism.rule.start(), grant=UNSET if wanted.grant is None else wanted.grant)
+    else:
+        state = mechanism.start(StepCoins(intent))
     return Row(mechanism, state, 0, intent.pin, wanted.by, wanted.of), intent.path
 
 

@@ -33,10 +33,12 @@ there is no reserve, and the orders share all of the slack; the whole is unbound
 (True, True)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from counterpoint.composition.rules.one_order import renyi_room_at
 from counterpoint.composition.rules.orders import order_for
@@ -45,7 +47,7 @@ from counterpoint.composition.rules.shares import SHARES, Division, Shares
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers.exact import added_up
-from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Launch
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, PureDP, Unbounded
 from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
@@ -186,6 +188,29 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
             None if self.basic is None or pays.epsilon is None else added_up(self.basic, pays.epsilon),
             renyi,
             added_up(self.exposed, pays.delta) if pays.delta else self.exposed,
+        )
+
+    def recounted(self, budget: Loss, charge: Launch, launches: Sequence[Launch]) -> "MixedSum":
+        """The basic sum, the Renyi sums and the deltas with the launches in the place of the charge.
+
+        The reserve keeps the charge, because what it pays depends on the order. A sum that has outgrown its room is out
+        for good: it is taken out before it could fall below the room again.
+        """
+        return replace(super().recounted(budget, charge, launches), left=self.left)
+
+    def _without(self, charge: Launch) -> "MixedSum":
+        """The sums that are in, without a charge that all of them counted, and no reserve."""
+        rooms, counted = self.rooms, count(*charge, self.union.orders)
+        assert rooms is not None and counted.pays.epsilon is not None
+        basic = None if self.basic is None or self.basic > self.union.budget.epsilon else self.basic
+        sums = zip(self.renyi, rooms.most, counted.renyi, strict=True)
+        return MixedSum(
+            self.union,
+            rooms,
+            None,
+            None if basic is None else basic - counted.pays.epsilon,
+            tuple(None if total is None or total > room else total - (units or 0) for total, room, units in sums),
+            self.exposed - counted.pays.delta,
         )
 
     @property

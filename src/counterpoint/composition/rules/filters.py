@@ -18,7 +18,7 @@ Traceback (most recent call last):
 counterpoint.errors.BudgetExceeded: PureDP(0.5) does not fit: ... and at most PureDP(0.4) more would fit
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, get_args
 
 from msgspec import UNSET, UnsetType
@@ -31,16 +31,16 @@ from counterpoint.composition.rules.one_order import BestSum, Terms
 from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.rule import Account, Remaining, Rule, summed_at
 from counterpoint.encoding import Value
-from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, shown
+from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered, shown
 from counterpoint.numbers import Exact, spell
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import PositiveOrNone, default
-from counterpoint.privacy.accumulator import Accumulator, Interaction
+from counterpoint.privacy.accumulator import Accumulator, Interaction, Launch
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP
+from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
 from counterpoint.privacy.measures.divergence_bound import OrderOrNone
 from counterpoint.privacy.relations import Relation
@@ -206,6 +206,29 @@ class Filter(Rule, Value, frozen=True):
         if not after.keeps(self.budget):
             raise self._exceeded(before, claim.loss)
         return after
+
+    def recounted(self, account: Account, child: Rule, charge: Claim, launched: Sequence[Claim]) -> Accumulator:
+        """The account with a child's launches in the place of its charge, where these can never have been more.
+
+        A child with a budget in PureDP in every plain sum, one with basic (epsilon, delta) composition in those of an
+        ApproxDP budget, and one of the same measure in the others (theory, Returning).
+        """
+        if not isinstance(child, Filter) or child.empty is not UNSET or not self._adds_up_as(child):
+            raise NotCovered(
+                f"what was left unused under {child!r} cannot be returned to {self!r}: its launches may count for more "
+                "here than its charge (theory, Returning). Delegate a budget in PureDP, or in the measure of this one, "
+                "to have it back"
+            )
+        counted = [Launch(claim.loss, claim.interaction) for claim in launched]
+        return _accumulator(account).recounted(self.budget, Launch(charge.loss, charge.interaction), counted)
+
+    def _adds_up_as(self, child: "Filter") -> bool:
+        """Whether launches that a child admits never count for more here, together, than its budget does."""
+        if isinstance(child.budget, PureDP):
+            return True
+        if isinstance(child.budget, ApproxDP):
+            return child.by == "basic" and isinstance(self.budget, ApproxDP)
+        return child.budget.accumulator() == self.budget.accumulator()
 
     def _exceeded(self, account: Accumulator, loss: Loss) -> BudgetExceeded:
         fitting = account.fitting(self.budget)

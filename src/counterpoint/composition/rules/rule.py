@@ -13,7 +13,7 @@ after the launch or raises, and nothing else happens. `loss` reads an account an
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import ClassVar
 
@@ -124,6 +124,16 @@ class Rule(Tagged):
                 remaining=error.remaining,
             ) from None
         return account
+
+    def recounted(self, account: Account, child: "Rule", charge: Claim, launched: Sequence[Claim]) -> Account:
+        """The account with what was launched under a child's rule in the place of the child's charge.
+
+        Nothing more may be launched there. `NotCovered` unless a theorem says that this is as private (theory,
+        Returning); the reading of a loss is not a number that may be subtracted.
+        """
+        raise NotCovered(
+            f"no theorem returns what a child of a {type(self).__name__} has left unused; its charge stays"
+        )
 
     def charges(self, relation: Relation) -> tuple[Charge, ...]:
         """What all launches here are a postprocessing of, on data with this relation; empty if no theorem says so."""

@@ -12,18 +12,41 @@ counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was 
 from hashlib import sha256
 from typing import Any
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.crypto.rows import read_frame, spent
+from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.state import Node, Path
 from counterpoint.ledger.store.records import FORM, INTENTS, Entry, StoredRow, path_text, upgrade_digest
 from counterpoint.ledger.store.store import Store
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.relations import Relation
 from counterpoint.sources.asking.about import About
 from counterpoint.sources.asking.request import Request
+
+_SAYS: dict[str, tuple[Any, ...]] = {
+    "open": (str, Concurrent, bool),
+    "ask": (str, tuple, object, object),
+    "revocation": (str, tuple),
+    "recount": (str, tuple, int),
+}
+"""What the bodies of entries are made of."""
+_LAUNCH: tuple[Any, ...] = (
+    str,
+    tuple,
+    str | None,
+    Mechanism,
+    Relation,
+    str | None,
+    str | tuple | Request | About | None,
+)
+"""What the body of a launch is made of; that of a granted session has its grant, too."""
 
 
 class Replay:
@@ -32,6 +55,8 @@ class Replay:
     def __init__(self, name: str) -> None:
         self._name = name
         self._nodes: dict[Path, tuple[Concurrent, Account, int]] = {}
+        self._grants: dict[Path, Grant] = {}
+        self._granted: dict[Path, list[Claim]] = {}
         self._open: dict[str, Entry] = {}
         self._form = 0
         self._asked: dict[str, bytes] = {}
@@ -57,6 +82,10 @@ class Replay:
             self._nodes[()] = (composition, composition.rule.start(), 0)
         elif entry.kind in ("launch", "delegation"):
             self._launch(entry)
+        elif entry.kind == "revocation":
+            self._revocation(entry)
+        elif entry.kind == "recount":
+            self._recount(entry)
         elif entry.kind == "refusal":
             self._refusal(entry)
         elif entry.kind == "answer":
@@ -83,6 +112,8 @@ class Replay:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
             if stored.spent != spent(composition, node) and (stored.spent is not None or self._form >= FORM):
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if node.grant != self._grants.get(path, UNSET):
+                raise LedgerTampered(f"to whom the session at {path!r} is granted is not what is on record")
             if read_frame(stored.frame).mechanism != composition:
                 raise LedgerTampered(f"the rule at {path!r} is not the one on record")
         self._compare_kinds(store)
@@ -122,6 +153,28 @@ class Replay:
         except CounterpointError as error:
             raise self._wrong(entry, f"a launch was admitted that the rule refuses ({type(error).__name__})") from None
         self._nodes[parent] = (composition, after, launched + 1)
+        if parent in self._granted:
+            self._granted[parent].append(mechanism.claim)
+
+    def _revocation(self, entry: Entry) -> None:
+        grant = self._grants.get(entry.path)
+        if grant is None:
+            raise self._wrong(entry, "there was no grant to revoke")
+        self._grants[entry.path] = replace(grant, revoked=True)
+
+    def _recount(self, entry: Entry) -> None:
+        _, parent, number = _parts(entry)
+        composition, account, launched = self._node(entry, parent)
+        child = (*parent, number)
+        grant = self._grants.get(child)
+        if grant is None or not grant.revoked:
+            raise self._wrong(entry, "what was not revoked was recounted")
+        inner = self._nodes[child][0]
+        try:
+            after = composition.rule.recounted(account, inner.rule, inner.claim, self._granted[child])
+        except CounterpointError as error:
+            raise self._wrong(entry, f"a recount that no theorem covers ({type(error).__name__})") from None
+        self._nodes[parent] = (composition, after, launched)
 
     def _refusal(self, entry: Entry) -> None:
         _, parent, _, mechanism, data, *_ = _parts(entry)
@@ -138,8 +191,10 @@ class Replay:
             raise self._wrong(entry, "an answer was given to a request that was not open")
         self._done[entry.request] = entry.body
         if asked.kind == "delegation":
-            composition = _parts(asked)[3]
+            _, _, _, composition, _, _, _, *granted = _parts(asked)
             self._nodes[entry.path] = (composition, composition.rule.start(), 0)
+            if granted:
+                self._grants[entry.path], self._granted[entry.path] = granted[0], []
 
     def _arrived(self, entry: Entry) -> None:
         """The batches of an id follow each other; whatever comes between ends it."""
@@ -165,9 +220,8 @@ def _parts(entry: Entry) -> tuple[Any, ...]:
         parts: Any = decode(entry.body.encode(), Plain)  # type: ignore[arg-type]  # of no fixed type
     except CounterpointError:
         raise LedgerTampered(f"entry {entry.number} cannot be read") from None
-    expected = {"open": (str, Concurrent, bool), "ask": (str, tuple, object, object)}.get(
-        entry.kind, (str, tuple, str | None, Mechanism, Relation, str | None, str | tuple | Request | About | None)
-    )
+    launch = (*_LAUNCH, Grant) if isinstance(parts, tuple) and len(parts) > len(_LAUNCH) else _LAUNCH
+    expected = _SAYS.get(entry.kind, launch)
     fits = isinstance(parts, tuple) and len(parts) == len(expected)
     if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
         raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")

@@ -22,7 +22,7 @@ from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.rows import OpenRows, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
 from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made
-from counterpoint.ledger.state import Fact, Faulty, Path, Row
+from counterpoint.ledger.state import Fact, Faulty, Path, Row, refused
 from counterpoint.ledger.store.records import StoredRequest, StoredRow, path_text, read_entry, read_path
 from counterpoint.ledger.store.store import Unit
 from counterpoint.ledger.wanted import Plan
@@ -119,14 +119,23 @@ class SealedTransaction:
             sealer.rows.keep(charged, plan.charged)
         unit.put_request(asked)
         unit.append(
-            fact.kind, request, fact.path, fact.what, body.decode(), version=version, state=state, record=record
+            fact.kind,
+            request,
+            fact.path,
+            fact.what,
+            body.decode(),
+            version=version,
+            state=state,
+            record=record,
+            who=fact.who,
         )
         return intent
 
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
         """A refusal stays on record, and is replayed as every charge is."""
         _must_be_readable(fact.kind, body)
-        self.unit.append("refusal", request, fact.path, type(refusal).__name__, body.decode())
+        line = refused(fact, refusal)
+        self.unit.append(line.kind, request, line.path, line.what, body.decode(), who=line.who)
 
     def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         """The answer on record; None if the request is open, as it was begun."""

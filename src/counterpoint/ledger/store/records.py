@@ -17,8 +17,9 @@ import msgspec
 from counterpoint.errors import LedgerTampered
 from counterpoint.ledger.state import Fact, Path
 
-INTENTS = ("open", "launch", "delegation", "ask")
-KINDS = (*INTENTS, "data", "answer", "refusal", "keys", "items", "witness", "rows", "upgrade", "upgraded")
+INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount")
+REFUSALS = ("refusal", "denial")
+KINDS = (*INTENTS, *REFUSALS, "data", "answer", "keys", "items", "witness", "rows", "upgrade", "upgraded")
 BUDGET = 2**62
 """A whole budget, where a database counts in 64 bits. Parts of it are rounded up: they exceed it iff the loss does."""
 FORM = 2
@@ -37,6 +38,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     decided by it. `record` is the fingerprint of the record that the entry leaves: of the request, if it is an intent,
     an answer or the upgrade of one; of the book, if it is about data, rows, the witness or a finished upgrade. Before
     form 2 it was empty; the `version` of data and of a finished upgrade is the form from there on.
+    `who` is the principal whose request it was, if one was named. `salt` is random: the head of the chain confirms no
+    guess at what an entry says.
     """
 
     number: int
@@ -49,6 +52,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     state: str = ""
     at: int = 0
     record: str = ""
+    who: str = ""
+    salt: str = ""
 
     def encoded(self) -> bytes:
         """The bytes that are stored and hashed."""
@@ -61,7 +66,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     @property
     def fact(self) -> Fact:
         """The line of the history."""
-        return Fact(self.kind, self.path, self.what)
+        return Fact(self.kind, self.path, self.what, self.who, self.at)
 
 
 def link(before: bytes, entry: bytes) -> bytes:

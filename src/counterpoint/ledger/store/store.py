@@ -17,6 +17,10 @@ from typing import Any, NamedTuple, Protocol
 from counterpoint.ledger.ledger import Lookups
 from counterpoint.ledger.state import Path
 from counterpoint.ledger.store.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
+from counterpoint.randomness.fresh import fresh
+
+_SALT = 16
+"""How many random bytes each entry has."""
 
 
 class Store(Protocol):
@@ -158,9 +162,11 @@ class Unit:
         version: int = 0,
         state: str = "",
         record: str = "",
+        who: str = "",
     ) -> Entry:
         """Add a link to the chain."""
-        entry = Entry(self.head.number + 1, kind, request, path, what, body, version, state, int(time.time()), record)
+        number, now, salt = self.head.number + 1, int(time.time()), fresh(_SALT).hex()
+        entry = Entry(number, kind, request, path, what, body, version, state, now, record, who, salt)
         self.begun.append((kind, request))
         data = entry.encoded()
         self.head = Head(entry.number, link(self.head.hash, data))

@@ -17,10 +17,11 @@ from typing import ClassVar, Self
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, Number, certify, precision, spell
 from counterpoint.numbers.exact import LARGEST, added_up, at_least, whole
 from counterpoint.numbers.parameters import NonNegative, Probability
-from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Launch
 from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import DIGITS, OPTIMAL, EpsilonDelta, Loss, rounded_up
 from counterpoint.privacy.measures import probabilistic, pure, tradeoff, unbounded
@@ -204,6 +205,15 @@ class ApproximateSum(Accumulator, Value, frozen=True):
             self._plus_renyi(loss, epsilon),
             added_up(self.exposed, delta) if delta else self.exposed,
         )
+
+    def _without(self, charge: Launch) -> "ApproximateSum":
+        if self.tail is not None or self.basic is None:
+            raise NotCovered(
+                "a recount is derived for basic composition and for the default filter (theory, Returning)"
+            )
+        counted = ApproximateSum().plus(*charge)
+        assert counted.basic is not None
+        return ApproximateSum(None, self.basic - counted.basic, ZERO, self.exposed - counted.exposed)
 
     def _plus_renyi(self, loss: Loss, epsilon: Fraction | None) -> Fraction:
         if self.tail is None:
