@@ -43,7 +43,7 @@ to find the draw that a memoryless mechanism has anyway (theory, Gaussian budget
 ZERO = Fraction(0)
 
 
-class Launch(NamedTuple):
+class Summand(NamedTuple):
     """A launch, as a sum counts it."""
 
     loss: Loss
@@ -120,19 +120,19 @@ class Accumulator(Account):
         """
         return self
 
-    def recounted(self, budget: Loss, charge: Launch, launches: Sequence[Launch]) -> Self:
+    def recounted(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> Self:
         """The sum with these launches in the place of one charge that no sum of them exceeds (theory, Returning).
 
         Only where losses add up whatever their order; a part that is out for this budget stays out.
 
         >>> from counterpoint import PureDP
         >>> spent = PureDP(1).accumulator() + PureDP(0.5) + PureDP(0.1)
-        >>> spent.recounted(PureDP(1), Launch(PureDP(0.5)), [Launch(PureDP(0.2))]).total
+        >>> spent.recounted(PureDP(1), Summand(PureDP(0.5)), [Summand(PureDP(0.2))]).total
         PureDP(0.3)
         """
         return reduce(lambda spent, launch: spent.plus(*launch), launches, self._without(charge))
 
-    def _without(self, charge: Launch) -> Self:
+    def _without(self, charge: Summand) -> Self:
         """The sum before a charge that is in it, wherever it stands."""
         raise NotCovered(
             f"{type(self).__name__} is no plain sum: what a charge has left unused cannot be taken out of it again "

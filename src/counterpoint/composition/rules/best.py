@@ -47,7 +47,7 @@ from counterpoint.composition.rules.shares import SHARES, Division, Shares
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers.exact import added_up
-from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Launch
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, PureDP, Unbounded
 from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
@@ -190,7 +190,7 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
             added_up(self.exposed, pays.delta) if pays.delta else self.exposed,
         )
 
-    def recounted(self, budget: Loss, charge: Launch, launches: Sequence[Launch]) -> "MixedSum":
+    def recounted(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> "MixedSum":
         """The basic sum, the Renyi sums and the deltas with the launches in the place of the charge.
 
         The reserve keeps the charge, because what it pays depends on the order. A sum that has outgrown its room is out
@@ -198,7 +198,7 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
         """
         return replace(super().recounted(budget, charge, launches), left=self.left)
 
-    def _without(self, charge: Launch) -> "MixedSum":
+    def _without(self, charge: Summand) -> "MixedSum":
         """The sums that are in, without a charge that all of them counted, and no reserve."""
         rooms, counted = self.rooms, count(*charge, self.union.orders)
         assert rooms is not None and counted.pays.epsilon is not None

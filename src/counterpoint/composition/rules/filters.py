@@ -35,7 +35,7 @@ from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParame
 from counterpoint.numbers import Exact, spell
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import PositiveOrNone, default
-from counterpoint.privacy.accumulator import Accumulator, Interaction, Launch
+from counterpoint.privacy.accumulator import Accumulator, Interaction, Summand
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.formulas.divergences import renyi_offset
@@ -219,8 +219,8 @@ class Filter(Rule, Value, frozen=True):
                 "here than its charge (theory, Returning). Delegate a budget in PureDP, or in the measure of this one, "
                 "to have it back"
             )
-        counted = [Launch(claim.loss, claim.interaction) for claim in launched]
-        return _accumulator(account).recounted(self.budget, Launch(charge.loss, charge.interaction), counted)
+        counted = [Summand(claim.loss, claim.interaction) for claim in launched]
+        return _accumulator(account).recounted(self.budget, Summand(charge.loss, charge.interaction), counted)
 
     def _adds_up_as(self, child: "Filter") -> bool:
         """Whether launches that a child admits never count for more here, together, than its budget does."""

@@ -21,7 +21,7 @@ from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, Number, certify, precision, spell
 from counterpoint.numbers.exact import LARGEST, added_up, at_least, whole
 from counterpoint.numbers.parameters import NonNegative, Probability
-from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Launch
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.divergences import renyi_offset
 from counterpoint.privacy.loss import DIGITS, OPTIMAL, EpsilonDelta, Loss, rounded_up
 from counterpoint.privacy.measures import probabilistic, pure, tradeoff, unbounded
@@ -206,7 +206,7 @@ class ApproximateSum(Accumulator, Value, frozen=True):
             added_up(self.exposed, delta) if delta else self.exposed,
         )
 
-    def _without(self, charge: Launch) -> "ApproximateSum":
+    def _without(self, charge: Summand) -> "ApproximateSum":
         if self.tail is not None or self.basic is None:
             raise NotCovered(
                 "a recount is derived for basic composition and for the default filter (theory, Returning)"

@@ -20,7 +20,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Number, precision, spell, sqrt_up
 from counterpoint.numbers.exact import added_up, at_least, probability, whole
 from counterpoint.numbers.parameters import NonNegative
-from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Launch
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.gaussian_curve import (
     gaussian_delta,
     gaussian_epsilon,
@@ -195,7 +195,7 @@ class GaussianSum(Accumulator, Value, frozen=True):
         """Add a Gaussian or a pure loss."""
         return GaussianSum(added_up(self.squares, self._square(loss, interaction)))
 
-    def _without(self, charge: Launch) -> "GaussianSum":
+    def _without(self, charge: Summand) -> "GaussianSum":
         return GaussianSum(self.squares - self._square(*charge))
 
     def _square(self, loss: Loss, interaction: Interaction) -> Fraction:

@@ -18,7 +18,7 @@ from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
 from counterpoint.numbers.exact import added_up, at_least, whole
 from counterpoint.numbers.parameters import NonNegative
-from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Launch
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.divergences import concentrated_of_pure, delta_below, renyi_of_pure
 from counterpoint.privacy.formulas.gaussian_curve import gaussian_of_pure
 from counterpoint.privacy.formulas.roots import crossing, root_below, short
@@ -205,7 +205,7 @@ class PureSum(Accumulator, Value, frozen=True):
             self._not_covered(loss, "PureDP; budget in ApproxDP for other measures")
         return PureSum(added_up(self.epsilon, epsilon))
 
-    def _without(self, charge: Launch) -> "PureSum":
+    def _without(self, charge: Summand) -> "PureSum":
         return PureSum(self.epsilon - PureSum().plus(*charge).epsilon)
 
     @property

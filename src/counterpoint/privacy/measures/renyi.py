@@ -20,7 +20,7 @@ from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, Number, certify, float_up, precision, spell
 from counterpoint.numbers.exact import added_up, probability, whole
 from counterpoint.numbers.parameters import NonNegative
-from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Launch
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.bernoulli_pairs import worst_delta, worst_epsilon
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
 from counterpoint.privacy.measures import pure, tcdp
@@ -174,7 +174,7 @@ class RenyiSum(Accumulator, Value, frozen=True):
         """Add a loss at this order."""
         return RenyiSum(self.alpha, added_up(self.epsilon, loss.added_renyi(self.alpha)))
 
-    def _without(self, charge: Launch) -> "RenyiSum":
+    def _without(self, charge: Summand) -> "RenyiSum":
         return RenyiSum(self.alpha, self.epsilon - charge.loss.added_renyi(self.alpha))
 
     @property

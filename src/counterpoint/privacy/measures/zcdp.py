@@ -18,7 +18,7 @@ from counterpoint.encoding import Value
 from counterpoint.numbers import Number, certify, float_up, precision, spell
 from counterpoint.numbers.exact import added_up, probability, whole
 from counterpoint.numbers.parameters import NonNegative
-from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Launch
+from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.divergences import best_order_for_delta, best_order_for_epsilon
 from counterpoint.privacy.formulas.roots import crossing, root_below, short
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
@@ -154,7 +154,7 @@ class ZCDPSum(Accumulator, Value, frozen=True):
             self._not_covered(loss, "zCDP, PureDP (as epsilon^2/2) and GaussianDP (as mu^2/2)")
         return ZCDPSum(added_up(self.rho, rho))
 
-    def _without(self, charge: Launch) -> "ZCDPSum":
+    def _without(self, charge: Summand) -> "ZCDPSum":
         return ZCDPSum(self.rho - ZCDPSum().plus(*charge).rho)
 
     @property
