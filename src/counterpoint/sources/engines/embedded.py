@@ -140,7 +140,8 @@ def silent_database() -> "DuckDBPyConnection":
     import duckdb  # noqa: PLC0415
 
     connection = duckdb.connect(":memory:", config=_SETTINGS)
-    connection.execute("SET enable_progress_bar = false")
+    with suppress(duckdb.Error):  # in a notebook without ipywidgets the bar is off, and the setting is refused
+        connection.execute("SET enable_progress_bar = false")
     return connection
 
 
