@@ -75,7 +75,7 @@ bench: $(BENCH)/.ready ## side by side with the peers, as ratios
 docs: $(BENCH)/.ready $(VENV)/.ready ## regenerate the computed pages and figures
 	$(BENCH)/bin/python -m docs.make_coverage
 	$(BENCH)/bin/python -m docs.make_examples
-	$(BENCH)/bin/python docs/make_score.py
+	$(BENCH)/bin/python docs/make_pictures.py
 	$(BENCH)/bin/python -m docs.make_tightness
 	$(BENCH)/bin/python docs/make_mechanisms.py
 	$(BENCH)/bin/python docs/make_selection.py

@@ -181,18 +181,26 @@ class _Page:
         return list(found.values())
 
     def _numerals(self) -> Iterator[Markup]:
-        """A numeral at each step that has room for one, else a dot."""
-        last = -1.0
-        thin = len(self.score.steps) > _MOST_STEPS
-        for step in self.score.steps:
-            place, y = self.score.share(step.at), self.y(step.after)
-            roomy = place - last >= _CLOSE[self.narrow] and len(step.number) < 4
-            if thin and not roomy:
-                continue
-            dot = element("circle", class_="launch", cx=self.x(step.at), cy=y, r=10 if roomy else 4)
-            numeral = element("text", step.number, class_="numeral", x=self.x(step.at), y=y + 4) if roomy else ""
+        """A numeral at each step that has room for one, over dots at the others, as far as these stand apart."""
+        steps = self.score.steps
+        numbered = self._spaced(steps, _CLOSE[self.narrow])
+        for step in self._spaced(steps, _CLOSE[self.narrow] / 5):
+            if step not in numbered:
+                dot = element("circle", class_="launch", cx=self.x(step.at), cy=self.y(step.after), r=4)
+                yield element("g", element("title", step.says), dot)
+        for step in numbered:
+            x, y = self.x(step.at), self.y(step.after)
+            dot = element("circle", class_="launch", cx=x, cy=y, r=10 if len(step.number) < 3 else 13)
+            numeral = element("text", step.number, class_="numeral", x=x, y=y + 4)
             yield element("g", element("title", step.says), dot, numeral)
-            last = place if roomy else last
+
+    def _spaced(self, steps: Sequence[Step], gap: float) -> list[Step]:
+        """The steps that stand at least so far from the one before, as a share of the plot."""
+        found: list[Step] = []
+        for step in steps:
+            if not found or self.score.share(step.at) - self.score.share(found[-1].at) >= gap:
+                found.append(step)
+        return found
 
     def _sums(self) -> Iterator[Markup]:
         """What is left, reserved and spent, beside the end of the line."""
@@ -283,7 +291,8 @@ class _Page:
 
     def _launches(self, lane: Lane, y: float) -> Iterator[Markup]:
         folds = len(lane.starts) > 1
-        for start in lane.starts:
+        apart = {int(80 * self.score.share(start)): start for start in reversed(lane.starts)}
+        for start in sorted(apart.values()):
             shape, size = ("inner", 5) if lane.inner else ("launch", 7)
             yield element("circle", class_=shape, cx=self.x(start), cy=y, r=4 if folds else size)
         if lane.cost and not folds and not self.narrow:

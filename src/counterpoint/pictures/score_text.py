@@ -58,8 +58,8 @@ def _head(score: Score) -> str:
 
 
 def _loss(score: Score, columns: int, margin: int) -> Iterator[str]:
-    """The level after the events of each column, in eighths of the ceiling."""
-    if not score.steps:
+    """The level after the events of each column, in eighths of the ceiling; a cross where a launch was refused."""
+    if not score.steps and not score.refusals:
         return
     highest = score.budget.ceiling or score.lost
     heights = [" "] * _used(score, columns)
@@ -67,6 +67,8 @@ def _loss(score: Score, columns: int, margin: int) -> Iterator[str]:
         height = "▁▂▃▄▅▆▇"[max(0, min(6, round(8 * step.after / highest) - 1))] if highest else "▁"
         place = _column(score, step.at, columns)
         heights[place:] = height * (len(heights) - place)
+    for mark in score.refusals:
+        heights[_column(score, mark.at, columns)] = "×"
     yield "loss".ljust(margin) + "".join(heights)
 
 
