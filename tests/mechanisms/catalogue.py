@@ -20,7 +20,7 @@ from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
-from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
+from counterpoint.mechanisms.selecting.noisy_max import Largest, NoisyMax
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector, Threshold
 from counterpoint.privacy.losses import PureDP
@@ -75,6 +75,8 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (SparseVector(rho="0.1", hits=3, release="value", charge="0.1"), [Ask(private=2**80), Ask(private=-(2**80))]),
     (NoisyMax(1, asks=3), [Ask(private=(3, 9, 2**80), each=2), Ask("public", (0,)), Ask(private=(0,) * 9)]),
     (NoisyMax("1/3", monotone=True), [Ask(private=(1, 2), one_way=True)]),
+    (NoisyMax(1, asks=2), [Ask(private=(3, 9, 2**80, 0), each=2, cells=2), Ask(Largest(2), (3, 9, -(2**80)))]),
+    (NoisyMax(rho="0.1", asks=2), [Ask(Largest(2), (3, 9, 0, 1), sensitivity=8, each=2, cells=2), Ask(private=(0, 1))]),
     (NoisyMax(rho="0.1", asks=2), [Ask(private=(3, 9, -(2**80))), Ask(private=(1, 1), sensitivity=5, each=2)]),
     (
         Counter("0.5", horizon=4, bound=2),

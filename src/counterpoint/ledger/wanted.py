@@ -184,7 +184,15 @@ class Asking(Wanted, frozen=True):
         if self.prepared is None:
             return Ask(self.public)
         facts = self.prepared
-        return Ask(self.public, private, facts.sensitivity, facts.squared, each=facts.each, one_way=facts.one_way)
+        return Ask(
+            self.public,
+            private,
+            facts.sensitivity,
+            facts.squared,
+            each=facts.each,
+            one_way=facts.one_way,
+            cells=facts.cells,
+        )
 
     def plan(self, read: Read) -> Plan:
         """Whether the mechanism would accept it, by public facts."""

@@ -38,6 +38,9 @@ class Ask(Tagged, Value, frozen=True):
     norm); without them, they follow from the others. `one_way` says that no two integers, in this ask or in others that
     say so, move against each other between neighbours; the relation `OneWay` is what that means.
 
+    A vector of several `cells` of equal length wants one choice in each of them. Then `each` bounds the sum over the
+    cells of how far the integers of a cell move at most; it is no smaller than the maximum norm.
+
     >>> ask = Ask(private=(3, 4), sensitivity=2, squared=2)
     >>> ask.sensitivity, ask.each
     (2, 1)
@@ -49,15 +52,19 @@ class Ask(Tagged, Value, frozen=True):
     squared: Annotated[PositiveInt, "the squared sensitivity"] | None = None
     each: Annotated[PositiveInt, "the sensitivity of each integer"] | None = None
     one_way: Flag = False
+    cells: Annotated[PositiveInt, "the number of cells"] = 1
 
     def __post_init__(self) -> None:
         """Derive the norms that were not given; nothing here looks at a raw value."""
+        width = 0 if self.private is None else self.private.width or 0
+        if self.cells > 1 and (width == 0 or width % self.cells):
+            raise InvalidParameter(f"{self.cells} cells of equal length do not make up a vector of {width} integers")
         most = self.sensitivity * self.sensitivity
         squared = most if self.squared is None else self.squared
         each = self.sensitivity if self.each is None else self.each
-        # No norm is larger than the L1 norm, and the maximum norm is at most the L2 norm.
+        # No norm is larger than the L1 norm, and the maximum norm of a single cell is at most the L2 norm.
         force_setattr(self, "squared", min(squared, most))
-        force_setattr(self, "each", min(each, self.sensitivity, isqrt(squared)))
+        force_setattr(self, "each", min(each, self.sensitivity, isqrt(squared) if self.cells == 1 else each))
 
 
 class Update(Tagged, Value, frozen=True):
@@ -85,7 +92,10 @@ class To(Tagged, Value, frozen=True):
 
 
 class Gap(NamedTuple):
-    """How far apart two messages are in their private parts: in L1, in squared L2, and in the maximum norm."""
+    """How far apart two messages are in their private parts: in L1, in squared L2, and in the maximum norm.
+
+    Where an ask has several cells, `each` is the sum of the maximum norms of the cells.
+    """
 
     l1: int
     squared: int
@@ -107,15 +117,24 @@ def gap(left: Message, right: Message) -> Gap | None:
     if left.private is None or right.private is None:
         return Gap(0, 0, 0)
     steps = _steps(left.private, right.private)
-    return Gap(sum(steps), sum(step * step for step in steps), max(steps, default=0))
+    return Gap(sum(steps), sum(step * step for step in steps), _largest(steps, left))
+
+
+def _largest(steps: list[int], message: Message) -> int:
+    """The largest step, or where an ask has several cells, the sum of the largest of each."""
+    cells = message.cells if isinstance(message, Ask) else 1
+    if cells == 1:
+        return max(steps, default=0)
+    each = len(steps) // cells
+    return sum(max(steps[start : start + each], default=0) for start in range(0, len(steps), each or 1))
 
 
 def _same_in_public(left: Message, right: Message) -> bool:
     if type(left) is not type(right) or _width(left) != _width(right):
         return False
     if isinstance(left, Ask) and isinstance(right, Ask):
-        one = (left.public, left.sensitivity, left.squared, left.each, left.one_way)
-        other = (right.public, right.sensitivity, right.squared, right.each, right.one_way)
+        one = (left.public, left.sensitivity, left.squared, left.each, left.one_way, left.cells)
+        other = (right.public, right.sensitivity, right.squared, right.each, right.one_way, right.cells)
         return encode(one) == encode(other)
     return True
 

@@ -76,4 +76,12 @@ def _size(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str:
 def _ask(public: Plain, prepared: Prepared, *, one_way: bool) -> Ask:
     """The ask as the engine would make it, but for what is private."""
     each = prepared.each
-    return Ask(public, prepared.blank(), prepared.sensitivity, prepared.squared, each=each, one_way=one_way)
+    return Ask(
+        public,
+        prepared.blank(),
+        prepared.sensitivity,
+        prepared.squared,
+        each=each,
+        one_way=one_way,
+        cells=prepared.cells,
+    )

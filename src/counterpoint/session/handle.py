@@ -54,7 +54,8 @@ class Handle:
         """
         self._session._must_be_open()
         prepared = None if request is None else self._source.prepare(request)
-        public = self.mechanism.public_part(None if prepared is None else prepared.grid, **options)
+        grid, own = (None, {}) if prepared is None else (prepared.grid, prepared.options)
+        public = self.mechanism.public_part(grid, **{**options, **own})
         refused: str | None = None
         try:
             answer = self._session._engine.ask(

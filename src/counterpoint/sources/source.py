@@ -73,6 +73,16 @@ class Prepared(Tagged, Value, frozen=True):
         return "numbers"
 
     @property
+    def cells(self) -> int:
+        """In how many cells a choice is wanted, where one is (see `Ask`)."""
+        return 1
+
+    @property
+    def options(self) -> Mapping[str, int]:
+        """The options of a mechanism that the request itself gives with the ask, such as `top` of a noisy max."""
+        return {}
+
+    @property
     def states_error(self) -> bool:
         """Whether an error of the integers is one of the answer: not if `in_units` does more than multiply.
 
@@ -116,7 +126,9 @@ class Prepared(Tagged, Value, frozen=True):
 
     def message(self) -> Ask:
         """The ask that a mechanism receives, but for what is private."""
-        return Ask(None, self.blank(), self.sensitivity, self.squared, each=self.each, one_way=self.one_way)
+        return Ask(
+            None, self.blank(), self.sensitivity, self.squared, each=self.each, one_way=self.one_way, cells=self.cells
+        )
 
     def blank(self) -> Secret:
         """A secret of this public shape: a mechanism that accepts it accepts the real one."""

@@ -26,20 +26,30 @@ way in 0 to D/s or the negative of that. So over all i it lies in an interval of
 2020), which must hold 0: PureDP(e). And it is zCDP(e^2/8) (Cesar and Rogers 2021, Lemma 3.4): for P, Q with log
 P/Q in an interval of length e, K(a) = log E_Q (P/Q)^a is 0 at a = 0 and a = 1, and K'' is a variance of numbers in that
 interval, at most e^2/4; so K(a) <= a(a-1)/2 * e^2/4, which is (a-1) times the Renyi divergence.
+
+Several cells: an ask of m cells is answered with one choice in each, by m independent choices with this same s, where
+D (the ask's `each`) now bounds the sum over the cells of how far the scores of cell c move, D_c. By the above, the
+choice in cell c multiplies no probability by more than e^(2 D_c/s), and the log of its odds lies in an interval of
+length 2 D_c/s (monotone: D_c/s). Independent choices multiply probabilities and add logs, so all of them together are
+PureDP(e), and their range is bounded by e, so that the same lemma makes them zCDP(e^2/8). A row is in one cell: what a
+unit's rows can do to all cells costs no more than what they could do to one.
+
+The largest k: `top=k` chooses one, takes it out and goes on (peeling), with e/k for each choice, or rho/k. What is taken
+out is public by then, and the scores that are left move no farther, so the k choices are an adaptive composition.
 """
 
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count
 from math import ceil
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec.structs import force_setattr
 
-from counterpoint.encoding import Value
+from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.mechanism import Answer, Chosen, Left, Mechanism, State, is_addressed
-from counterpoint.mechanisms.tails import may_fail
+from counterpoint.mechanisms.mechanism import Answer, Chosen, Left, Mechanism, State, is_addressed, refuse_options
+from counterpoint.mechanisms.tails import each_may_fail, may_fail
 from counterpoint.numbers import Interval, Number, Precision, certify, precision
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, PositiveInt, PositiveOrNone, default
@@ -57,13 +67,20 @@ _DIGITS = 30
 _WIDEST = 10**300
 
 
+class Largest(Tagged, Value, frozen=True):
+    """The public part of an ask for the `k` largest coordinates instead of one."""
+
+    k: PositiveInt
+
+
 class NoisyMax(Mechanism, Value, frozen=True):
     """Chooses one of the largest coordinates of a vector, `asks` times; PureDP(epsilon) or zCDP(rho) in total.
 
     Give `epsilon` (by permute-and-flip, unless by="exponential") or `rho` (by the exponential mechanism). The noise of
     an ask is scaled by its `each`, how far one coordinate moves, not by its L1 sensitivity. `monotone=True` halves it,
     takes only asks that are `one_way`, and is private where those move all the same way (`OneWay`), as the counts of a
-    table do when one unit is added or removed.
+    table do when one unit is added or removed. An ask of several cells gets one choice in each, for the price of one.
+    With the option `top=k` an ask gets k choices (in each cell), the largest first, which share its epsilon or rho.
 
     >>> NoisyMax(epsilon=0.5).claim.loss, NoisyMax(rho=0.125, asks=4).claim.loss
     (PureDP(0.5), zCDP(0.125))
@@ -107,25 +124,40 @@ class NoisyMax(Mechanism, Value, frozen=True):
     @property
     def epsilon_per_ask(self) -> Fraction:
         """The e of one ask: epsilon/asks; or sqrt(8 rho/asks), rounded down where it is irrational."""
-        if self.rho is not None:
-            return _root_down(8 * self.rho / self.asks)
-        assert self.epsilon is not None
-        return self.epsilon / self.asks
+        return self._epsilon_of_one_in(self.asks)
 
-    def scale(self, each: int = 1) -> Fraction:
+    def _epsilon_of_one_in(self, choices: int) -> Fraction:
+        """The e of one of so many choices, which share epsilon or rho equally."""
+        if self.rho is not None:
+            return _root_down(8 * self.rho / choices)
+        assert self.epsilon is not None
+        return self.epsilon / choices
+
+    def scale(self, each: int = 1, top: int = 1) -> Fraction:
         """How far a coordinate may fall behind before its odds fall by a factor e: 2D/e, or D/e if monotone.
 
         >>> NoisyMax(epsilon=0.5).scale(), NoisyMax(epsilon=0.5, monotone=True).scale(each=3)
         (Fraction(4, 1), Fraction(6, 1))
         """
-        return (1 if self.monotone else 2) * whole(each, 1, "each") / self.epsilon_per_ask
+        moves = (1 if self.monotone else 2) * whole(each, 1, "each")
+        return moves / self._epsilon_of_one_in(self.asks * whole(top, 1, "top"))
+
+    def public_part(self, grid: Fraction | None, /, **options: Any) -> Plain:
+        """How many of the largest coordinates are wanted: `top=5`; one, unless it is given.
+
+        >>> NoisyMax(epsilon=1).public_part(None, top=5)
+        Largest(5)
+        """
+        top = options.pop("top", None)
+        refuse_options(self, options)
+        return None if top is None else Largest(top)
 
     def accepts(self, message: object) -> bool:
         """An ask with a private vector of one coordinate or more, which moves one way if that is what is relied on."""
         return (
             isinstance(message, Ask)
             and message.private is not None
-            and bool(message.private.width)
+            and (message.private.width or 0) >= message.cells * _wanted(message)
             and not is_addressed(message)
             and (message.one_way or not self.monotone)
         )
@@ -135,17 +167,46 @@ class NoisyMax(Mechanism, Value, frozen=True):
         return Left(self.asks)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """The index of a coordinate that is among the largest."""
-        assert isinstance(state, Left) and isinstance(message, Ask) and message.private is not None
-        scores, each = reveal(message.private), message.each
-        assert isinstance(scores, tuple) and each is not None
-        choose = _permute_and_flip if self.by == "permute-and-flip" else _exponential
-        return state.after_one(), Chosen(choose(scores, self.scale(each), coins))
+        """The index of a coordinate that is among the largest; several of them for several cells, or for `top`.
 
-    def error(self, probability: Number, candidates: int, each: int = 1) -> int:
+        Those of one cell are next to each other, and are counted from its first coordinate.
+        """
+        assert isinstance(state, Left) and isinstance(message, Ask) and message.private is not None
+        scores, each, top = reveal(message.private), message.each, _wanted(message)
+        assert isinstance(scores, tuple) and each is not None
+        scale, width = self.scale(each, top), len(scores) // message.cells
+        chosen = [
+            Chosen(index)
+            for start in range(0, len(scores), width)
+            for index in self._peeled(scores[start : start + width], top, scale, coins)
+        ]
+        single = message.cells == 1 and not isinstance(message.public, Largest)
+        return state.after_one(), chosen[0] if single else tuple(chosen)
+
+    def _peeled(self, scores: tuple[int, ...], top: int, scale: Fraction, coins: Coins) -> list[int]:
+        """One choice after another, each among those that have not been chosen."""
+        choose = _permute_and_flip if self.by == "permute-and-flip" else _exponential
+        left, found = list(range(len(scores))), []
+        for _ in range(top):
+            found.append(left.pop(choose(tuple(scores[index] for index in left), scale, coins)))
+        return found
+
+    def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
+        """How far the scores of so many choices are from the best ones at most, at once, with this probability.
+
+        Choices in different cells are independent, and those of `top` are far less so: they share what may fail.
+
+        >>> NoisyMax(epsilon=1).answer_error(Ask(private=(0,) * 100, each=1), 0.95)
+        13
+        """
+        assert ask.private is not None and ask.each is not None
+        candidates, top = (ask.private.width or 1) // ask.cells, _wanted(ask)
+        return self.error(1 - each_may_fail(probability, numbers) / top, candidates, ask.each, top)
+
+    def error(self, probability: Number, candidates: int, each: int = 1, top: int = 1) -> int:
         """The least alpha such that, with this probability, the chosen score is within alpha of the best.
 
-        On the grid of the scores, for one ask. It is exact for the worst vector: one best score and all others at
+        On the grid of the scores, for one choice (of `top` that share an ask). It is exact for the worst vector: one best score and all others at
         distance alpha + 1 (lowering a score that is good enough, or raising one that is not, only helps the wrong
         ones). With d candidates and r = e^(-(alpha+1)/scale), the best one is then chosen with probability
         1/(1 + (d-1) r) by the exponential mechanism, and (1 - (1-r)^d)/(d r) by permute-and-flip: if k others come
@@ -155,7 +216,7 @@ class NoisyMax(Mechanism, Value, frozen=True):
         (13, 15)
         """
         fails, d = may_fail(probability), whole(candidates, 1, "candidates")
-        scale = self.scale(each)
+        scale = self.scale(each, top)
         if d == 1 or fails == 1:
             return 0
         odds = precision(_DIGITS)((d - 1) * (1 - fails) / fails).log()
@@ -176,6 +237,11 @@ class NoisyMax(Mechanism, Value, frozen=True):
         """
         assert ask.private is not None and ask.private.width is not None and ask.each is not None
         return self.error(probability, ask.private.width, ask.each)
+
+
+def _wanted(message: Ask) -> int:
+    """How many choices an ask wants in each cell."""
+    return message.public.k if isinstance(message.public, Largest) else 1
 
 
 def _permute_and_flip(scores: tuple[int, ...], scale: Fraction, coins: Coins) -> int:

@@ -139,7 +139,7 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
     path = engine.launch_question(session._path, mechanisms, source.relation, cursor=source.pin(), request=own)
     row = engine.ledger.read(path)
     assert row is not None
-    public = row.mechanism.public_part(prepared.grid)
+    public = row.mechanism.public_part(prepared.grid, **prepared.options)
     sequential = session._sequential
     try:
         released = engine.ask(path, source, prepared, public, sequential=sequential, request=own, question=True)

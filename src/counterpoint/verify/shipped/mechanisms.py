@@ -22,7 +22,7 @@ from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
-from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
+from counterpoint.mechanisms.selecting.noisy_max import Largest, NoisyMax
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.privacy.messages import Ask
@@ -44,6 +44,21 @@ _SCORES = tuple(
     (Ask(private=left, sensitivity=4, each=2), Ask(private=right, sensitivity=4, each=2))
     for left, right in (((0, 0), (2, -2)), ((0, 0), (-2, 2)), ((-8, 0), (-6, -2)))
 )
+
+
+def _choices(
+    moves: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], each: int = 1, cells: int = 1
+) -> tuple[Pair, ...]:
+    """Asks for one choice in each of several cells, or for the two largest of a single cell, and how they move."""
+    public = Largest(2) if cells == 1 else None
+    asked = [[Ask(public, scores, each * len(scores), each=each, cells=cells) for scores in move] for move in moves]
+    return tuple((left, right) for left, right in asked)
+
+
+_IN_CELLS = _choices(
+    (((0, 0, 0, 0), (1, -1, 1, -1)), ((0, 0, 0, 0), (2, -2, 0, 0)), ((0, 0, 1, -1), (1, -1, 0, 0))), 2, 2
+)
+_LARGEST = _choices((((0, 0, 0), (1, -1, -1)), ((0, 0, 0), (1, 1, -1)), ((-2, 0, 0), (-1, -1, -1))))
 
 
 def _two_keys(units: int) -> Ask:
@@ -76,6 +91,10 @@ _SELECTION = (
     Instance("noisy max, one way", NoisyMax(2, monotone=True), cut=_FINE),
     Instance("noisy max, exponential", NoisyMax(1, by="exponential", asks=2)),
     Instance("noisy max, zCDP", NoisyMax(rho="0.5", asks=3), alpha=_TWO),
+    Instance("noisy max, 2 cells", NoisyMax(2, by="exponential"), _IN_CELLS),
+    Instance("noisy max, 2 cells, zCDP", NoisyMax(rho="0.5"), _IN_CELLS, alpha=_TWO),
+    Instance("noisy max, largest 2", NoisyMax(2, by="exponential"), _LARGEST),
+    Instance("noisy max, largest 2, zCDP", NoisyMax(rho="0.5"), _LARGEST, alpha=_TWO),
     Instance("partition selection", PartitionSelection(1, _HUNDREDTH), delta=_HUNDREDTH),
     Instance("selection of 2 keys", PartitionSelection(1, _HUNDREDTH), _KEYS, 1, delta=_HUNDREDTH),
 )
