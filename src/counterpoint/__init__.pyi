@@ -177,6 +177,11 @@ from counterpoint.sources.asking.choices import (
     quantile as quantile,
     quantile_from as quantile_from,
 )
+from counterpoint.sources.asking.extremes import (
+    bounds as bounds,
+    maximum as maximum,
+    minimum as minimum,
+)
 from counterpoint.sources.asking.requests import (
     count as count,
     count_distinct as count_distinct,
@@ -184,6 +189,9 @@ from counterpoint.sources.asking.requests import (
     mean as mean,
     ranks as ranks,
     sum as sum,
+)
+from counterpoint.sources.asking.tops import (
+    top as top,
 )
 from counterpoint.sources.asking.variances import (
     stdev as stdev,

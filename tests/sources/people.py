@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoint.privacy.secret import counted, reveal
 from counterpoint.privacy.tally import Tally, distances
-from counterpoint.sources.asking import choices, requests, variances
+from counterpoint.sources.asking import choices, extremes, requests, tops, variances
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.tables.table import Table
@@ -137,6 +137,34 @@ questions = st.one_of(
     st.builds(choices.quantile, st.just("tokens"), st.just("0.25"), st.just([-(2**70), 0, 2**62, 2**70]), maybe_where),
     st.builds(choices.quantile, st.just("born"), st.just(0.5), st.just(["1990-01-01", "2000-02-29"]), maybe_where),
     st.builds(requests.ranks, st.just("tokens"), st.just([-(2**70), 0, 2**53, 2**62, 2**70]), maybe_where),
+    st.builds(
+        choices.quantile,
+        st.just("income"),
+        st.sampled_from([0, "1/2", "0.9"]),
+        st.just([-2, 0, 0.3, 3]),
+        maybe_where,
+        by=st.just(["vip", "state"]),
+        keys=st.none() | st.just(PAIRS),
+    ),
+    st.builds(choices.median, st.just("tokens"), st.just([-(2**62), 0, 7]), maybe_where, by=st.just("state")),
+    st.builds(extremes.minimum, st.just("income"), st.sampled_from([1, 2, None]), where=maybe_where),
+    st.builds(extremes.maximum, st.just("born"), st.just(1), st.just(["1990-01-01", "2000-02-29"]), maybe_where),
+    st.builds(
+        extremes.maximum,
+        st.just("income"),
+        st.sampled_from([1, 3]),
+        st.just([-2, 0, 0.3, 3]),
+        maybe_where,
+        by=st.just(["vip", "state"]),
+        keys=st.none() | st.just(PAIRS),
+    ),
+    st.builds(extremes.bounds, st.sampled_from(["income", "tokens"]), st.sampled_from([1, 2]), where=maybe_where),
+    st.builds(requests.count_distinct, maybe_where, by=st.just("state")),
+    st.builds(requests.count_distinct, maybe_where, by=st.just(["zip", "age", "born"]), keys=st.just(TRIPLES)),
+    st.builds(
+        choices.keys, st.sampled_from([["zip", "age"], ["vip", "born", "zip"], ["who", "age"]]), where=maybe_where
+    ),
+    st.builds(tops.top, st.just(["vip", "state"]), st.sampled_from([1, 3]), st.just(PAIRS), maybe_where),
 )
 
 
@@ -170,10 +198,12 @@ def steps(value, column):
     return min(max(nearest, column.least), column.most)
 
 
-def moved(left, right):
-    """How far apart two answers are: in L1, in squared L2, and in the coordinate that moved most."""
+def moved(left, right, cells=1):
+    """How far apart two answers are: in L1, in squared L2, and in the coordinate that moved most (of every cell)."""
     if isinstance(left, Tally):
         steps = distances(left, right) or (0,)
     else:
         steps = [abs(a - b) for a, b in zip(left, right, strict=True)]
-    return sum(steps), sum(step * step for step in steps), max(steps)
+    wide = len(steps) // cells
+    each = sum(max(steps[start : start + wide]) for start in range(0, wide * cells, wide))
+    return sum(steps), sum(step * step for step in steps), each

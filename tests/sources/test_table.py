@@ -45,7 +45,7 @@ def test_no_request_moves_by_more_than_its_sensitivity_between_neighbours(world,
     for request in questions:
         prepared = here.prepare(request)
         assert prepared == there.prepare(request), "what is public is the same in both worlds"
-        l1, squared, each = people.moved(people.found(here, request), people.found(there, request))
+        l1, squared, each = people.moved(people.found(here, request), people.found(there, request), prepared.cells)
         assert l1 <= prepared.sensitivity and squared <= prepared.squared
         assert each <= prepared.each == here.sensitivities(request).each
 

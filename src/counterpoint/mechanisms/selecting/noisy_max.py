@@ -34,8 +34,8 @@ length 2 D_c/s (monotone: D_c/s). Independent choices multiply probabilities and
 PureDP(e), and their range is bounded by e, so that the same lemma makes them zCDP(e^2/8). A row is in one cell: what a
 unit's rows can do to all cells costs no more than what they could do to one.
 
-The largest k: `top=k` chooses one, takes it out and goes on (peeling), with e/k for each choice, or rho/k. What is taken
-out is public by then, and the scores that are left move no farther, so the k choices are an adaptive composition.
+The largest k: `top=k` chooses one, takes it out and goes on (peeling), with e/k for each choice, or rho/k. What is
+taken out is public by then, and the scores that are left move no farther: the k choices are an adaptive composition.
 """
 
 from fractions import Fraction
@@ -194,23 +194,24 @@ class NoisyMax(Mechanism, Value, frozen=True):
     def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
         """How far the scores of so many choices are from the best ones at most, at once, with this probability.
 
-        Choices in different cells are independent, and those of `top` are far less so: they share what may fail.
+        There is one choice in each cell, and these are independent. Those of `top` are not: they share what may fail.
 
         >>> NoisyMax(epsilon=1).answer_error(Ask(private=(0,) * 100, each=1), 0.95)
         13
         """
         assert ask.private is not None and ask.each is not None
         candidates, top = (ask.private.width or 1) // ask.cells, _wanted(ask)
-        return self.error(1 - each_may_fail(probability, numbers) / top, candidates, ask.each, top)
+        return self.error(1 - each_may_fail(probability, min(numbers, ask.cells)) / top, candidates, ask.each, top)
 
     def error(self, probability: Number, candidates: int, each: int = 1, top: int = 1) -> int:
         """The least alpha such that, with this probability, the chosen score is within alpha of the best.
 
-        On the grid of the scores, for one choice (of `top` that share an ask). It is exact for the worst vector: one best score and all others at
-        distance alpha + 1 (lowering a score that is good enough, or raising one that is not, only helps the wrong
-        ones). With d candidates and r = e^(-(alpha+1)/scale), the best one is then chosen with probability
-        1/(1 + (d-1) r) by the exponential mechanism, and (1 - (1-r)^d)/(d r) by permute-and-flip: if k others come
-        first, and k is 0 to d - 1 equally likely, none of them is taken with probability (1-r)^k.
+        On the grid of the scores, for one choice (of `top` that share an ask) and the best of what is left. It is exact
+        for the worst vector: one best score and all others at distance alpha + 1 (lowering a score that is good enough,
+        or raising one that is not, only helps the wrong ones). With d candidates and r = e^(-(alpha+1)/scale), the best
+        one is then chosen with probability 1/(1 + (d-1) r) by the exponential mechanism, and (1 - (1-r)^d)/(d r) by
+        permute-and-flip: if k others come first, and k is 0 to d - 1 equally likely, none of them is taken with
+        probability (1-r)^k.
 
         >>> NoisyMax(epsilon=1).error(0.95, 100), NoisyMax(epsilon=1, by="exponential").error(0.95, 100)
         (13, 15)
@@ -228,15 +229,6 @@ class NoisyMax(Mechanism, Value, frozen=True):
             middle = (low + high) // 2
             low, high = (low, middle) if _flips_wrong(d, (middle + 1) / scale) <= fails else (middle, high)
         return high
-
-    def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
-        """How far the chosen coordinate is below the largest at most; an ask has one choice, however many numbers.
-
-        >>> NoisyMax(epsilon=1).answer_error(Ask(private=(0,) * 100, each=1), "0.95")
-        13
-        """
-        assert ask.private is not None and ask.private.width is not None and ask.each is not None
-        return self.error(probability, ask.private.width, ask.each)
 
 
 def _wanted(message: Ask) -> int:

@@ -25,6 +25,7 @@ from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, positive, spell
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, zCDP
+from counterpoint.privacy.messages import Ask
 from counterpoint.session.answering.reaching import reaching
 from counterpoint.sources.source import Prepared, Wants
 
@@ -34,13 +35,18 @@ SURE = Fraction(95, 100)
 Mechanisms = tuple[Mechanism, ...]
 
 
+def _choosers(epsilon: Fraction | None = None, rho: Fraction | None = None) -> Mechanisms:
+    """The first has half the noise of the second, and takes only what moves one way."""
+    return NoisyMax(epsilon, monotone=True, rho=rho), NoisyMax(epsilon, rho=rho)
+
+
 def _pure(loss: PureDP) -> dict[Wants, Mechanisms]:
-    return {"numbers": (Laplace(loss.epsilon),), "choice": (NoisyMax(loss.epsilon),)}
+    return {"numbers": (Laplace(loss.epsilon),), "choice": _choosers(epsilon=loss.epsilon)}
 
 
 def _concentrated(loss: zCDP) -> dict[Wants, Mechanisms]:
     epsilon = Fraction(precision(30)(2 * loss.rho).sqrt().lower)  # PureDP(e) is zCDP(e^2/2)
-    choices = NoisyMax(rho=loss.rho), NoisyMax(epsilon)
+    choices = *_choosers(rho=loss.rho), *_choosers(epsilon)
     return {"numbers": (Gaussian(rho=loss.rho), Laplace(epsilon)), "choice": choices}
 
 
@@ -107,16 +113,16 @@ def _offers(loss: Loss) -> Mapping[Wants, Mechanisms]:
 
 
 def _error(mechanism: Mechanism, prepared: Prepared) -> int:
-    facts = prepared.sensitivity, prepared.squared, prepared.each, prepared.width
+    facts = prepared.sensitivity, prepared.squared, prepared.each, prepared.width, prepared.cells
     return _error_on(mechanism, prepared.together, *facts)
 
 
 @lru_cache(maxsize=1024)
 def _error_on(  # noqa: PLR0917 - the public facts on which an error depends
-    mechanism: Mechanism, together: int, sensitivity: int, squared: int, each: int | None, width: int | None
+    mechanism: Mechanism, together: int, sensitivity: int, squared: int, each: int | None, width: int | None, cells: int
 ) -> int:
-    message = Prepared(None, sensitivity, squared, width, Fraction(1), each).message()
-    return mechanism.answer_error(message, SURE, together)
+    blank = 0 if width is None else (0,) * width
+    return mechanism.answer_error(Ask(None, blank, sensitivity, squared, each=each, cells=cells), SURE, together)
 
 
 def keeping(

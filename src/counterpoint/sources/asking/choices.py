@@ -12,7 +12,7 @@ Keys(column='city', longest=40)
 40
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
 from fractions import Fraction
 from itertools import accumulate
@@ -28,25 +28,40 @@ from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Exact
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, spell, whole
-from counterpoint.numbers.parameters import Parameter, Read
+from counterpoint.numbers.parameters import Parameter, Read, default
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import MOST_POINTS, ascending, check_texts, clamped_text, listed
 from counterpoint.sources.asking.conditions import AllOf, Condition, Short
-from counterpoint.sources.asking.grouping import or_unset
+from counterpoint.sources.asking.grouping import (
+    By,
+    DistinctKeysOrUnset,
+    GivenBy,
+    Names,
+    NamesOrUnset,
+    by_keys,
+    cell_by_cell,
+    check_groups,
+    columns_of,
+    given_groups,
+    group_names,
+    or_unset,
+)
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.requests import by_threshold
 from counterpoint.sources.asking.sensitivity import Sensitivities, rank_sensitivities, tally_sensitivities
-from counterpoint.sources.declaring.columns import MOST_KEYS, Column, Number, is_readable
+from counterpoint.sources.declaring.columns import MOST_KEYS, Column, KeyOrTuple, Number, is_readable
 from counterpoint.sources.declaring.dates import Date, is_day, spelled
 from counterpoint.sources.declaring.declaration import Declaration
-from counterpoint.sources.engines.query_plan import EITHER_WAY, ByFound, QueryPlan, Rows, Units
+from counterpoint.sources.engines.query_plan import EITHER_WAY, ByFound, ByThreshold, Crossed, QueryPlan, Rows, Units
 from counterpoint.sources.source import Prepared, Wants
 
 T = TypeVar("T")
 
 LONGEST_KEY = 10_000
+MOST_SCORES = 10**6
+"""The most candidates of one request, over all of its cells."""
 FINEST = 10**6
 """The largest denominator of a quantile: scores are multiples of one row over this denominator."""
 
@@ -79,59 +94,75 @@ def _up_to(top: int) -> Read:
 class Keys(Request, Value, frozen=True):
     """How many units each value of a column has, as a tally: which values occur is private as well.
 
-    A unit counts once for each of its values, however many rows it has there. A value of more than `longest`
-    characters is left out, as is one that some engine cannot store. The column must hold texts, dates or whole numbers;
-    a category is refused, since its keys are public. The answer has the first `most` of the selected keys.
+    Of several columns it is each tuple of values that occur together in a row. A unit counts once for each of its
+    values, however many rows it has there. A value of more than `longest` characters is left out, as is one that some
+    engine cannot store. A column must hold texts, dates or whole numbers; if the keys of all columns are declared, they
+    are public, and the request is refused. The answer has the first `most` of the selected keys.
     """
 
-    column: str
+    column: Names
     longest: Annotated[int, _up_to(LONGEST_KEY)] = 100
     most: Annotated[int, _up_to(MOST_KEYS)] = MOST_KEYS
     where: str | None = None
 
     def __post_init__(self) -> None:
         """Check the texts."""
-        check_texts(column=self.column, where=self.where)
+        check_texts(where=self.where)
+        check_groups(self.column, None)
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count units by value; with one row per unit that is counting rows."""
-        column = declared.column(self.column)
-        if column.known_keys is not None:
+        names = columns_of(self.column)
+        columns = [declared.column(name) for name in names]
+        if all(column.known_keys is not None for column in columns):
             raise InvalidRequest(
-                f"the keys of {self.column} are declared, so there is nothing to select: ask for "
-                f"histogram({self.column!r})"
+                f"the keys of {' and '.join(names)} are declared, so there is nothing to select: ask for "
+                f"count(by={self.column!r})"
             )
-        if column.grid != 1:
-            raise InvalidRequest(
-                f"{self.column} is {column.describe()}, and keys are texts, dates or whole numbers: ask for "
-                f"histogram({self.column!r}, edges=[...])"
-            )
-        index = declared.find(self.column)
-        parts: list[Condition] = [Short(index, self.longest)] if column.kind == "text" else []
+        for name, column in zip(names, columns, strict=True):
+            if column.grid != 1:
+                raise InvalidRequest(
+                    f"{name} is {column.describe()}, and keys are texts, dates or whole numbers: ask for "
+                    f"histogram({name!r}, edges=[...])"
+                )
+        indices = tuple(map(declared.find, names))
+        texts = [index for index, column in zip(indices, columns, strict=True) if column.kind == "text"]
+        parts: list[Condition] = [Short(index, self.longest) for index in texts]
         asked = self._condition(declared)
         parts += [] if asked is None else [asked]
         reach = 1 if self.column in declared.unit_columns else declared.rows_per_unit
         adds = Rows() if declared.rows_per_unit == 1 else Units()
-        return QueryPlan(adds, EITHER_WAY, AllOf(tuple(parts)) if parts else None, ByFound(index), 0, reach=reach)
+        return QueryPlan(adds, EITHER_WAY, AllOf(tuple(parts)) if parts else None, ByFound(indices), 0, reach=reach)
 
     def read_rows(self, declared: Declaration, plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
         """The tally."""
-        return Tally(tuple((key, int(units)) for key, units in fetched if not isinstance(key, str) or is_readable(key)))
+        pairs = [(values, int(units)) for *values, units in fetched]
+        readable = [(values, units) for values, units in pairs if all(map(_is_key, values))]
+        return Tally(tuple((values[0] if len(values) == 1 else tuple(values), units) for values, units in readable))
 
     def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
         """A unit moves each of its values by one."""
         return tally_sensitivities(plan.reach, declared.neighbours)
 
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Tallied":
-        """The public facts, with the column and the largest number of keys."""
-        return Tallied(*self._facts(declared, plan), most=self.most, column=declared.column(self.column))
+        """The public facts, with the columns and the largest number of keys."""
+        first, *more = (declared.column(name) for name in columns_of(self.column))
+        return Tallied(*self._facts(declared, plan), most=self.most, column=first, more=tuple(more) or UNSET)
+
+
+def _is_key(value: object) -> bool:
+    return not isinstance(value, str) or is_readable(value)
 
 
 class Tallied(Prepared, frozen=True, kw_only=True):
-    """A prepared tally: its answer is the first `most` of the selected keys, in the user's units."""
+    """A prepared tally: its answer is the first `most` of the selected keys, in the user's units.
+
+    Keys of several columns are tuples, whose other values are those of the columns in `more`.
+    """
 
     most: int
     column: Column
+    more: tuple[Column, ...] | UnsetType = UNSET
 
     @property
     def wants(self) -> Wants:
@@ -143,7 +174,7 @@ class Tallied(Prepared, frozen=True, kw_only=True):
         return Secret(Tally(()))
 
     def in_units(self, answer: Plain) -> object:
-        """Texts, whole numbers, or dates as YYYY-MM-DD.
+        """Texts, whole numbers, or dates as YYYY-MM-DD; tuples of them for several columns.
 
         >>> from counterpoint.sources.declaring.dates import date
         >>> Tallied(None, 1, 1, 0, Fraction(1), most=1, column=date("1970-01-01", "1971-01-01")).in_units((0, 31))
@@ -151,7 +182,15 @@ class Tallied(Prepared, frozen=True, kw_only=True):
         """
         if not isinstance(answer, tuple):
             return answer
-        return tuple(self.column.spelled(key) for key in answer[: self.most] if isinstance(key, int | str))
+        return tuple(self._spelled(key) for key in answer[: self.most])
+
+    def _spelled(self, key: Plain) -> object:
+        if isinstance(self.more, UnsetType):
+            assert isinstance(key, int | str)
+            return self.column.spelled(key)
+        assert isinstance(key, tuple)
+        columns = (self.column, *self.more)
+        return tuple(column.spelled(value) for column, value in zip(columns, key, strict=True))  # type: ignore[arg-type]
 
 
 class Quantile(Request, Value, frozen=True):
@@ -161,6 +200,7 @@ class Quantile(Request, Value, frozen=True):
     max(0, b - q n, q n - a). Scores are multiples of 1/v rows, where q = u/v. Adding or removing a row moves v b - u n
     and v a - u n by v - u or by -u; a maximum of sums moves by at most as much as they do, so every score moves by at
     most max(u, v - u), or under replacement by v. Without candidates, those of `spaced` between the declared bounds.
+    With `by`, there are such scores for the rows of each key of those columns, and one choice for each.
     """
 
     column: str
@@ -168,26 +208,25 @@ class Quantile(Request, Value, frozen=True):
     candidates: tuple[Fraction, ...] | UnsetType = UNSET
     where: str | None = None
     dates: bool = False
+    by: NamesOrUnset = default(UNSET)
+    keys: DistinctKeysOrUnset = UNSET
 
     def __post_init__(self) -> None:
-        """Check the texts and the candidates."""
+        """Check the texts, the keys and the candidates."""
         check_texts(column=self.column, where=self.where)
+        check_groups(*given_groups(self.by, self.keys))
         if isinstance(self.candidates, UnsetType):
             return
-        candidates, dates = ascending(self.candidates, "candidates", 1)
+        candidates, dates = read_candidates(self.candidates, self.dates)
         force_setattr(self, "candidates", candidates)
-        force_setattr(self, "dates", self.dates or dates)
-        if self.dates and not all(map(is_day, candidates)):  # the chosen candidate must have a spelling
-            raise InvalidRequest("candidates that are dates must be days of the years 1 to 9999")
+        force_setattr(self, "dates", dates)
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows below, at and between candidates."""
         column, candidates = self._among(declared)
-        steps = [candidate / column.grid for candidate in candidates]
-        edges = [edge for step in steps for edge in (ceil(step), floor(step) + 1)]
-        cells = by_threshold(declared, self.column, column, edges)
+        cells, groups = cut_at(declared, self.column, column, candidates, *given_groups(self.by, self.keys))
         grid = Fraction(1, self.q.denominator)
-        return QueryPlan(Rows(), EITHER_WAY, self._condition(declared), cells, len(candidates), grid)
+        return QueryPlan(Rows(), EITHER_WAY, self._condition(declared), cells, groups * len(candidates), grid)
 
     def _among(self, declared: Declaration) -> tuple[Number | Date, tuple[Fraction, ...]]:
         """The column, and the candidates that were given or follow from its bounds."""
@@ -197,22 +236,37 @@ class Quantile(Request, Value, frozen=True):
         return column, spaced(column)
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
-        """Minus the distances."""
-        below = tuple(accumulate(found))
-        target, v = self.q.numerator * below[-1], self.q.denominator
-        pairs = zip(below[:-1:2], below[1:-1:2], strict=True)
-        return tuple(-max(0, v * under - target, target - v * upto) for under, upto in pairs)
+        """Minus the distances, group by group."""
+        u, v = self.q.as_integer_ratio()
+        scores: list[int] = []
+        for below in ranks_by_group(found, len(self._among(declared)[1])):
+            target = u * below[-1]
+            pairs = zip(below[:-1:2], below[1:-1:2], strict=True)
+            scores += [-max(0, v * under - target, target - v * upto) for under, upto in pairs]
+        return tuple(scores)
 
     def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
         """The bound proved above."""
-        u, v = self.q.as_integer_ratio()
+        (u, v), candidates = self.q.as_integer_ratio(), len(self._among(declared)[1])
         assert plan.width is not None
-        return rank_sensitivities(v - u, u, declared.rows_per_unit, plan.width, declared.neighbours)
+        groups = plan.width // candidates
+        return rank_sensitivities(v - u, u, declared.rows_per_unit, candidates, declared.neighbours, cells=groups)
 
-    def prepare(self, declared: Declaration, plan: QueryPlan) -> "Scored":
+    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
+        """The keys, if there are any: one for each choice."""
+        by, keys = given_groups(self.by, self.keys)
+        return None if by is None else group_names(declared, by, keys)
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns of the keys."""
+        return () if self.by is UNSET else columns_of(self.by)
+
+    def prepare(self, declared: Declaration, plan: QueryPlan) -> "Scored | ScoredByCell":
         """The public facts, with the candidates."""
         column, candidates = self._among(declared)
-        return Scored(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
+        kind = Scored if self.by is UNSET else ScoredByCell
+        return kind(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
 
     def units(self, declared: Declaration) -> str | UnsetType:
         """Those of the column."""
@@ -253,14 +307,92 @@ class Scored(Prepared, frozen=True, kw_only=True):
         number = answer.index if isinstance(answer, Chosen) else answer
         if isinstance(number, bool) or not isinstance(number, int):
             return answer
-        if not 0 <= number < len(self.candidates):
-            raise InvalidRequest(
-                f"the mechanism chose candidate {number}, but there are {len(self.candidates)}, counted from 0"
-            )
-        chosen = self.candidates[number]
-        if self.dates:
-            return spelled(floor(chosen))
-        return chosen.numerator if chosen.denominator == 1 else Exact(chosen)
+        return candidate(self.candidates, number, self.dates)
+
+
+class ScoredByCell(Prepared, frozen=True, kw_only=True):
+    """Prepared scores of several cells, for one choice in each: in units, a tuple of chosen candidates."""
+
+    candidates: tuple[Fraction, ...]
+    dates: bool
+
+    @property
+    def wants(self) -> Wants:
+        """The candidate with the largest score, in each cell."""
+        return "choice"
+
+    @property
+    def states_error(self) -> bool:
+        """In rows, as `Scored` does."""
+        return True
+
+    @property
+    def cells(self) -> int:
+        """One for each key."""
+        assert self.width is not None
+        return self.width // len(self.candidates)
+
+    def in_units(self, answer: Plain) -> object:
+        """The chosen candidates (whole numbers, Exacts or dates), or scores in rows.
+
+        >>> facts = {"candidates": (Fraction(10), Fraction(20)), "dates": False}
+        >>> ScoredByCell(None, 2, 2, 4, Fraction(1, 2), **facts).in_units((Chosen(1), Chosen(0)))
+        (20, 10)
+        """
+        if not isinstance(answer, tuple):
+            return super().in_units(answer)
+        return tuple(
+            candidate(self.candidates, one.index, self.dates)
+            if isinstance(one, Chosen)
+            else super(ScoredByCell, self).in_units(one)
+            for one in answer
+        )
+
+
+def candidate(candidates: Sequence[Fraction], index: int, dates: bool) -> int | Fraction | str:
+    """The candidate with this index, in the user's units."""
+    if not 0 <= index < len(candidates):
+        raise InvalidRequest(f"the mechanism chose candidate {index}, but there are {len(candidates)}, counted from 0")
+    chosen = candidates[index]
+    if dates:
+        return spelled(floor(chosen))
+    return chosen.numerator if chosen.denominator == 1 else Exact(chosen)
+
+
+def read_candidates(given: object, dates: bool) -> tuple[tuple[Fraction, ...], bool]:
+    """Candidates, checked, and whether they are dates."""
+    candidates, dated = ascending(given, "candidates", 1)
+    if (dates or dated) and not all(map(is_day, candidates)):  # the chosen candidate must have a spelling
+        raise InvalidRequest("candidates that are dates must be days of the years 1 to 9999")
+    return candidates, dates or dated
+
+
+def cut_at(  # noqa: PLR0917 - what is cut, and what it is grouped by
+    declared: Declaration,
+    name: str,
+    column: Number | Date,
+    candidates: Sequence[Fraction],
+    by: By | None,
+    keys: Sequence[KeyOrTuple] | None,
+) -> tuple[ByThreshold | Crossed, int]:
+    """The cells below, at and between candidates, within each key if there are any; and how many keys there are."""
+    steps = [point / column.grid for point in candidates]
+    cut = by_threshold(declared, name, column, [edge for step in steps for edge in (ceil(step), floor(step) + 1)])
+    if by is None:
+        return cut, 1
+    grouped = by_keys(declared, by, keys)
+    groups = len(grouped.keys)
+    if groups * len(candidates) > MOST_SCORES:
+        raise InvalidRequest(
+            f"{groups} keys with {len(candidates)} candidates each have {groups * len(candidates)} scores, and a "
+            f"request has at most {MOST_SCORES}: give fewer candidates=[...] or keys=[...]"
+        )
+    return Crossed(grouped, cut), groups
+
+
+def ranks_by_group(found: Sequence[int], candidates: int) -> Iterator[tuple[int, ...]]:
+    """For each group, the rows below and up to each candidate in turn, and last all of its rows."""
+    return (tuple(accumulate(cells)) for cells in cell_by_cell(found, 2 * candidates + 1))
 
 
 CHOICES = (Keys, Quantile)
@@ -280,12 +412,14 @@ def spaced(column: Number | Date) -> tuple[Fraction, ...]:
 
 
 def keys(
-    column: str, longest: int = 100, most: int = MOST_KEYS, where: str | None = None, *, of: str | None = None
+    column: GivenBy, longest: int = 100, most: int = MOST_KEYS, where: str | None = None, *, of: str | None = None
 ) -> Keys:
-    """The values that occur in a column, from which `PartitionSelection` selects.
+    """The values that occur in a column, or together in several, from which `PartitionSelection` selects.
 
     >>> keys("city", where="age >= 18").where
     'age >= 18'
+    >>> keys(["origin", "dest"])
+    Keys(('origin', 'dest'))
     """
     return about(of, Keys(column, longest, most, where))
 
@@ -296,6 +430,8 @@ def quantile(
     candidates: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
     *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
     low: AnyNumber | None = None,
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
@@ -305,13 +441,14 @@ def quantile(
 
     Without candidates, they are the values between the column's declared bounds: all of them, or 1,000 evenly spaced.
     The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
+    With `by`, there is one choice for each key of one or several columns, all together at the price of one.
 
     >>> quantile("born", "0.9", ["1990-01-01", "2000-01-01"]).dates
     True
     """
-    return about(
-        of, Quantile(clamped_text(column, low, high, step), q, or_unset(listed(candidates, "candidates")), where)
-    )
+    among, cells = or_unset(listed(candidates, "candidates")), or_unset(listed(keys, "keys"))
+    measured = clamped_text(column, low, high, step)
+    return about(of, Quantile(measured, q, among, where, by=or_unset(by), keys=cells))
 
 
 def median(
@@ -319,6 +456,8 @@ def median(
     candidates: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
     *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
     low: AnyNumber | None = None,
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
@@ -329,7 +468,8 @@ def median(
     >>> median("age")
     Quantile(column='age', q=0.5)
     """
-    return quantile(column, Fraction(1, 2), candidates, where, low=low, high=high, step=step, of=of)
+    clamps = {"low": low, "high": high, "step": step}
+    return quantile(column, Fraction(1, 2), candidates, where, by=by, keys=keys, **clamps, of=of)
 
 
 def quantile_from(ranks: Sequence[AnyNumber], candidates: Sequence[T], q: AnyNumber) -> T:

@@ -96,6 +96,17 @@ def or_unset(argument: T | None) -> T | UnsetType:
     return UNSET if argument is None else argument
 
 
+def given_groups(
+    by: By | UnsetType, keys: tuple[KeyOrTuple, ...] | UnsetType
+) -> tuple[By | None, tuple[KeyOrTuple, ...] | None]:
+    """The columns and the keys to group by; None where nothing was given.
+
+    >>> given_groups("carrier", UNSET)
+    ('carrier', None)
+    """
+    return None if isinstance(by, UnsetType) else by, None if isinstance(keys, UnsetType) else keys
+
+
 def columns_of(by: By | None) -> tuple[str, ...]:
     """The names, as a tuple.
 
@@ -165,7 +176,8 @@ def _declared_keys(declared: Declaration, by: By) -> tuple[tuple[bool | int | st
         declared_keys = declared.column(name).known_keys
         if declared_keys is None:
             raise InvalidRequest(
-                f"the keys of {name} are not declared: give keys=[...], or declare it as category([...])"
+                f"the keys of {name} are not declared: select them privately first, as in keys=session.ask(keys"
+                f"({name!r}), loss=ApproxDP(0.5, 1e-6)); or give keys=[...], or declare it as category([...])"
             )
         known.append(declared_keys)
     cells = prod(map(len, known))

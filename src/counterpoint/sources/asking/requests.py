@@ -30,7 +30,6 @@ from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import Point, ascending, check_texts, clamped_text, listed, points
 from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.asking.grouping import (
-    By,
     DistinctKeys,
     DistinctKeysOrUnset,
     GivenBy,
@@ -41,11 +40,13 @@ from counterpoint.sources.asking.grouping import (
     cell_by_cell,
     check_groups,
     columns_of,
+    given_groups,
     group_names,
     in_one_cell,
     or_unset,
 )
 from counterpoint.sources.asking.request import Request
+from counterpoint.sources.asking.sensitivity import Sensitivities, tally_sensitivities
 from counterpoint.sources.declaring.columns import KeyOrTuple, Number
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration
@@ -72,18 +73,50 @@ class Count(Request, Value, frozen=True):
 
 
 class CountDistinct(Request, Value, frozen=True):
-    """How many units have a row that satisfies `where`. A unit contributes 0 or 1, whatever its rows."""
+    """How many units have a row that satisfies `where`; with `by`, how many have one in each cell of those columns.
+
+    A unit contributes 0 or 1, whatever its rows: with `by`, 1 in each of the cells in which it has a row.
+    """
 
     where: str | None = None
+    by: NamesOrUnset = default(UNSET)
+    keys: DistinctKeysOrUnset = UNSET
 
     def __post_init__(self) -> None:
-        """Check the text."""
+        """Check the text and the keys."""
         check_texts(where=self.where)
+        check_groups(*given_groups(self.by, self.keys))
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count units; with one row per unit that is counting rows."""
+        by, keys = given_groups(self.by, self.keys)
         adds = Rows() if declared.rows_per_unit == 1 else Units()
-        return QueryPlan(adds, ((1,),), self._condition(declared), once=True)
+        if by is None:
+            return QueryPlan(adds, ((1,),), self._condition(declared), once=True)
+        cells = by_keys(declared, by, keys)
+        reach = 1 if by == declared.unit else declared.rows_per_unit
+        corners = in_one_cell([(1,)], len(cells.keys))
+        return QueryPlan(adds, corners, self._condition(declared), cells, len(cells.keys), once=True, reach=reach)
+
+    def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
+        """A unit moves each of the cells in which it has a row by one."""
+        if plan.width is None:
+            return super().sensitivities(declared, plan)
+        return tally_sensitivities(plan.reach, declared.neighbours, plan.width)
+
+    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """One count, or one for each key."""
+        return found[0] if self.by is UNSET else found
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns of the keys."""
+        return () if self.by is UNSET else columns_of(self.by)
+
+    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
+        """The keys, if there are any."""
+        by, keys = given_groups(self.by, self.keys)
+        return None if by is None else group_names(declared, by, keys)
 
     @property
     def unfollowed(self) -> str:
@@ -158,17 +191,11 @@ class Mean(Request, Value, frozen=True):
     def __post_init__(self) -> None:
         """Check the texts and the keys."""
         check_texts(column=self.column, where=self.where)
-        check_groups(*self._groups)
-
-    @property
-    def _groups(self) -> tuple[By | None, tuple[KeyOrTuple, ...] | None]:
-        """The columns and the keys to group by; None where nothing was given."""
-        by, keys = self.by, self.keys
-        return None if isinstance(by, UnsetType) else by, None if isinstance(keys, UnsetType) else keys
+        check_groups(*given_groups(self.by, self.keys))
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Add up the values, and count the rows that have one."""
-        number, (by, keys) = declared.number(self.column), self._groups
+        number, (by, keys) = declared.number(self.column), given_groups(self.by, self.keys)
         cells = None if by is None else by_keys(declared, by, keys)
         groups, wide = 1 if cells is None else len(cells.keys), number.most - number.least
         total = ColumnTotal(declared.find(self.column), powers=(1, 0))
@@ -184,7 +211,7 @@ class Mean(Request, Value, frozen=True):
 
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys, if there are any: one for each pair."""
-        by, keys = self._groups
+        by, keys = given_groups(self.by, self.keys)
         return None if by is None else group_names(declared, by, keys)
 
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Averaged":
@@ -354,13 +381,19 @@ def count(
     return about(of, Histogram(by, listed(keys, "keys"), None, where))
 
 
-def count_distinct(where: str | None = None, *, of: str | None = None) -> CountDistinct:
-    """How many units (have a row that satisfies `where`).
+def count_distinct(
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    of: str | None = None,
+) -> CountDistinct:
+    """How many units (have a row that satisfies `where`); with `by`, how many have one with each key.
 
     >>> count_distinct("age >= 18")
     CountDistinct(where='age >= 18')
     """
-    return about(of, CountDistinct(where))
+    return about(of, CountDistinct(where, or_unset(by), or_unset(listed(keys, "keys"))))
 
 
 def mean(

@@ -55,26 +55,48 @@ def sum_sensitivities(corners: Sequence[Corner], rows: int, neighbours: str) -> 
     )
 
 
-def tally_sensitivities(cells: int, neighbours: str) -> Sensitivities:
-    """The bounds for a tally of units: a unit counts once in each of at most `cells` cells, whatever its rows.
+def tally_sensitivities(reach: int, neighbours: str, cells: int | None = None) -> Sensitivities:
+    """The bounds for a tally of units: a unit counts once in each of at most `reach` cells, whatever its rows.
 
-    Its replacement may be in as many other cells.
+    Its replacement may be in as many other cells. There are `cells` of them, if that is known.
 
     >>> tally_sensitivities(3, "add-or-remove"), tally_sensitivities(3, "replace")
     (Sensitivities(l1=3, squared=3, each=1), Sensitivities(l1=6, squared=6, each=1))
+    >>> tally_sensitivities(3, "replace", cells=4)
+    Sensitivities(l1=4, squared=4, each=1)
     """
-    reached = cells * (2 if neighbours == "replace" else 1)
-    return Sensitivities(l1=reached, squared=reached, each=1)
+    reached = reach * (2 if neighbours == "replace" else 1)
+    most = reached if cells is None else min(reached, cells)
+    return Sensitivities(l1=most, squared=most, each=1)
 
 
-def rank_sensitivities(toward: int, away: int, rows: int, width: int, neighbours: str) -> Sensitivities:
-    """The bounds for `width` distances of a rank from its target, where a row moves each by `toward` or by `-away`.
+def rank_sensitivities(
+    toward: int, away: int, rows: int, width: int, neighbours: str, *, cells: int = 1
+) -> Sensitivities:
+    """The bounds for distances of ranks from their targets, where a row moves each by `toward` or by `-away`.
 
-    A distance is a maximum of sums and 0, so it moves by at most as much as the sums: adding or removing a row moves
-    each by at most the larger of the two, replacing a row by at most their sum.
+    There are `width` distances in each of the cells, and a row moves those of one cell. A distance is a maximum of sums
+    and 0, so it moves by at most as much as the sums: adding or removing a row moves it by at most the larger of the
+    two, m; replacing a row by another one of the same cell, by at most t = `toward` + `away`. Where k_c rows of cell c
+    make way for j_c others, its distances move by at most m (k_c + j_c) - (2 m - t) min(k_c, j_c). That is convex, so
+    over all cells every norm is largest where all rows that go are in one cell and all that come are in one: the same
+    cell, or another. `each` is the sum over the cells of what they move (see `Ask`).
 
     >>> rank_sensitivities(1, 3, rows=2, width=5, neighbours="replace")
     Sensitivities(l1=40, squared=320, each=8)
+    >>> rank_sensitivities(1, 0, rows=2, width=5, neighbours="replace", cells=3)
+    Sensitivities(l1=20, squared=40, each=4)
     """
-    each = rows * (toward + away if neighbours == "replace" else max(toward, away))
+    most, within = max(toward, away), toward + away
+    if neighbours != "replace":
+        return _alike(width, rows * most)
+    same = _alike(width, rows * within)
+    if cells == 1:
+        return same
+    other = _alike(width, rows * most)
+    return Sensitivities(max(same.l1, 2 * other.l1), max(same.squared, 2 * other.squared), 2 * other.each)
+
+
+def _alike(width: int, each: int) -> Sensitivities:
+    """The bounds for so many integers that all move by as much."""
     return Sensitivities(l1=width * each, squared=width * each * each, each=each)

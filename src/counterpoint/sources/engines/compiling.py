@@ -22,12 +22,14 @@ from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidRequest
 from counterpoint.sources.asking.choices import CHOICES
 from counterpoint.sources.asking.conditions import Condition
+from counterpoint.sources.asking.extremes import EXTREMES
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.requests import REQUESTS
+from counterpoint.sources.asking.tops import TOPS
 from counterpoint.sources.asking.variances import VARIANCES
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.emitter import statement
-from counterpoint.sources.engines.query_plan import ByFound, QueryPlan
+from counterpoint.sources.engines.query_plan import QueryPlan
 from counterpoint.sources.source import Prepared, describe_request
 
 _CACHED = 1024
@@ -67,8 +69,9 @@ def compile_request(declared: Declaration, view: RowView, dialect: str, request:
     """One request, from its canonical bytes; a function, as a cached method would keep a table and its engine alive."""
     asked = decode(request, Request)  # type: ignore[type-abstract]  # a family is read by its tags
     plan = asked.plan(declared)
-    if isinstance(plan.cells, ByFound) and isinstance(plan.cells.column, int):
-        name = declared.columns[plan.cells.column].name
+    columns = () if plan.cells is None else plan.cells.columns
+    if len(columns) == 1 and isinstance(columns[0], int):
+        name = declared.columns[columns[0]].name
         plan = replace(plan, reach=min(plan.reach, view.reach.get(name, plan.reach)))
     prepared = asked.prepare(view.moved or declared, plan)
     return Compiled(asked, plan, prepared, statement(plan, view.rows, view.within, dialect))
@@ -76,13 +79,16 @@ def compile_request(declared: Declaration, view: RowView, dialect: str, request:
 
 def is_request(request: object) -> bool:
     """Whether this is one of the requests for rows: exactly these classes, no subclasses."""
-    return type(request) in (*REQUESTS, *VARIANCES, *CHOICES)
+    return type(request) in (*REQUESTS, *VARIANCES, *CHOICES, *EXTREMES, *TOPS)
 
 
 def canonical(request: object) -> bytes:
     """A request as bytes, or `InvalidRequest` for anything else."""
     if not is_request(request):
-        names = "count, count_distinct, sum, mean, variance, stdev, histogram, ranks, keys and quantile"
+        names = (
+            "count, count_distinct, sum, mean, variance, stdev, histogram, ranks, quantile, median, minimum, maximum, "
+            "bounds, top and keys"
+        )
         raise InvalidRequest(
             f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {describe_request(request)}"
         )

@@ -15,11 +15,22 @@ SELECT COUNT(*) FROM rows WHERE NOT COALESCE(c2 IN ('it\'s'), FALSE)
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.sources.asking.conditions import AllOf, Condition, Missing, Not, OneOf
-from counterpoint.sources.engines.query_plan import ByFound, ByKeys, ByThreshold, ColumnTotal, QueryPlan, Rows, Units
+from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.engines.query_plan import (
+    ByFound,
+    ByKeys,
+    ByThreshold,
+    Cells,
+    ColumnTotal,
+    Crossed,
+    QueryPlan,
+    Rows,
+    Units,
+)
 from counterpoint.sources.engines.writing import written_condition, written_term
 
 if TYPE_CHECKING:
@@ -46,12 +57,7 @@ def statement(plan: QueryPlan, table: str, within: Condition | None = None, dial
     from sqlglot import exp  # noqa: PLC0415 - takes a tenth of a second, and only requests need it
 
     conditions = [part for part in (within, plan.condition) if part is not None]
-    if isinstance(plan.cells, ByKeys):
-        for place, column in enumerate(plan.cells.columns):
-            if not plan.cells.complete[place]:
-                conditions.append(OneOf(column, plan.cells.mentioned(place)))
-    if isinstance(plan.cells, ByThreshold | ByFound):
-        conditions.append(Not(Missing(plan.cells.column)))
+    conditions += [] if plan.cells is None else _in_cells(plan.cells)
     source = exp.select().from_(table, dialect=dialect)
     if conditions:
         every = AllOf(tuple(conditions))
@@ -59,6 +65,18 @@ def statement(plan: QueryPlan, table: str, within: Condition | None = None, dial
         source = source.where(written if _conjuncts(every) < MANY else _as_one(written))
     tree = _grouped(plan, source, dialect)
     return (tree.transform(_steady, copy=False) if dialect in BACKTRACKING else tree).sql(dialect=dialect)
+
+
+def _in_cells(cells: Cells) -> list[Condition]:
+    """What rows satisfy that are in one of these cells; some others may satisfy it, too, which `tally` leaves out."""
+    if isinstance(cells, Crossed):
+        return _in_cells(cells.keys) + _in_cells(cells.cut)
+    if isinstance(cells, ByKeys):
+        named = [
+            (column, cells.mentioned(place)) for place, column in enumerate(cells.columns) if not cells.complete[place]
+        ]
+        return [OneOf(column, mentioned) for column, mentioned in named]
+    return [Not(Missing(column)) for column in cells.columns]
 
 
 def narrowed(table: str, within: Condition | None, dialect: str = "duckdb") -> str:
@@ -83,18 +101,21 @@ def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select
     if plan.cells is None:
         return source.select(*aggregates)
     columns = [written_term(term, dialect) for term in plan.cells.columns]
+    grouped = [str(place + 1) for place in range(len(columns))]
     if isinstance(plan.cells, ByKeys | ByFound):
-        places = (str(place + 1) for place in range(len(columns)))
-        return source.select(*columns, *aggregates).group_by(*places)
-    (column,) = columns
-    if not isinstance(plan.cells.column, int):  # it is computed once, and not for every threshold
-        source = exp.select().from_(source.select(exp.alias_(column, "t")).subquery("computed"))
-        column = exp.column("t")
-    cell = _tree(column, plan.cells.thresholds, 0, len(plan.cells.thresholds))
-    if plan.cells.span > FEW:
-        return source.select(cell, *aggregates).group_by("1")
-    by_value = source.select(column, exp.alias_(exp.Count(this=exp.Star()), "n")).group_by("1")
-    return exp.select(cell, exp.Sum(this=exp.column("n"))).from_(by_value.subquery("v")).group_by("1")
+        return source.select(*columns, *aggregates).group_by(*grouped)
+    if not all(isinstance(term, int) for term in plan.cells.columns):  # computed once, and not for every threshold
+        computed = [exp.alias_(column, f"t{place}") for place, column in enumerate(columns)]
+        source = exp.select().from_(source.select(*computed).subquery("computed"))
+        columns = [exp.column(f"t{place}") for place in range(len(columns))]
+    cut = plan.cells.cut if isinstance(plan.cells, Crossed) else plan.cells
+    *keys, column = columns
+    cell = _tree(column, cut.thresholds, 0, len(cut.thresholds))
+    if cut.span > FEW:
+        return source.select(*keys, cell, *aggregates).group_by(*grouped)
+    by_value = source.select(*columns, exp.alias_(exp.Count(this=exp.Star()), "n")).group_by(*grouped)
+    counted = exp.select(*(key.copy() for key in keys), cell, exp.Sum(this=exp.column("n")))
+    return counted.from_(by_value.subquery("v")).group_by(*grouped)
 
 
 def tally(plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> tuple[int, ...]:
@@ -108,11 +129,14 @@ def tally(plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> tuple[int, ...]:
     assert not isinstance(plan.cells, ByFound), "the values of a ByFound are private: read them as a Tally"
     keyed, none = len(plan.cells.columns), (0,) * plan.adds.sums
     found = {tuple(row[:keyed]): row[keyed:] for row in fetched}
-    if isinstance(plan.cells, ByKeys):
-        cells = plan.cells.keys
-    else:
-        cells = tuple((number,) for number in range(len(plan.cells.thresholds) + 1))
-    return tuple(int(value) for cell in cells for value in found.get(cell, none))
+    return tuple(int(value) for cell in _listed(plan.cells) for value in found.get(cell, none))
+
+
+def _listed(cells: ByKeys | ByThreshold | Crossed) -> Iterable[tuple[Key, ...]]:
+    """The cells as rows name them, in the order of the answer."""
+    if isinstance(cells, Crossed):
+        return ((*key, *cut) for key in cells.keys.keys for cut in _listed(cells.cut))
+    return cells.keys if isinstance(cells, ByKeys) else ((number,) for number in range(len(cells.thresholds) + 1))
 
 
 def _aggregates(plan: QueryPlan, dialect: str) -> "list[exp.Expr]":

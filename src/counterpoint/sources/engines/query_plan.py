@@ -87,19 +87,29 @@ class ByThreshold(msgspec.Struct, frozen=True):
         return (self.column,)
 
 
-class ByFound(msgspec.Struct, frozen=True):
-    """One cell per value that occurs. Which cells exist is as private as their contents, so the result is a tally."""
+class Crossed(msgspec.Struct, frozen=True):
+    """The cells of a threshold within each key: those of the first key, then those of the second, and so on."""
 
-    column: Term
+    keys: ByKeys
+    cut: ByThreshold
 
     @property
     def columns(self) -> tuple[Term, ...]:
-        """The column."""
-        return (self.column,)
+        """The columns of the keys, and the one that is cut."""
+        return (*self.keys.columns, self.cut.column)
+
+
+class ByFound(msgspec.Struct, frozen=True):
+    """One cell per value (or tuple of values of several columns) that occurs.
+
+    Which cells exist is as private as their contents, so the result is a tally.
+    """
+
+    columns: tuple[Term, ...]
 
 
 Adds: TypeAlias = Rows | Units | ColumnTotal
-Cells: TypeAlias = ByKeys | ByThreshold | ByFound
+Cells: TypeAlias = ByKeys | ByThreshold | Crossed | ByFound
 
 
 EITHER_WAY: tuple[Corner, ...] = ((1,), (-1,))

@@ -1,0 +1,290 @@
+"""The smallest and the largest value of a column, and both as bounds: chosen by their rank among the rows.
+
+One row decides what the smallest value is, so no private answer can be near it. What can be is a value at a small
+rank r: of n rows let b be below a candidate c and a at or below it; the distance of r from [b, a] is
+max(0, b - r, r - a), as for a quantile, but r does not depend on n. Adding, removing or replacing a row moves b and a
+by at most 1, and so every distance. From the largest value down it is the same with the rows above c and at or above
+it.
+
+With a rank of 0 every candidate below all rows would be as good as the smallest value, and one of them would be chosen.
+If the best candidate has the rank r and the choice is off by at most alpha < r, the chosen candidate has at least
+r - alpha >= 1 rows at or below it and at most r + alpha below it. So r should be a little above the error of the
+choice, which `NoisyMax.error` states. The default is 20 rows, times the rows of a unit: enough for epsilon 1 and 1,000
+candidates, with a probability of 95 %.
+
+Bounds are both ends at once: two cells, and a row may move both, so a unit moves them by twice its rows together.
+
+>>> minimum("age")
+Extreme(column='age', end='low')
+>>> maximum("delay", rank=100, by="carrier").rank
+100
+>>> bounds("delay").end
+'both'
+"""
+
+from collections.abc import Iterable
+from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import force_setattr
+
+from counterpoint.encoding import Plain, Value
+from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.mechanisms.mechanism import Chosen
+from counterpoint.numbers import Number as AnyNumber
+from counterpoint.numbers.exact import whole
+from counterpoint.numbers.parameters import default
+from counterpoint.privacy.secret import Raw
+from counterpoint.sources.asking.about import about
+from counterpoint.sources.asking.arguments import check_texts, listed
+from counterpoint.sources.asking.choices import (
+    Scored,
+    ScoredByCell,
+    candidate,
+    cut_at,
+    ranks_by_group,
+    read_candidates,
+    spaced,
+)
+from counterpoint.sources.asking.grouping import (
+    DistinctKeysOrUnset,
+    GivenBy,
+    NamesOrUnset,
+    check_groups,
+    columns_of,
+    given_groups,
+    group_names,
+    or_unset,
+)
+from counterpoint.sources.asking.request import Request
+from counterpoint.sources.asking.sensitivity import Sensitivities, rank_sensitivities
+from counterpoint.sources.declaring.columns import KeyOrTuple, Number
+from counterpoint.sources.declaring.dates import Date
+from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.query_plan import EITHER_WAY, QueryPlan, Rows
+from counterpoint.sources.source import Prepared, Wants
+
+End: TypeAlias = Literal["low", "high", "both"]
+"""Which end is wanted."""
+
+DEFAULT_RANK = 20
+"""The rank that is chosen, where none is given, for each row that a unit may have; twice that for bounds."""
+
+
+class Extreme(Request, Value, frozen=True):
+    """For each candidate, minus the distance of its rank from `rank`, counted from the low or the high end, or both."""
+
+    column: str
+    end: End
+    rank: int | None = None
+    candidates: tuple[Fraction, ...] | UnsetType = UNSET
+    where: str | None = None
+    dates: bool = False
+    by: NamesOrUnset = default(UNSET)
+    keys: DistinctKeysOrUnset = UNSET
+
+    def __post_init__(self) -> None:
+        """Check the texts, the keys, the rank and the candidates."""
+        check_texts(column=self.column, where=self.where)
+        check_groups(*given_groups(self.by, self.keys))
+        if self.end not in ("low", "high", "both"):
+            raise InvalidRequest("end is 'low', 'high' or 'both'")
+        if self.end == "both" and self.by is not UNSET:
+            raise InvalidRequest("bounds are of all rows: ask for minimum(..., by=) and maximum(..., by=)")
+        force_setattr(self, "rank", _rank(self.rank))
+        if isinstance(self.candidates, UnsetType):
+            return
+        candidates, dates = read_candidates(self.candidates, self.dates)
+        force_setattr(self, "candidates", candidates)
+        force_setattr(self, "dates", dates)
+
+    @property
+    def _ends(self) -> int:
+        return 2 if self.end == "both" else 1
+
+    def plan(self, declared: Declaration) -> QueryPlan:
+        """Count rows below, at and between candidates."""
+        column, candidates = self._among(declared)
+        cells, groups = cut_at(declared, self.column, column, candidates, *given_groups(self.by, self.keys))
+        width = self._ends * groups * len(candidates)
+        return QueryPlan(Rows(), EITHER_WAY, self._condition(declared), cells, width)
+
+    def _among(self, declared: Declaration) -> tuple[Number | Date, tuple[Fraction, ...]]:
+        """The column, and the candidates that were given or follow from its bounds."""
+        if not isinstance(self.candidates, UnsetType):
+            return declared.ordered(self.column, dates=self.dates), self.candidates
+        column = declared.ordered(self.column, dates=isinstance(declared.column(self.column), Date))
+        return column, doubling(column) if self.end == "both" else tuple(sorted({*spaced(column), *doubling(column)}))
+
+    def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
+        """Minus the distances, group by group, or from the low end and then from the high one."""
+        rank = DEFAULT_RANK * self._ends * declared.rows_per_unit if self.rank is None else self.rank
+        scores: list[int] = []
+        for below in ranks_by_group(found, len(self._among(declared)[1])):
+            rows, pairs = below[-1], list(zip(below[:-1:2], below[1:-1:2], strict=True))
+            if self.end != "high":
+                scores += [-max(0, under - rank, rank - upto) for under, upto in pairs]
+            if self.end != "low":
+                scores += [-max(0, rows - upto - rank, rank - (rows - under)) for under, upto in pairs]
+        return tuple(scores)
+
+    def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
+        """A row moves every distance of its group by at most 1; of both ends, if both are wanted."""
+        candidates = len(self._among(declared)[1])
+        assert plan.width is not None
+        groups = plan.width // candidates // self._ends
+        one = rank_sensitivities(1, 0, declared.rows_per_unit, candidates, declared.neighbours, cells=groups)
+        return Sensitivities(*(self._ends * bound for bound in one))
+
+    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
+        """The keys, if there are any: one for each choice."""
+        by, keys = given_groups(self.by, self.keys)
+        return None if by is None else group_names(declared, by, keys)
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns of the keys."""
+        return () if self.by is UNSET else columns_of(self.by)
+
+    def prepare(self, declared: Declaration, plan: QueryPlan) -> "Scored | ScoredByCell | Bounded":
+        """The public facts, with the candidates."""
+        column, candidates = self._among(declared)
+        kind = Bounded if self.end == "both" else Scored if self.by is UNSET else ScoredByCell
+        return kind(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
+
+    def units(self, declared: Declaration) -> str | UnsetType:
+        """Those of the column."""
+        column = declared.column(self.column)
+        return column.units if isinstance(column, Number) else UNSET
+
+    @property
+    def unfollowed(self) -> str:
+        """Ranks can be followed."""
+        return "a distance of ranks is not a sum over rows; follow ranks, from which quantile_from computes quantiles"
+
+
+EXTREMES = (Extreme,)
+"""Together with the lists of the other modules the whole language: exactly these classes, no subclasses."""
+
+
+class Bounded(Prepared, frozen=True, kw_only=True):
+    """Prepared scores of both ends: in units, the two chosen candidates, the smaller one first."""
+
+    candidates: tuple[Fraction, ...]
+    dates: bool
+
+    @property
+    def wants(self) -> Wants:
+        """A candidate for each end."""
+        return "choice"
+
+    @property
+    def cells(self) -> int:
+        """Both ends."""
+        return 2
+
+    @property
+    def states_error(self) -> bool:
+        """Bounds are bare numbers, which go into later requests."""
+        return False
+
+    def in_units(self, answer: Plain) -> object:
+        """Both bounds, or scores in rows.
+
+        >>> facts = {"candidates": (Fraction(10), Fraction(20)), "dates": False}
+        >>> Bounded(None, 2, 2, 4, Fraction(1), **facts).in_units((Chosen(1), Chosen(0)))
+        (10, 20)
+        """
+        if not isinstance(answer, tuple) or not all(isinstance(one, Chosen) for one in answer):
+            return super().in_units(answer)
+        places = sorted(one.index for one in answer if isinstance(one, Chosen))
+        return tuple(candidate(self.candidates, place, self.dates) for place in places)
+
+
+def doubling(column: Number | Date) -> tuple[Fraction, ...]:
+    """The bounds of a column, and between them 0 and the powers of two of its step, with both signs.
+
+    >>> from counterpoint.sources.declaring.columns import number
+    >>> [int(point) for point in doubling(number(-5, 20))]
+    [-5, -4, -2, -1, 0, 1, 2, 4, 8, 16, 20]
+    """
+    powers = [2**place for place in range(max(-column.least, column.most, 1).bit_length())]
+    inside = {step for step in (0, *powers, *(-power for power in powers)) if column.least < step < column.most}
+    return tuple(step * column.grid for step in sorted({column.least, column.most, *inside}))
+
+
+def minimum(
+    column: str,
+    rank: int | None = None,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    of: str | None = None,
+) -> Extreme:
+    """A value at a small rank from below; with `by`, one for each key, all together at the price of one.
+
+    Without candidates, they are those of `quantile` together with those of `bounds`. The rank is 20 times the rows of a
+    unit, unless it is given.
+    """
+    return _extreme("low", column, rank, candidates, where, by, keys, of)
+
+
+def maximum(
+    column: str,
+    rank: int | None = None,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    of: str | None = None,
+) -> Extreme:
+    """A value at a small rank from above; with `by`, one for each key, all together at the price of one.
+
+    Without candidates, they are those of `quantile` together with those of `bounds`. The rank is 20 times the rows of a
+    unit, unless it is given.
+    """
+    return _extreme("high", column, rank, candidates, where, by, keys, of)
+
+
+def bounds(
+    column: str,
+    rank: int | None = None,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    of: str | None = None,
+) -> Extreme:
+    """Private bounds of a column: two values between which nearly all rows lie, for later requests.
+
+    Beyond each of them are about `rank` rows: 40 times the rows of a unit, unless it is given. Without candidates, they
+    are 0 and the powers of two of the column's step, with both signs, and its declared bounds.
+    """
+    return _extreme("both", column, rank, candidates, where, None, None, of)
+
+
+def _extreme(  # noqa: PLR0917 - the arguments of `minimum`, in their order
+    end: End,
+    column: str,
+    rank: int | None,
+    candidates: Iterable[AnyNumber | Day] | None,
+    where: str | None,
+    by: GivenBy | None,
+    keys: Iterable[KeyOrTuple] | None,
+    of: str | None,
+) -> Extreme:
+    among, cells = or_unset(listed(candidates, "candidates")), or_unset(listed(keys, "keys"))
+    return about(of, Extreme(column, end, rank, among, where, by=or_unset(by), keys=cells))
+
+
+def _rank(rank: object) -> int | None:
+    if rank is None:
+        return None
+    try:
+        return whole(rank, 1, "rank")
+    except InvalidParameter as error:
+        raise InvalidRequest(str(error)) from None
