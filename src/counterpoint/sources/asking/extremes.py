@@ -1,16 +1,16 @@
 """The smallest and the largest value of a column, and both as bounds: chosen by their rank among the rows.
 
-One row decides what the smallest value is, so no private answer can be near it. What can be is a value at a small
-rank r: of n rows let b be below a candidate c and a at or below it; the distance of r from [b, a] is
-max(0, b - r, r - a), as for a quantile, but r does not depend on n. Adding, removing or replacing a row moves b and a
-by at most 1, and so every distance. From the largest value down it is the same with the rows above c and at or above
-it.
+One row decides what the smallest value is, so no private answer can be near it. What can be is a value at a small rank
+r. Of the ascending candidates c_1, c_2, ... let b_i be the number of rows below c_i. The row of rank r lies between c_i
+and the next candidate if b_i <= r <= b_(i+1), where the last candidate has all rows for b_(i+1); else c_i is off by
+max(b_i - r, r - b_(i+1)) rows. So its score is -max(0, b_i - r, r - b_(i+1)), as for a quantile, but r does not depend
+on the number of rows. Adding, removing or replacing a row moves every b_i and the number of rows by at most 1, and so
+every score. From the largest value down it is the same with the rows above c_i and above the candidate before it.
 
 With a rank of 0 every candidate below all rows would be as good as the smallest value, and one of them would be chosen.
-If the best candidate has the rank r and the choice is off by at most alpha < r, the chosen candidate has at least
-r - alpha >= 1 rows at or below it and at most r + alpha below it. So r should be a little above the error of the
-choice, which `NoisyMax.error` states. The default is 20 rows, times the rows of a unit: enough for epsilon 1 and 1,000
-candidates, with a probability of 95 %.
+If the choice is off by at most alpha < r, at most r + alpha rows are below the chosen candidate, and at least r - alpha
+>= 1 below the next one. So r should be a little above the error of the choice, which `NoisyMax.error` states. The
+default is 20 rows, times the rows of a unit: enough for epsilon 1 and 1,000 candidates, with a probability of 95 %.
 
 Bounds are both ends at once: two cells, and a row may move both, so a unit moves them by twice its rows together.
 
@@ -25,6 +25,7 @@ Extreme(column='age', end='low')
 from collections.abc import Iterable
 from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
@@ -123,11 +124,12 @@ class Extreme(Request, Value, frozen=True):
         rank = DEFAULT_RANK * self._ends * declared.rows_per_unit if self.rank is None else self.rank
         scores: list[int] = []
         for below in ranks_by_group(found, len(self._among(declared)[1])):
-            rows, pairs = below[-1], list(zip(below[:-1:2], below[1:-1:2], strict=True))
+            rows, under = below[-1], below[:-1:2]
+            above = [rows - upto for upto in below[1:-1:2]]
             if self.end != "high":
-                scores += [-max(0, under - rank, rank - upto) for under, upto in pairs]
+                scores += [-max(0, least - rank, rank - most) for least, most in pairwise((*under, rows))]
             if self.end != "low":
-                scores += [-max(0, rows - upto - rank, rank - (rows - under)) for under, upto in pairs]
+                scores += [-max(0, least - rank, rank - most) for most, least in pairwise((rows, *above))]
         return tuple(scores)
 
     def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
@@ -225,7 +227,7 @@ def minimum(
     keys: Iterable[KeyOrTuple] | None = None,
     of: str | None = None,
 ) -> Extreme:
-    """A value at a small rank from below; with `by`, one for each key, all together at the price of one.
+    """A value that all but about `rank` rows are above; with `by`, one for each key, all together at the price of one.
 
     Without candidates, they are those of `quantile` together with those of `bounds`. The rank is 20 times the rows of a
     unit, unless it is given.
@@ -243,7 +245,7 @@ def maximum(
     keys: Iterable[KeyOrTuple] | None = None,
     of: str | None = None,
 ) -> Extreme:
-    """A value at a small rank from above; with `by`, one for each key, all together at the price of one.
+    """A value that all but about `rank` rows are below; with `by`, one for each key, all together at the price of one.
 
     Without candidates, they are those of `quantile` together with those of `bounds`. The rank is 20 times the rows of a
     unit, unless it is given.
