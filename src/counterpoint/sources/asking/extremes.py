@@ -39,7 +39,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.about import about
-from counterpoint.sources.asking.arguments import check_texts, listed
+from counterpoint.sources.asking.arguments import check_texts, clamped_text, listed
 from counterpoint.sources.asking.choices import (
     Scored,
     ScoredByCell,
@@ -225,14 +225,17 @@ def minimum(
     *,
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Extreme:
     """A value that all but about `rank` rows are above; with `by`, one for each key, all together at the price of one.
 
     Without candidates, they are those of `quantile` together with those of `bounds`. The rank is 20 times the rows of a
-    unit, unless it is given.
+    unit, unless it is given. The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
     """
-    return _extreme("low", column, rank, candidates, where, by, keys, of)
+    return _extreme("low", clamped_text(column, low, high, step), rank, candidates, where, by, keys, of)
 
 
 def maximum(
@@ -243,14 +246,17 @@ def maximum(
     *,
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Extreme:
     """A value that all but about `rank` rows are below; with `by`, one for each key, all together at the price of one.
 
     Without candidates, they are those of `quantile` together with those of `bounds`. The rank is 20 times the rows of a
-    unit, unless it is given.
+    unit, unless it is given. The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
     """
-    return _extreme("high", column, rank, candidates, where, by, keys, of)
+    return _extreme("high", clamped_text(column, low, high, step), rank, candidates, where, by, keys, of)
 
 
 def bounds(
