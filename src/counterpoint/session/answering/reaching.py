@@ -108,7 +108,7 @@ def _permute_and_flip(wanted: _Wanted) -> float:
 
 
 def _candidates(wanted: _Wanted) -> int:
-    return wanted.prepared.width or 1
+    return (wanted.prepared.width or 1) // wanted.prepared.cells
 
 
 def _rate(distance: float, wanted: _Wanted) -> float:
