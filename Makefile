@@ -84,6 +84,7 @@ docs: $(BENCH)/.ready $(VENV)/.ready ## regenerate the computed pages and figure
 	$(BENCH)/bin/python docs/make_histogram.py
 	$(BENCH)/bin/python docs/make_verification.py
 	$(PY) -m docs.make_gallery
+	$(PY) -m docs.make_notebooks
 
 site: $(SITE)/.ready ## the pages as a site, in site/; a link that leads nowhere fails
 	$(SITE)/bin/zensical build --strict --clean

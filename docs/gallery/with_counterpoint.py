@@ -83,7 +83,7 @@ from counterpoint.numbers.parameters import Positive
 EACH = cp.relations.every_step()
 
 
-class Watching(cp.Own, Value, frozen=True):
+class Nothing(cp.Own, Value, frozen=True):
     pass
 
 
@@ -102,7 +102,7 @@ class FirstPeak(cp.Composite, Value, frozen=True):
     def begin(self, context):
         context.launch("watch", cp.SparseVector(self.epsilon / 2, threshold=250))
         context.launch("release", cp.Laplace(self.epsilon / 2))
-        return Watching()
+        return Nothing()
 
     def react(self, context, own, message):
         if not context.ask("watch", message.private):
