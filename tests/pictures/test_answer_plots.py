@@ -124,3 +124,12 @@ def test_the_answers_of_a_counter_are_a_line_in_a_band():
 
 def test_numbers_are_written_as_people_write_them():
     assert [written(x) for x in (0, -3, 1e6, 0.5, 12345.67, None)] == ["0", "-3", "1,000,000", "0.5", "12,345.7", "?"]
+
+
+def test_a_whisker_reaches_as_far_as_the_error():
+    root = ElementTree.fromstring(Whiskers("x", (), (Whisker("a", 50.0, 50.0),), "95 %").svg())
+    (line,) = (element for element in root.iter(f"{SVG}line") if element.get("class") == "whisker")
+    marks = [element for element in root.iter(f"{SVG}line") if element.get("class") in ("grid", "base")]
+    assert {line.get("x1"), line.get("x2")} == {mark.get("x1") for mark in marks}, (
+        "from 0 to 100, the ends of the scale"
+    )

@@ -94,3 +94,13 @@ def test_ipython_shows_refusals_short_and_bugs_in_full(capsys):
     assert len(lines) == 1 and lines[0].startswith("BudgetExceeded: PureDP(2) does not fit"), lines
     shell.run_cell("1 // 0")
     assert len(capsys.readouterr().out.strip().splitlines()) > 3
+
+
+def test_a_terminal_shows_a_session_as_a_score_and_a_table():
+    s = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+    s.launch(cp.Laplace(epsilon=0.25))
+    shown = StringIO()
+    Console(file=shown, width=100).print(s)
+    assert "1 Laplace  ●" in shown.getvalue() and "would fit" in shown.getvalue()
+    s.close()
+    Console(file=shown, width=100).print(s)

@@ -5,9 +5,11 @@ from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
+from tests.ledger import upgrading
 
 import counterpoint as cp
 from counterpoint.ledger.memory import MemoryLedger
+from counterpoint.ledger.wanted import Launching
 from counterpoint.pictures.score import MOST_LANES, Lane, Mark, folded, levels
 from counterpoint.session.scoring import score_of
 
@@ -246,3 +248,25 @@ def test_a_recount_lowers_the_level_to_what_a_revoked_grant_has_used():
     assert [event.kind for event in score.events] == ["reserve", "launch", "refused", "launch", "recount", "launch"]
     assert (round(score.left, 6), round(score.reserved, 6)) == (0.3, 0.2)
     assert "3 launches lost" in repr(s.plot()) and str(s.plot())
+
+
+def test_a_launch_that_a_crash_left_open_is_charged_and_not_started():
+    s = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+    wanted = Launching((), None, cp.Laplace("0.5"), s._source.relation, None, None, 0, cp.Laplace("0.5").claim)
+    s._engine.ledger.begin("crashed", wanted)
+    score = score_of(s)
+    assert [(lane.name, lane.detail) for lane in score.lanes] == [("Laplace", "0 asks · not started")]
+    assert score.lost == float(s.loss.epsilon) == 0.5
+    classes(s.plot())
+
+
+@pytest.mark.parametrize("name", upgrading.SOURCES)
+def test_a_ledger_of_an_earlier_version_is_drawn(tmp_path, name):
+    (folder, *_) = sorted(upgrading.FIXTURES.glob("schema-*"))
+    place = upgrading.put(folder, "sqlite", tmp_path)
+    with cp.open(place, name, source=upgrading.SOURCES[name](folder)) as s:
+        score = score_of(s)
+        assert score.lost == pytest.approx(float(s.loss.amounts[0]))
+        assert len([lane for lane in score.lanes if not lane.depth]) == len(s.handles) + len(s.given)
+        assert len(score.refusals) == (name == "people"), "one launch was refused, which an older version recorded"
+        classes(s.plot())

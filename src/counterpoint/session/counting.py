@@ -27,14 +27,14 @@ def launched_claims(engine: Engine, path: Path) -> Iterator[Claim]:
     _, node = engine.node(path)
     for number in range(node.launched):
         child = (*path, number)
-        mechanism, by = _launched(engine, child)
+        mechanism, by = launched_at(engine, child)
         if isinstance(mechanism, Concurrent) and by is None:
             yield from launched_claims(engine, child)
         else:
             yield mechanism.claim
 
 
-def _launched(engine: Engine, path: Path) -> tuple[Mechanism, str | None]:
+def launched_at(engine: Engine, path: Path) -> tuple[Mechanism, str | None]:
     """What was launched at a path, and what it cuts the data by; from the open request if it has not started yet."""
     row = engine.ledger.read(path)
     if row is not None:

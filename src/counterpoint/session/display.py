@@ -60,15 +60,19 @@ def _would_fit(session: "Session", rule: Filter) -> str:
     return f"{fits}; delta {spell(left.delta)} is left" if left.delta else fits
 
 
-def as_table(session: "Session") -> object:
-    """A rich table."""
-    from rich.table import Table  # noqa: PLC0415 - rich is imported only where something is shown
+def as_rich(session: "Session") -> object:
+    """The score and a rich table; of a session that is closed, the table alone."""
+    from rich.console import Group  # noqa: PLC0415 - rich is imported only where something is shown
+    from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
     table = Table("Session", "", title=None)
     for name, value in summary(session):
         table.add_row(Text(name), Text(value))  # as it stands: a key of the data may look like markup
-    return table
+    try:
+        return Group(session.plot(), table)
+    except LedgerError:
+        return table
 
 
 def as_html(session: "Session") -> str:

@@ -27,9 +27,11 @@ from counterpoint.composition.rules.rule import Account
 from counterpoint.errors import NotCovered
 from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row
 from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import spell
 from counterpoint.pictures.score import Lane, LossAxis, Mark, Score, ScoreEvent, Step, count
 from counterpoint.privacy.loss import Loss
+from counterpoint.session.counting import launched_at
 from counterpoint.session.engine import part_key
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class _Line:
 
     path: Path
     number: str
+    mechanism: Mechanism
+    by: str | None
     row: Row | None
     start: int
     asks: list[Mark] = field(default_factory=list)
@@ -102,7 +106,8 @@ class _Reading:
             return ScoreEvent("part", "" if around is None else around.number, "a part is looked at")
         child = (*fact.path, self._launched[fact.path])
         self._launched[fact.path] += 1
-        line = _Line(child, self._number(child), self._row(child), at)
+        mechanism, by = launched_at(self._engine, child)
+        line = _Line(child, self._number(child), mechanism, by, self._row(child), at)
         self._lines[child] = line
         reserve = fact.kind == "delegation"
         says = self._reserved(line) if reserve else fact.what
@@ -112,19 +117,15 @@ class _Reading:
 
     def _reserved(self, line: _Line) -> str:
         """What a delegation or a partition has reserved, in words."""
-        if line.row is None:
-            return "a reserve"
-        for_whom = "for a delegated session" if line.row.by is None else f"for the parts by {line.row.by}"
-        return f"{line.row.mechanism.claim.loss!r} {for_whom}"
+        for_whom = "for a delegated session" if line.by is None else f"for the parts by {line.by}"
+        return f"{line.mechanism.claim.loss!r} {for_whom}"
 
     def _charge(self, line: _Line, says: str) -> None:
         """The level after this launch, by the rule that admitted it."""
         before = self._steps[-1].after if self._steps else 0.0
-        after, reserve = before, False
-        if line.row is not None:  # else it was charged and has not started: what it is stands in an open request
-            self._account = self._rule.charge(self._account, line.row.mechanism.claim)
-            after = max(before, self._read(self._rule.loss(self._account)))
-            reserve = isinstance(line.row.mechanism, Concurrent)
+        self._account = self._rule.charge(self._account, line.mechanism.claim)
+        after = max(before, self._read(self._rule.loss(self._account)))
+        reserve = isinstance(line.mechanism, Concurrent)
         self._steps.append(Step(line.start, before, after, line.number, f"event {line.start}: {says}", reserve))
 
     def _recount(self, at: int, fact: Fact) -> ScoreEvent:
@@ -177,24 +178,20 @@ class _Reading:
 
     def _lane(self, line: _Line) -> Lane:
         """The lane, now that all of it is known. Where it halted is its last ask."""
-        mechanism = None if line.row is None else line.row.mechanism
-        asked = count(len(line.asks), "ask")
-        depth = len(self._order(line)) - 1
+        mechanism, asked = line.mechanism, count(len(line.asks), "ask")
+        cost, kind, depth = (
+            self._read.spelled(mechanism.claim.loss),
+            type(mechanism).__name__,
+            len(self._order(line)) - 1,
+        )
         asks, refusals = tuple(line.asks), tuple(line.refusals)
-        if mechanism is None:
-            return Lane(line.number, "not started", "an open request", (line.start,), depth=depth)
-        cost = self._read.spelled(mechanism.claim.loss)
-        kind = type(mechanism).__name__
         if isinstance(mechanism, Concurrent):
-            assert line.row is not None
-            name = "delegated" if line.row.by is None else f"by {line.row.by}"
-            detail = f"reserve {cost}"
-            return Lane(line.number, name, detail, (line.start,), cost, depth, True, asks, refusals)
+            name = "delegated" if line.by is None else f"by {line.by}"
+            return Lane(line.number, name, f"reserve {cost}", (line.start,), cost, depth, True, asks, refusals)
         part = next((part_key(step) for step in reversed(line.path[:-1]) if isinstance(step, str)), None)
         name, detail = (kind, asked) if part is None else (str(part), f"{kind} · {asked}")
-        halted = None
-        if _over(line.row) and line.asks:
-            halted, detail = line.asks[-1].at, f"{detail} · halted"
+        halted = line.asks[-1].at if _over(line.row) and line.asks else None
+        detail += " · not started" if line.row is None else " · halted" if halted else ""
         return Lane(line.number, name, detail, (line.start,), cost, depth, False, asks, refusals, halted)
 
     def _row(self, path: Path) -> Row | None:

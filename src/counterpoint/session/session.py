@@ -49,7 +49,7 @@ from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, would_launch
 from counterpoint.session.counting import launched_claims
 from counterpoint.session.delegating import delegated_rule
-from counterpoint.session.display import as_html, as_table
+from counterpoint.session.display import as_html, as_rich
 from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
@@ -556,7 +556,7 @@ class Session:
             return f"Session(cannot be read: {type(error).__name__})"
 
     def __rich__(self) -> object:
-        return as_table(self)
+        return as_rich(self)
 
     def _repr_html_(self) -> str:
         return as_html(self)
