@@ -154,12 +154,9 @@ def _quotient(top: "exp.Expr", bottom: "exp.Expr", dialect: str) -> "exp.Expr":
     """The quotient, rounded down, of a number that is at least 0 and one that is at least 1."""
     from sqlglot import exp  # noqa: PLC0415
 
-    if dialect == "duckdb":
-        return exp.paren(exp.IntDiv(this=top, expression=bottom), copy=False)
     if dialect == "postgres":
         return exp.Anonymous(this="DIV", expressions=[top, bottom])
-    rest = exp.Anonymous(this="PMOD", expressions=[top.copy(), bottom.copy()])  # a decimal's / would have a fraction
-    whole = exp.Div(this=exp.paren(exp.Sub(this=top, expression=rest), copy=False), expression=bottom)
+    whole = exp.paren(exp.IntDiv(this=top, expression=bottom), copy=False)  # // in DuckDB, DIV in Spark: 64 bits there
     return exp.cast(whole, _WIDE[dialect], dialect=dialect)
 
 

@@ -164,6 +164,8 @@ def rounded(quantity: Quantity, least: int, most: int) -> Integer:
     inside = _choose((low, high), above)
     excess = inside._replace(least=0, most=max(widest.most, 0))
     if quantity.divides:
+        if most - least >= 2**63:
+            raise InvalidRequest("a quotient has fewer than 2^63 steps between its bounds: choose a larger step")
         doubled = _plus(_times(_constant(2), excess), bottom)
         excess = checked(Quotient(doubled.term, _times(_constant(2), bottom).term), 0, most - least)
     return _plus(excess, _constant(least))._replace(least=least, most=most)
