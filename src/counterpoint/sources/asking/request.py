@@ -72,7 +72,8 @@ class Request(Tagged):
 
     def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
         """How far the answer can move in the L1 norm, in the squared L2 norm and in each coordinate."""
-        return sum_sensitivities(plan.corners, 1 if plan.once else declared.rows_per_unit, declared.neighbours)
+        rows = 1 if plan.once else declared.rows_per_unit
+        return sum_sensitivities(plan.corners, rows, declared.neighbours, plan.groups)
 
     def prepare(self, declared: Declaration, plan: QueryPlan) -> Prepared:
         """Everything public about the answer; `plan` is this request's plan on the same declaration."""

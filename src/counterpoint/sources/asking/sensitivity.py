@@ -11,12 +11,27 @@ A sum over [low, high] has the corners 0, low, high: it moves by rows * max(|low
 rows * (max(0, high) - min(0, low)). A histogram has the corners 0, e1, e2, ...: L1 rows and squared L2 rows^2, or
 2 rows and 2 rows^2.
 
+If a unit has rows in at most `groups` values of a column, at most `rows` of them in each, then an answer whose cells
+are keyed by that column (perhaps among others) is a concatenation of blocks, one for each value, and a unit contributes
+a point of rows * conv(S) to a block. Let m^2 be the largest squared L2 norm of a corner, and d^2 the largest of a
+corner or, for a replacement, of a difference of two, which may be in two cells, so that d^2 >= 2 m^2 there.
+
+- L1 adds up over rows, whatever their cells: it is as if a unit had groups * rows rows, or its cap if that is less.
+- One coordinate is in one block: it moves as if a unit had `rows` rows.
+- Squared L2 adds up over blocks. Adding or removing n_i <= rows rows in block i moves it by the sum of n_i^2 m^2: with
+  n rows in all that is largest where blocks are full, (n div rows) rows^2 + (n mod rows)^2 times m^2. Under
+  replacement, a block with old and new rows moves by at most rows^2 d^2; a block with old rows alone, or new ones, by
+  rows^2 m^2, and two of these together by at most rows^2 d^2. So it moves by at most groups * rows^2 d^2, which
+  disjoint blocks (or opposite corners in the same) reach; and never by more than without groups.
+
 >>> sum_sensitivities([(-2,), (5,)], rows=3, neighbours="add-or-remove")
 Sensitivities(l1=15, squared=225, each=15)
 >>> sum_sensitivities([(-2,), (5,)], rows=3, neighbours="replace")
 Sensitivities(l1=21, squared=441, each=21)
 >>> sum_sensitivities([(1, 0), (0, 1)], rows=3, neighbours="replace")
 Sensitivities(l1=6, squared=18, each=3)
+>>> sum_sensitivities([(1, 0), (0, 1)], rows=6, neighbours="add-or-remove", groups=Groups(most=3, rows=2))
+Sensitivities(l1=6, squared=12, each=2)
 """
 
 from collections.abc import Sequence
@@ -43,16 +58,35 @@ def one_way(corners: Sequence[Corner], neighbours: str) -> bool:
     return neighbours == "add-or-remove" and all(step >= 0 for corner in corners for step in corner)
 
 
-def sum_sensitivities(corners: Sequence[Corner], rows: int, neighbours: str) -> Sensitivities:
-    """The bounds of the theorem above, from the corners other than 0."""
+class Groups(NamedTuple):
+    """In how many values of a column a unit has rows, and how many rows in each."""
+
+    most: int
+    rows: int
+
+
+def sum_sensitivities(
+    corners: Sequence[Corner], rows: int, neighbours: str, groups: Groups | None = None
+) -> Sensitivities:
+    """The bounds of the theorem above, from the corners other than 0; `groups` only where cells are keyed by them."""
     steps = list(corners)
     if neighbours == "replace":
         steps += [tuple(a - b for a, b in zip(v, w, strict=True)) for v, w in combinations(corners, 2)]
+    groups = Groups(1, rows) if groups is None else groups
+    rows = min(rows, groups.most * groups.rows)
     return Sensitivities(
         l1=rows * max(sum(map(abs, step)) for step in steps),
-        squared=rows * rows * max(sum(x * x for x in step) for step in steps),
-        each=rows * max(max(map(abs, step)) for step in steps),
+        squared=_full_blocks(rows, neighbours, groups) * max(sum(x * x for x in step) for step in steps),
+        each=min(rows, groups.rows) * max(max(map(abs, step)) for step in steps),
     )
+
+
+def _full_blocks(rows: int, neighbours: str, groups: Groups) -> int:
+    """The largest sum of squares of the rows in each block."""
+    full, rest = divmod(rows, groups.rows)
+    if neighbours == "add-or-remove":
+        return full * groups.rows**2 + rest**2
+    return min(groups.most * groups.rows**2, rows**2)
 
 
 def tally_sensitivities(reach: int, neighbours: str, cells: int | None = None) -> Sensitivities:

@@ -1,8 +1,8 @@
 """Compiling a request: its plan on a declaration, its public facts, and the SQL that answers it. No data is touched.
 
-A view says which stored rows a source asks: their table, the condition that narrows them to a part, and in how many
-parts of a column a unit has rows, if that was limited. Where neighbours differ otherwise than the declaration says (by
-one update of a live table), it has a second declaration that says how.
+A view says which stored rows a source asks: their table, the condition that narrows them to a part, in how many parts
+of a column a unit has rows, and how many in each, if that was limited. Where neighbours differ otherwise than the
+declaration says (by one update of a live table, or by fewer rows), it has a second declaration that says how.
 
 >>> from counterpoint.sources.asking.requests import count
 >>> from counterpoint.sources.declaring.columns import number
@@ -25,11 +25,12 @@ from counterpoint.sources.asking.conditions import Condition
 from counterpoint.sources.asking.extremes import EXTREMES
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.requests import REQUESTS
+from counterpoint.sources.asking.sensitivity import Groups
 from counterpoint.sources.asking.tops import TOPS
 from counterpoint.sources.asking.variances import VARIANCES
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.emitter import statement
-from counterpoint.sources.engines.query_plan import QueryPlan
+from counterpoint.sources.engines.query_plan import ByKeys, QueryPlan
 from counterpoint.sources.source import Prepared, describe_request
 
 _CACHED = 1024
@@ -44,6 +45,8 @@ class RowView(NamedTuple):
     within: Condition | None = None
     reach: Mapping[str, int] = {}
     moved: Declaration | None = None
+    each: Mapping[str, int] = {}
+    """Of these columns, how many rows a unit has in each value; in how many values is in `reach`."""
 
 
 class Compiled(NamedTuple):
@@ -73,8 +76,20 @@ def compile_request(declared: Declaration, view: RowView, dialect: str, request:
     if len(columns) == 1 and isinstance(columns[0], int):
         name = declared.columns[columns[0]].name
         plan = replace(plan, reach=min(plan.reach, view.reach.get(name, plan.reach)))
+    if isinstance(plan.cells, ByKeys):
+        plan = replace(plan, groups=_groups(declared, view, plan.cells))
     prepared = asked.prepare(view.moved or declared, plan)
     return Compiled(asked, plan, prepared, statement(plan, view.rows, view.within, dialect))
+
+
+def _groups(declared: Declaration, view: RowView, cells: ByKeys) -> Groups | None:
+    """The tightest limit on a unit's rows in each value of one of the columns that cells are keyed by."""
+    limits = []
+    for name, rows in view.each.items():
+        if declared.index(name) in cells.columns:
+            mentioned = len(cells.mentioned(cells.columns.index(declared.index(name))))
+            limits.append(Groups(min(view.reach[name], mentioned), rows))
+    return min(limits, key=lambda limit: limit.most * limit.rows**2, default=None)
 
 
 def is_request(request: object) -> bool:

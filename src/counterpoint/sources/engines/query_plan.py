@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from counterpoint.sources.asking.conditions import Condition
-from counterpoint.sources.asking.sensitivity import Corner
+from counterpoint.sources.asking.sensitivity import Corner, Groups
 from counterpoint.sources.declaring.columns import Key
 from counterpoint.sources.expressions.terms import Term
 
@@ -120,7 +120,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     """What to add up, over which rows, into which cells; the width of the answer and its grid.
 
     `once` says that a unit contributes one point of conv(S) however many rows it has; `reach` is the largest number of
-    cells of a tally in which it counts.
+    cells of a tally in which it counts; `groups` limit its rows in the values of a column that the cells are keyed by.
     """
 
     adds: Adds
@@ -131,3 +131,4 @@ class QueryPlan(msgspec.Struct, frozen=True):
     grid: Fraction = Fraction(1)
     once: bool = False
     reach: int = 1
+    groups: Groups | None = None

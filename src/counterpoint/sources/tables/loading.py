@@ -295,13 +295,23 @@ def capped(declared: Declaration, loaded: str, key: str, dialect: Dialect) -> st
     )
 
 
-def spread(declared: Declaration, column: int, k: int, bound: str, key: str, *, dialect: Dialect) -> str:
-    """The query that keeps, of each unit, the rows of at most k values of a column, chosen by a keyed hash."""
+def spread(
+    declared: Declaration, column: int, k: int, bound: str, key: str, *, dialect: Dialect, each: int | None = None
+) -> str:
+    """The query that keeps, of each unit, the rows of at most k values of a column, chosen by a keyed hash.
+
+    With `each`, only so many rows of each value are kept: the first in the order in which `capped` keeps them.
+    """
     value = f"{_unit_spelled(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
-    place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {_keyed(key, value, dialect)}, {value})"
+    place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {_keyed(key, value, dialect)}, {value}) AS place"
     names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
-    known = f"SELECT {names}, {place} AS place FROM {bound} WHERE c{column} IS NOT NULL"
-    return f"SELECT {names} FROM ({known}) AS placed WHERE place <= {k}"
+    known = f"SELECT {names}, {place} FROM {bound} WHERE c{column} IS NOT NULL"
+    kept = f"SELECT {names} FROM ({known}) AS placed WHERE place <= {k}"
+    if each is None:
+        return kept
+    row = content(declared, dialect)
+    within = f"ROW_NUMBER() OVER (PARTITION BY u, c{column} ORDER BY {_keyed(key, row, dialect)}, {row}) AS place"
+    return f"SELECT {names} FROM (SELECT {names}, {within} FROM ({kept}) AS kept) AS numbered WHERE place <= {each}"
 
 
 def fingerprint(declared: Declaration, bound: str, key: str, dialect: Dialect) -> str:

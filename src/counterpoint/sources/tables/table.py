@@ -25,6 +25,8 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from msgspec.structs import replace
+
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
@@ -66,6 +68,23 @@ class _Bound(NamedTuple):
     made_up: bool = False
 
 
+class _Limits(NamedTuple):
+    """How many rows a unit has in a view; in how many values of a column, and how many in each, if that is limited."""
+
+    rows: int
+    reach: Mapping[str, int] = {}
+    each: Mapping[str, int] = {}
+
+    def spread(self, by: str, k: int, each: int | None) -> "_Limits":
+        """The limits of rows in at most k values of a column, and perhaps only so many in each."""
+        k = min(k, self.reach.get(by, k))
+        known = [limit for limit in (each, self.each.get(by)) if limit is not None]
+        if not known:
+            return self._replace(reach={**self.reach, by: k})
+        most = min(known)
+        return _Limits(min(self.rows, k * most), {**self.reach, by: k}, {**self.each, by: most})
+
+
 class Table(Source):
     """Rows of declared columns, each row belonging to one privacy unit.
 
@@ -79,7 +98,7 @@ class Table(Source):
     `relation` then names a table or view of that database.
     """
 
-    __slots__ = ("_bound", "_compile", "_reach", "_rows", "_within")
+    __slots__ = ("_bound", "_compile", "_limits", "_rows", "_within")
 
     def __init__(
         self,
@@ -107,15 +126,15 @@ class Table(Source):
         except BaseException:
             offer.close()
             raise
-        self._set_view(bound, "bound", None, {})
+        self._set_view(bound, "bound", None, _Limits(most))
 
-    def _set_view(self, bound: _Bound, rows: str, within: Condition | None, reach: Mapping[str, int]) -> None:
-        self._bound, self._rows, self._within, self._reach = bound, rows, within, reach
-        self._compile = compiler(bound.declared, RowView(rows, within, reach), bound.engine.dialect.name)
+    def _set_view(self, bound: _Bound, rows: str, within: Condition | None, limits: _Limits) -> None:
+        self._bound, self._rows, self._within, self._limits = bound, rows, within, limits
+        self._compile = compiler(bound.declared, self.row_view(), bound.engine.dialect.name)
 
-    def _narrow(self, rows: str, within: Condition | None, reach: Mapping[str, int]) -> "Table":
+    def _narrow(self, rows: str, within: Condition | None, limits: _Limits) -> "Table":
         table = Table.__new__(Table)
-        table._set_view(self._bound, rows, within, reach)
+        table._set_view(self._bound, rows, within, limits)
         return table
 
     def __repr__(self) -> str:
@@ -164,10 +183,10 @@ class Table(Source):
             made_up=True,
         )
         table = Table.__new__(Table)
-        table._set_view(rows, "bound", None, {})
-        for by, k in self._reach.items():
-            table = table.spread(by, k)
-        return table._narrow(table._rows, self._within, table._reach)
+        table._set_view(rows, "bound", None, _Limits(bound.declared.rows_per_unit))
+        for by, k in self._limits.reach.items():
+            table = table.spread(by, k, self._limits.each.get(by))
+        return table._narrow(table._rows, self._within, self._limits)
 
     @property
     def declaration(self) -> Declaration:
@@ -214,7 +233,7 @@ class Table(Source):
         """A digest of the pin and of this table's view of the rows; None without a key, as the pin is then random."""
         if self._bound.rows is None:
             return None
-        return digest(self.pin(), self._rows, self._within, tuple(sorted(self._reach.items()))).hex()
+        return digest(self.pin(), self._rows, self._within, tuple(sorted(self._limits.reach.items()))).hex()
 
     def rows(self) -> bytes | None:
         """A digest of the given rows, the same for every declaration and every part of the table."""
@@ -240,7 +259,7 @@ class Table(Source):
     def sensitivities(self, request: object) -> Sensitivities:
         """How far the answer can move between neighbours: in L1, squared L2, and in each coordinate."""
         compiled = self._compiled(request)
-        return compiled.request.sensitivities(self.declaration, compiled.plan)
+        return compiled.request.sensitivities(self.row_view().moved or self.declaration, compiled.plan)
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
         """The private integers of a prepared request, on the data that was pinned."""
@@ -256,7 +275,9 @@ class Table(Source):
 
     def row_view(self) -> RowView:
         """The stored rows that requests are about."""
-        return RowView(self._rows, self._within, self._reach)
+        declared, limits = self.declaration, self._limits
+        moved = None if limits.rows == declared.rows_per_unit else replace(declared, rows_per_unit=limits.rows)
+        return RowView(self._rows, self._within, limits.reach, moved, limits.each)
 
     def all_rows(self, columns: str) -> list[tuple[Any, ...]]:
         """These stored columns (`c0`, `u`) of every row: private, unless the rows are public."""
@@ -289,7 +310,8 @@ class Table(Source):
             raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
         cut = OneOf(self.declaration.index(by), (value,))
         within = cut if self._within is None else AllOf((self._within, cut))
-        return self._narrow(self._rows, within, self._reach)
+        most = min(self._limits.rows, self._limits.each.get(by, self._limits.rows))
+        return self._narrow(self._rows, within, self._limits._replace(rows=most))
 
     def key(self, by: str, key: Plain | float | Fraction) -> Key:
         """The stored value of column `by` that names a part."""
@@ -306,28 +328,32 @@ class Table(Source):
         replacement a unit and its replacement may be in different parts, which doubles the number.
         """
         self.declaration.index(by)
-        own = 1 if by in self.declaration.unit_columns else self.declaration.rows_per_unit
-        return min(own, self._reach.get(by, own)) * (2 if self.declaration.neighbours == "replace" else 1)
+        own = 1 if by in self.declaration.unit_columns else self._limits.rows
+        return min(own, self._limits.reach.get(by, own)) * (2 if self.declaration.neighbours == "replace" else 1)
 
-    def spread(self, by: str, k: int) -> "Table":
+    def spread(self, by: str, k: int, rows: int | None = None) -> "Table":
         """The same table, with each unit limited to the rows of at most k values of `by`, chosen by a keyed hash.
 
-        The choice depends on one unit's rows alone, so neighbours stay neighbours. Rows in which `by` is missing are in
-        no part and are dropped.
+        With `rows`, at most so many rows of each of these values are kept: a unit then moves a count by k * rows, and
+        one that is keyed by `by` by `rows` in each cell. The choice depends on one unit's rows alone, so neighbours
+        stay neighbours. Rows in which `by` is missing are in no part and are dropped.
         """
         self._check_open()
         k, column = whole(k, 1, "k"), self.declaration.index(by)
+        each = None if rows is None else whole(rows, 1, "rows")
         if self._within is not None:
             raise InvalidRequest("spread applies to a whole table, not to a part: call spread first, then part")
-        if k >= self.declaration.rows_per_unit or by in self.declaration.unit_columns:
+        most = 1 if by in self.declaration.unit_columns else self._limits.rows
+        if k >= most and (each is None or each >= self._limits.rows):
             return self
-        rows = f"{self._rows}_{column}_{k}"
-        if len(rows) > _LONGEST_NAME:
-            rows = f"spread_{digest(self._rows, column, k).hex()[:32]}"
-        engine = self._bound.engine
-        query = loading.spread(self.declaration, column, k, self._rows, self._bound.key, dialect=engine.dialect)
-        engine.create(rows, query)
-        return self._narrow(rows, None, {**self._reach, by: min(k, self._reach.get(by, k))})
+        k = min(k, most)
+        name = f"{self._rows}_{column}_{k}" if each is None else f"{self._rows}_{column}_{k}x{each}"
+        if len(name) > _LONGEST_NAME:
+            name = f"spread_{digest(self._rows, column, k, *(() if each is None else (each,))).hex()[:32]}"
+        engine, key = self._bound.engine, self._bound.key
+        query = loading.spread(self.declaration, column, k, self._rows, key, dialect=engine.dialect, each=each)
+        engine.create(name, query)
+        return self._narrow(name, None, self._limits.spread(by, k, each))
 
 
 def _offered(data: object, relation: str | None) -> Offer:
