@@ -179,6 +179,11 @@ class Source:
         """How the messages made from this source may differ between neighbouring data."""
 
     @property
+    def unit(self) -> str | None:
+        """The column that identifies a unit; None if none does, or only several together."""
+        return None
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the sources that requests are about, if there are several (see `Sources`)."""
         return ()

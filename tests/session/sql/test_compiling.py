@@ -82,6 +82,12 @@ def people_and_visits():
 
 
 JOINED = [
+    ("SELECT COUNT(DISTINCT person) AS n FROM visits", cp.count_distinct(of="visits"), 3),
+    (
+        "SELECT COUNT(DISTINCT v.person) AS n FROM visits v WHERE page = '/b'",
+        cp.count_distinct("page = '/b'", of="visits"),
+        1,
+    ),
     ("SELECT COUNT(*) AS n FROM visits", cp.count(of="visits"), 4),
     ("SELECT AVG(age) AS n FROM people", cp.mean("age", of="people"), 43.5),
     (
@@ -116,6 +122,7 @@ def test_joins_are_the_dotted_names_of_requests(text, request_, wanted):
     [
         ("SELECT COUNT(*) FROM calls", "there is no source 'calls' for FROM; there are: people, visits"),
         ("SELECT COUNT(*) FROM pages", "there is no source 'pages' for FROM"),
+        ("SELECT COUNT(DISTINCT page) FROM visits", "of the column that identifies a unit: person; how many values"),
         ("SELECT COUNT(*) FROM visits LEFT JOIN people USING (page)", "cannot find one of people by 'page'"),
         ("SELECT COUNT(*) FROM visits LEFT JOIN pages USING (person)", "it sees LEFT JOIN people USING .person. LEFT"),
         ("SELECT COUNT(*) FROM people LEFT JOIN visits USING (person)", "cannot find one of visits by 'person'"),
@@ -133,3 +140,9 @@ def test_one_source_alone_joins_nothing():
     session = cp.Session(cp.Stream(fields={"page": cp.text()}), within=cp.PureDP(1))
     with pytest.raises(InvalidRequest, match="this session has one source, so people cannot be joined"):
         session.sql("SELECT COUNT(*) FROM visits LEFT JOIN people USING (person)", epsilon=1)
+
+
+def test_without_a_unit_no_distinct_values_are_counted():
+    session = cp.Session(cp.Stream(fields={"page": cp.text()}), within=cp.PureDP(1))
+    with pytest.raises(InvalidRequest, match="of the column that identifies a unit; how many values"):
+        session.sql("SELECT COUNT(DISTINCT page) FROM visits", epsilon=1)

@@ -121,6 +121,8 @@ REFUSED = [
     ("SELECT CASE WHEN COUNT(*) > 3 THEN 1 END FROM t", "arithmetic on aggregates"),
     ("SELECT COUNT(x, y) FROM t", "second argument with COUNT"),
     ("SELECT COUNT(* EXCLUDE (x)) FROM t", "EXCEPT with STAR"),
+    ("SELECT COUNT(DISTINCT x, y) FROM t", "COUNT(DISTINCT ...) of several columns"),
+    ("SELECT COUNT(DISTINCT x + 1) FROM t", "expression where a column is needed"),
     ("SELECT SUM(DISTINCT x) FROM t", "expression where a column is needed"),
     ("SELECT SUM(x ORDER BY y) FROM t", "expression where a column is needed"),
     ("SELECT SUM(COUNT(*)) FROM t", "expression where a column is needed"),
@@ -163,7 +165,7 @@ REFUSED = [
     ("SELECT COUNT(*) AS n FROM t LIMIT 0", "HAVING, ORDER BY or LIMIT without GROUP BY"),
     # WHERE
     ("SELECT COUNT(*) FROM t WHERE NOT CASE WHEN x THEN y END", "NOT before this"),
-    ("SELECT COUNT(*) FROM t WHERE y = 'a' 'b'", "condition of this form"),
+    ("SELECT COUNT(*) FROM t WHERE y = 'a' 'b'", "expression of this form"),
     # sizes
     ("SELECT COUNT(*) FROM t WHERE " + "(" * 30 + "x = 1" + ")" * 30, "nesting deeper than 20"),
     ("SELECT COUNT(*) FROM t WHERE " + "NOT " * 30 + "x = 1", "nesting deeper than 20"),
@@ -177,7 +179,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM t HAVING", "such sentence"),
     ("SELECT COUNT(*) FROM t ORDER BY", "such sentence"),
     ("SELECT COUNT(*) FROM t GROUP BY", "GROUP BY of nothing"),
-    ("SELECT COUNT(*) FROM t WHERE ORDER", "condition of this form"),
+    ("SELECT COUNT(*) FROM t WHERE ORDER", "expression of this form"),
     ("SELECT COUNT(*) FROM FROM t", "table but a source by its name"),
 ]
 

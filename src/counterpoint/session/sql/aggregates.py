@@ -24,7 +24,7 @@ from counterpoint.session.sql.scope import Scope
 from counterpoint.sources.asking.choices import quantile
 from counterpoint.sources.asking.grouping import By
 from counterpoint.sources.asking.request import Request
-from counterpoint.sources.asking.requests import count, mean, sum
+from counterpoint.sources.asking.requests import count, count_distinct, mean, sum
 from counterpoint.sources.asking.variances import stdev, variance
 from counterpoint.sources.declaring.columns import KeyOrTuple
 
@@ -36,8 +36,8 @@ Make: TypeAlias = Callable[[str | None, By | None, Keys], Request]
 """Makes a request of a condition, the columns to group by and their keys."""
 
 KNOWN = (
-    "COUNT(*), COUNT(column), SUM, AVG, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_DISC(column, q) and "
-    "PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column)"
+    "COUNT(*), COUNT(column), COUNT(DISTINCT unit), SUM, AVG, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_DISC(column, q) "
+    "and PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column)"
 )
 
 
@@ -47,6 +47,8 @@ class Aggregate:
 
     make: Make
     only: str | None = None
+    unit: str | None = None
+    """The column whose values it counts as units, if it does."""
 
     def request(self, where: str | None, by: By | None, keys: Keys) -> Request:
         """The request, under the WHERE of the query and for its groups."""
@@ -58,7 +60,7 @@ def read_aggregate(node: "exp.Expr", scope: Scope) -> Aggregate:
     if node.key == "filter":
         condition = only(only(node, "this", "expression").expression, "this").this
         inner = read_aggregate(node.this, scope)
-        return Aggregate(inner.make, both(inner.only, where_text(scope.unaliased(condition))))
+        return Aggregate(inner.make, both(inner.only, where_text(scope.unaliased(condition))), inner.unit)
     reader = _READERS.get(node.key)
     if reader is None:
         raise _unknown(node)
@@ -77,10 +79,24 @@ def _count(node: "exp.Expr", scope: Scope) -> Aggregate:
             only(counted)
         return Aggregate(lambda where, by, keys: count(where) if by is None else count(where, by=by, keys=keys))
     if counted.key == "distinct":
-        raise unsupported("COUNT(DISTINCT ...)", node, "ask for cp.count_distinct(), which counts units")
+        return _count_units(counted, node, scope)
     scope.column(counted)
     present = where_text(scope.unaliased(_present(counted)))
     return Aggregate(lambda where, by, keys: count(where) if by is None else count(where, by=by, keys=keys), present)
+
+
+def _count_units(distinct: "exp.Expr", node: "exp.Expr", scope: Scope) -> Aggregate:
+    """COUNT(DISTINCT column) of the column that identifies a unit, which is for the source to say."""
+    counted = only(distinct, "expressions").expressions
+    if len(counted) != 1:
+        raise unsupported("COUNT(DISTINCT ...) of several columns", node, "count the column that identifies a unit")
+
+    def make(where: str | None, by: By | None, keys: Keys) -> Request:
+        if by is not None:
+            raise unsupported("COUNT(DISTINCT ...) with GROUP BY", node, "name the group in WHERE")
+        return count_distinct(where)
+
+    return Aggregate(make, unit=scope.column(counted[0]))
 
 
 def _present(column: "exp.Expr") -> "exp.Expr":

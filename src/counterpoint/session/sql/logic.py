@@ -27,18 +27,27 @@ if TYPE_CHECKING:
 
 def where_text(node: "exp.Expr") -> str:
     """The text of a condition that is true of a row where this one is true in SQL."""
+    return _same_text(_holds(_decided(_plain_dates(node))), node)
+
+
+def value_text(node: "exp.Expr") -> str:
+    """The text of an expression over columns, for a request about it."""
+    return _same_text(_decided(_plain_dates(node)), node)
+
+
+def _same_text(tree: "exp.Expr", node: "exp.Expr") -> str:
+    """The text of a tree that was made of a node, if it is read as the same tree again."""
     import sqlglot  # noqa: PLC0415 - see `reading`
     from sqlglot import exp  # noqa: PLC0415
 
-    condition = _holds(_plain_dates(node))
-    text = written(condition)
+    text = written(tree)
     try:
         again: exp.Expr | None = sqlglot.parse_one(text, read=DIALECT, into=exp.Condition)
     except Exception:  # also RecursionError
         again = None
-    if again != condition:
+    if again != tree:
         raise unsupported(
-            "condition of this form", node, "compare columns with literals, by =, <>, <, IN, BETWEEN, LIKE"
+            "expression of this form", node, "compare columns with literals, by =, <>, <, IN, BETWEEN, LIKE"
         )
     return text
 
@@ -76,6 +85,22 @@ def _plain_dates(node: "exp.Expr") -> "exp.Expr":
         return part.this if dated else part
 
     return node.transform(plain)
+
+
+def _decided(node: "exp.Expr") -> "exp.Expr":
+    """A copy in which each WHEN of a CASE, and each condition that a CASE gives, holds where it is true in SQL.
+
+    The innermost come first: `_holds` leaves what it compares as it is, so that each is changed once.
+    """
+    whole = node.copy()
+    for case in reversed([part for part in whole.walk(bfs=True) if part.key == "case"]):
+        for branch in case.args["ifs"]:
+            if case.args.get("this") is None:
+                branch.set("this", _holds(branch.this))
+            branch.set("true", _holds(branch.args["true"]))
+        if case.args.get("default") is not None:
+            case.set("default", _holds(case.args["default"]))
+    return whole
 
 
 def _holds(node: "exp.Expr") -> "exp.Expr":

@@ -44,6 +44,8 @@ class SQLQuery:
     having: Having | None
     order: tuple[Order, ...]
     limit: int | None
+    units: tuple[str, ...] = ()
+    """The columns that it takes for those that identify a unit."""
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -60,6 +62,13 @@ class SQLQuery:
 
         A source that is alone has no name: FROM may call it as it likes.
         """
+        for column in self.units:
+            if column != source.unit:
+                known = "" if source.unit is None else f": {source.unit}"
+                raise InvalidRequest(
+                    f"COUNT(DISTINCT {column}) is answered of the column that identifies a unit{known}; how many "
+                    "values others have is not"
+                )
         if not source.names:
             self._refuse_joins()
             return self.request

@@ -82,6 +82,7 @@ def _read(tree: "exp.Expr") -> SQLQuery:
         None if having is None else read_having(only(having, "this").this, partial(selected.place, "HAVING")),
         () if order is None else read_order(order, partial(selected.place, "ORDER BY")),
         None if limit is None else read_limit(limit),
+        selected.units,
     )
     if not columns and (having or order or limit):
         raise unsupported("HAVING, ORDER BY or LIMIT without GROUP BY", tree, "the answer has one row: leave them out")
@@ -110,6 +111,7 @@ class Selected:
     groups: Groups
     outputs: tuple[Output, ...]
     requests: tuple[Request, ...]
+    units: tuple[str, ...] = ()
 
     @staticmethod
     def read(tree: "exp.Expr", scope: Scope, by: tuple[str, ...], groups: Groups) -> "Selected":
@@ -127,23 +129,24 @@ class Selected:
         return selected
 
     def _with(self, node: "exp.Expr", alias: str | None, whole: "exp.Expr") -> "Selected":
-        requests = self.requests
+        requests, units = self.requests, self.units
         if node.key == "column" and node.this.key == "identifier":
             column = self.scope.column(node)
             if column not in self.by:
                 raise unsupported("raw column in SELECT", node, _RAW)
             name, place = alias or str(node.name), self.by.index(column)
         else:
-            request = self.groups.ask(self._aggregate(node))
+            aggregate = self._aggregate(node)
+            request = self.groups.ask(aggregate)
             if request in requests:
                 raise unsupported("aggregate twice", node, "once is enough, and costs once")
-            requests = (*requests, request)
+            requests, units = (*requests, request), (*units, *([aggregate.unit] if aggregate.unit else []))
             name, place = alias or written(node), len(self.by) + len(requests) - 1
         if name in [output.name for output in self.outputs]:
             raise unsupported("two outputs of one name", whole, "give one of them another name with AS")
         if alias in self.by and place != self.by.index(alias):
             raise unsupported("alias that is a column of GROUP BY", whole, "choose another name")
-        return Selected(self.scope, self.by, self.groups, (*self.outputs, Output(name, place)), requests)
+        return Selected(self.scope, self.by, self.groups, (*self.outputs, Output(name, place)), requests, units)
 
     def _aggregate(self, node: "exp.Expr") -> Aggregate:
         if node.key == "star" or (node.key == "column" and node.this.key == "star"):

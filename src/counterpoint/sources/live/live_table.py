@@ -233,6 +233,11 @@ class LiveTable(Feedable, Source):
         return None if self._reading is None else Update(self._reading.zero)
 
     @property
+    def unit(self) -> str | None:
+        """What identifies a unit, if rows have one."""
+        return self._log.unit
+
+    @property
     def declaration(self) -> Declaration:
         """Everything public about the rows of any moment, as a table declares it."""
         return self._protection.declared

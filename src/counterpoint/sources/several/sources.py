@@ -98,6 +98,11 @@ class Sources(Source):
         return f"Sources({', '.join((*self._members, *self._lookups))}; unit={self._unit!r})"
 
     @property
+    def unit(self) -> str:
+        """What identifies a unit in each of them."""
+        return self._unit
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the sources that requests are about."""
         return tuple(self._members)

@@ -323,6 +323,11 @@ class Stream(Feedable, Source):
         return isinstance(self._kind, Fields)
 
     @property
+    def unit(self) -> str | None:
+        """What identifies a unit, if items have one."""
+        return self._log.unit
+
+    @property
     def declaration(self) -> Declaration:
         """Everything public about the records of this stream, as a table would declare it."""
         if not isinstance(self._kind, Fields):

@@ -193,6 +193,12 @@ class Table(Source):
         """Everything public about the table."""
         return self._bound.declared
 
+    @property
+    def unit(self) -> str | None:
+        """The column that identifies a unit, if one does."""
+        unit = self.declaration.unit
+        return unit if isinstance(unit, str) else None
+
     def describe(self) -> str:
         """What this table guarantees, in a paragraph, then its declaration line by line; neither depends on the rows.
 
