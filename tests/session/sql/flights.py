@@ -66,6 +66,22 @@ atoms = st.sampled_from(
         "delay IS NOT NULL",
         "day >= DATE '2024-06-15'",
         "day < '2024-06-15'",
+        "delay - month > 2",
+        "delay * 2 <> month + 4",
+        "delay / month > 3",
+        "f.delay / (month - 1) <= 3",
+        "ABS(delay) BETWEEN month AND 10",
+        "COALESCE(delay, month, 0) = 3",
+        "MONTH(day) = 6",
+        "EXTRACT(quarter FROM f.day) IN (1, 4)",
+        "ISODOW(day) > 3",
+        "day - DATE '2024-03-01' > 100",
+        "CASE WHEN NOT delay > 3 THEN 1 WHEN late THEN 2 END = 1",
+        "CASE WHEN NOT late THEN delay ELSE month END > 1",
+        "CASE WHEN carrier NOT IN ('UA') THEN 'a' END = 'a'",
+        "CASE month WHEN 1 THEN 5 WHEN 2 THEN delay END >= 5",
+        "carrier = dest",
+        "carrier <> dest",
     ]
 )
 conditions = st.recursive(

@@ -17,6 +17,10 @@ AGGREGATES = {
     "SUM(delay)": 0,
     "SUM(delay) FILTER (WHERE month <> 2)": 0,
     "AVG(delay)": None,
+    "SUM(delay - f.month)": 0,
+    "COUNT(delay / (month - 1))": 0,
+    "SUM(CASE WHEN NOT late THEN delay ELSE month END)": 0,
+    "AVG(ABS(delay) * 2 + 1)": None,
     "VAR_POP(delay)": None,
     "STDDEV_POP(delay)": None,
 }
@@ -92,3 +96,29 @@ def test_a_quantile_lies_between_those_of_duckdb(made, where, share):
         for c in range(-20, 21)
     )
     assert miss == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    ("key", "keys"),
+    [
+        ("MONTH(day)", range(1, 13)),
+        ("EXTRACT(quarter FROM f.day)", range(1, 5)),
+        ("CASE WHEN NOT delay > 3 THEN 'early' WHEN late THEN 'late' ELSE 'other' END", ["early", "late", "other"]),
+        ("CASE WHEN delay NOT BETWEEN -5 AND 5 THEN 1 END", [1]),
+    ],
+)
+@settings(max_examples=15)
+@given(made=flights.rows)
+def test_groups_of_expressions_answer_as_duckdb_does(key, keys, made):
+    text = f"SELECT {key} AS k, COUNT(*) AS n FROM flights AS f GROUP BY {key} ORDER BY {key}"
+    wanted = dict(flights.duckdb_answer(text, flights=flights.table(made)))
+    found = flights.session(made).sql(text, epsilon=EXACT)
+    assert dict(values(found, ["k", "n"])) == {key: wanted.get(key, 0) for key in keys}
+
+
+@settings(max_examples=25)
+@given(flights.rows)
+def test_a_case_of_conditions_answers_as_duckdb_does(made):
+    text = "SELECT COUNT(*) AS n FROM flights WHERE CASE WHEN month = 1 THEN NOT late ELSE delay > 0 END"
+    [(wanted,)] = flights.duckdb_answer(text, flights=flights.table(made))
+    assert flights.session(made).sql(text, epsilon=EXACT)["n"] == wanted

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from counterpoint.errors import InvalidRequest
-from counterpoint.session.sql.logic import both, where_text
-from counterpoint.session.sql.reading import only, unsupported, written
+from counterpoint.session.sql.logic import both, value_name, where_text
+from counterpoint.session.sql.reading import function_name, only, unsupported
 from counterpoint.session.sql.scope import Scope
 from counterpoint.sources.asking.choices import quantile
 from counterpoint.sources.asking.grouping import By
@@ -80,7 +80,6 @@ def _count(node: "exp.Expr", scope: Scope) -> Aggregate:
         return Aggregate(lambda where, by, keys: count(where) if by is None else count(where, by=by, keys=keys))
     if counted.key == "distinct":
         return _count_units(counted, node, scope)
-    scope.column(counted)
     present = where_text(scope.unaliased(_present(counted)))
     return Aggregate(lambda where, by, keys: count(where) if by is None else count(where, by=by, keys=keys), present)
 
@@ -102,21 +101,22 @@ def _count_units(distinct: "exp.Expr", node: "exp.Expr", scope: Scope) -> Aggreg
 def _present(column: "exp.Expr") -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415 - see `reading`
 
-    return exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+    value = column.copy() if column.key == "column" else exp.Paren(this=column.copy())
+    return exp.Not(this=exp.Is(this=value, expression=exp.Null()))
 
 
 def _of_a_column(ask: Callable[..., Request]) -> "Callable[[exp.Expr, Scope], Aggregate]":
     """An aggregate of one column that takes `by`."""
 
     def read(node: "exp.Expr", scope: Scope) -> Aggregate:
-        column = scope.column(only(node, "this").this)
+        column = value_name(only(node, "this").this, scope)
         return Aggregate(lambda where, by, keys: ask(column, where, by, keys))
 
     return read
 
 
 def _quantile_of(column: "exp.Expr", share: str, node: "exp.Expr", scope: Scope) -> Aggregate:
-    name = scope.column(column)
+    name = value_name(column, scope)
 
     def make(where: str | None, by: By | None, keys: Keys) -> Request:
         if by is not None:
@@ -187,5 +187,4 @@ _READERS: "dict[str, Callable[[exp.Expr, Scope], Aggregate]]" = {
 
 
 def _unknown(node: "exp.Expr") -> InvalidRequest:
-    name = node.name.upper() if node.key == "anonymous" else written(node).partition("(")[0] or node.key.upper()
-    return unsupported(f"function {name}", node, f"SELECT takes {KNOWN}")
+    return unsupported(f"function {function_name(node)}", node, f"SELECT takes {KNOWN}")

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Exact
 from counterpoint.numbers.exact import exact
-from counterpoint.session.sql.logic import operands
 from counterpoint.session.sql.reading import only, unsupported
+from counterpoint.sources.expressions.parsing import operands
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -19,36 +19,65 @@ The text is new, written from the checked tree, and must be read as the same tre
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from counterpoint.session.sql.reading import DIALECT, only, unsupported, written
+from counterpoint.session.sql.reading import DIALECT, function_name, only, unsupported, written
+from counterpoint.session.sql.scope import Scope
+from counterpoint.sources.expressions.parsing import ALLOWED, operands
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+_SIGNS = ("eq", "neq", "lt", "lte", "gt", "gte")
+_CONDITIONS = {"and", "or", "not", "is", "in", "between", "like", "boolean", *_SIGNS}
+_VALUES = "column identifier literal null paren neg add sub mul div case if coalesce abs"
+_KNOWN = {*_CONDITIONS, *f"{_VALUES} year quarter month day dayofweekiso".split()}
+"""The nodes of expressions, besides CLAMP. WEEKDAY is none of them: it counts from Sunday in DuckDB."""
+
 
 def where_text(node: "exp.Expr") -> str:
     """The text of a condition that is true of a row where this one is true in SQL."""
-    return _same_text(_holds(_decided(_plain_dates(node))), node)
+    return _same_text(_holds(_decided(_plain(node))), node)
 
 
-def value_text(node: "exp.Expr") -> str:
-    """The text of an expression over columns, for a request about it."""
-    return _same_text(_decided(_plain_dates(node)), node)
+def value_name(node: "exp.Expr", scope: Scope) -> str:
+    """What a request calls a value of a row: the name of a column, or the text of an expression over columns."""
+    if node.key == "column":
+        return scope.column(node)
+    return _same_text(_decided(_plain(scope.unaliased(node))), node)
+
+
+def plain_text(node: "exp.Expr", scope: Scope) -> str:
+    """The text by which a value is recognised that a query writes twice."""
+    return scope.column(node) if node.key == "column" else written(_decided(_plain(scope.unaliased(node))))
+
+
+def key_name(node: "exp.Expr", scope: Scope) -> str:
+    """The same, of a value that rows are grouped by: where SQL has a group of missing values, these are in none.
+
+    A condition is true or false of every row here, so rows of which SQL does not know it would be in a group.
+    """
+    given = [value for case in node.find_all(*_cases()) for value in _given(case)]
+    if node.key in _CONDITIONS or any(value.key not in ("literal", "null") for value in given):
+        raise unsupported(
+            "GROUP BY of a condition", node, "write CASE WHEN condition THEN 'yes' ELSE 'no' END, with literals"
+        )
+    return value_name(node, scope)
 
 
 def _same_text(tree: "exp.Expr", node: "exp.Expr") -> str:
-    """The text of a tree that was made of a node, if it is read as the same tree again."""
+    """The text of a tree that was made of a node: it must be read as the same tree again."""
     import sqlglot  # noqa: PLC0415 - see `reading`
     from sqlglot import exp  # noqa: PLC0415
 
+    for part in tree.walk():
+        if part.key not in _KNOWN and not (part.key == "anonymous" and str(part.this).upper() == "CLAMP"):
+            raise unsupported(f"{function_name(part)} in an expression", part, ALLOWED.replace("WEEKDAY", "ISODOW"))
     text = written(tree)
     try:
         again: exp.Expr | None = sqlglot.parse_one(text, read=DIALECT, into=exp.Condition)
     except Exception:  # also RecursionError
         again = None
     if again != tree:
-        raise unsupported(
-            "expression of this form", node, "compare columns with literals, by =, <>, <, IN, BETWEEN, LIKE"
-        )
+        raise unsupported("expression of this form", node, ALLOWED.replace("WEEKDAY", "ISODOW"))
     return text
 
 
@@ -62,29 +91,31 @@ def both(*conditions: str | None) -> str | None:
     return " AND ".join(f"({one})" for one in given) if len(given) > 1 else given[0] if given else None
 
 
-def operands(node: "exp.Expr") -> "list[exp.Expr]":
-    """The operands of a chain of equal connectives, read from its left-deep tree without recursion."""
-    found, sign = [], node.key
-    while node.key == sign:
-        only(node, "this", "expression")
-        found.append(node.expression)
-        node = node.this
-    return [node, *reversed(found)]
+def _plain(node: "exp.Expr") -> "exp.Expr":
+    """A copy in which DATE '2024-02-29' is '2024-02-29' and EXTRACT(month FROM day) is MONTH(day)."""
+    from sqlglot import exp  # noqa: PLC0415 - see `reading`
 
-
-def _plain_dates(node: "exp.Expr") -> "exp.Expr":
-    """A copy in which DATE '2024-02-29' is '2024-02-29', as `where` writes a date."""
+    parts = {"YEAR": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "DAY": exp.Day, "ISODOW": exp.DayOfWeekIso}
 
     def plain(part: "exp.Expr") -> "exp.Expr":
-        dated = (
-            part.key == "cast"
-            and part.this.key == "literal"
-            and part.this.is_string
-            and part.args["to"].is_type("date")
-        )
-        return part.this if dated else part
+        if part.key == "extract" and part.name.upper() in parts:
+            return parts[part.name.upper()](this=only(part, "this", "expression").expression)
+        dated = part.key == "cast" and part.this.key == "literal" and part.this.is_string
+        return part.this if dated and part.args["to"].is_type("date") else part
 
     return node.transform(plain)
+
+
+def _cases() -> "tuple[type[exp.Expr], ...]":
+    from sqlglot import exp  # noqa: PLC0415 - see `reading`
+
+    return (exp.Case,)
+
+
+def _given(case: "exp.Expr") -> "list[exp.Expr]":
+    """What a CASE gives, behind THEN and ELSE."""
+    default = case.args.get("default")
+    return [*(branch.args["true"] for branch in case.args["ifs"]), *([] if default is None else [default])]
 
 
 def _decided(node: "exp.Expr") -> "exp.Expr":
@@ -93,7 +124,7 @@ def _decided(node: "exp.Expr") -> "exp.Expr":
     The innermost come first: `_holds` leaves what it compares as it is, so that each is changed once.
     """
     whole = node.copy()
-    for case in reversed([part for part in whole.walk(bfs=True) if part.key == "case"]):
+    for case in reversed(list(whole.find_all(*_cases()))):
         for branch in case.args["ifs"]:
             if case.args.get("this") is None:
                 branch.set("this", _holds(branch.this))

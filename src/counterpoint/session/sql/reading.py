@@ -162,6 +162,11 @@ def only(node: "exp.Expr", *known: str) -> "exp.Expr":
     return node
 
 
+def function_name(node: "exp.Expr") -> str:
+    """How an error names a node that is a function, or something like it."""
+    return str(node.name).upper() if node.key == "anonymous" else written(node).partition("(")[0] or node.key.upper()
+
+
 def written(node: "exp.Expr") -> str:
     """The text of a node, as this module writes it."""
     from sqlglot import ErrorLevel  # noqa: PLC0415 - as above

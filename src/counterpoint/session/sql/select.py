@@ -30,13 +30,14 @@ from counterpoint.numbers.exact import exact
 from counterpoint.session.sql.aggregates import KNOWN, Aggregate, Keys, is_aggregate, read_aggregate
 from counterpoint.session.sql.arranging import read_limit, read_order
 from counterpoint.session.sql.having import read_having
-from counterpoint.session.sql.logic import operands, where_text
+from counterpoint.session.sql.logic import key_name, plain_text, where_text
 from counterpoint.session.sql.query import Output, SQLQuery
 from counterpoint.session.sql.reading import SHAPE, only, parsed, unsupported, written
 from counterpoint.session.sql.scope import Scope
 from counterpoint.sources.asking.grouping import By, read_by
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import MOST_KEYS
+from counterpoint.sources.expressions.parsing import operands
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -130,11 +131,9 @@ class Selected:
 
     def _with(self, node: "exp.Expr", alias: str | None, whole: "exp.Expr") -> "Selected":
         requests, units = self.requests, self.units
-        if node.key == "column" and node.this.key == "identifier":
-            column = self.scope.column(node)
-            if column not in self.by:
-                raise unsupported("raw column in SELECT", node, _RAW)
-            name, place = alias or str(node.name), self.by.index(column)
+        key = self._key(node)
+        if key is not None:
+            name, place = alias or (str(node.name) if node.key == "column" else written(node)), key
         else:
             aggregate = self._aggregate(node)
             request = self.groups.ask(aggregate)
@@ -148,7 +147,16 @@ class Selected:
             raise unsupported("alias that is a column of GROUP BY", whole, "choose another name")
         return Selected(self.scope, self.by, self.groups, (*self.outputs, Output(name, place)), requests, units)
 
+    def _key(self, node: "exp.Expr") -> int | None:
+        """Which of the columns of GROUP BY a node is, if it is one."""
+        if node.key == "star" or (node.key == "column" and node.this.key == "star"):
+            return None
+        name = plain_text(node, self.scope)
+        return self.by.index(name) if name in self.by else None
+
     def _aggregate(self, node: "exp.Expr") -> Aggregate:
+        if node.key == "column" and node.this.key == "identifier":
+            raise unsupported("raw column in SELECT", node, _RAW)
         if node.key == "star" or (node.key == "column" and node.this.key == "star"):
             raise unsupported("SELECT *", node, _RAW)
         if not is_aggregate(node) and any(is_aggregate(part) for part in node.walk()):
@@ -171,8 +179,19 @@ class Selected:
             return self.place(clause, only(node, "this").this)
         if clause == "ORDER BY" and node.key == "literal" and not node.is_string:
             return _numbered(node, self.outputs).place
-        if node.key == "column" and node.this.key == "identifier":
-            return self._named(clause, node)
+        if node.key == "column" and node.this.key == "identifier" and node.args.get("table") is None:
+            for output in self.outputs:
+                if output.name == node.name:
+                    return output.place
+        key = self._key(node)
+        if key is not None:
+            return key
+        if node.key == "column":
+            raise unsupported(
+                f"{clause} of a raw column",
+                node,
+                f"rows are compared in WHERE; {clause} takes keys and aggregates of SELECT, as the answer has them",
+            )
         if is_aggregate(node):
             request = self.groups.ask(read_aggregate(node, self.scope))
             if request in self.requests:
@@ -184,19 +203,6 @@ class Selected:
             )
         raise unsupported(
             f"such expression in {clause}", node, "name a column of GROUP BY, an aggregate of SELECT or its AS"
-        )
-
-    def _named(self, clause: str, node: "exp.Expr") -> int:
-        for output in self.outputs if node.args.get("table") is None else ():
-            if output.name == node.name:
-                return output.place
-        column = self.scope.column(node)
-        if column in self.by:
-            return self.by.index(column)
-        raise unsupported(
-            f"{clause} of a raw column",
-            node,
-            f"rows are compared in WHERE; {clause} takes keys and aggregates of SELECT, as the answer has them",
         )
 
 
@@ -211,11 +217,9 @@ def _grouped(tree: "exp.Expr", scope: Scope) -> "Iterator[str]":
         if node.key == "literal" and not node.is_string:
             node = _numbered(node, tree.expressions)  # noqa: PLW2901 - what the number stands for
             node = node.this if node.key == "alias" else node  # noqa: PLW2901
-        if node.key != "column":
-            raise unsupported(
-                "GROUP BY of an expression", node, "group by columns; declare a derived one if you need it"
-            )
-        yield scope.column(node)
+        if any(map(is_aggregate, node.walk())):
+            raise unsupported("GROUP BY of an aggregate", node, "group by columns, or by parts of dates")
+        yield key_name(node, scope)
 
 
 def _numbered(node: "exp.Expr", outputs: Sequence[T]) -> T:
@@ -240,9 +244,10 @@ def _listed(condition: "exp.Expr | None", columns: tuple[str, ...]) -> Keys:
 def _lists(condition: "exp.Expr") -> "Iterator[tuple[str, list[bool | int | str]]]":
     """Each column of which a part of WHERE lists the values, with these."""
     for part in operands(condition) if condition.key == "and" else [condition]:
-        literals = {"in": part.expressions, "eq": [part.expression]}.get(part.key, [])
-        keys = [_key(literal) for literal in literals]
-        if part.this.key == "column" and keys and None not in keys and not part.args.get("negate"):
+        if part.key not in ("in", "eq") or part.this.key != "column" or part.args.get("negate"):
+            continue
+        keys = [_key(literal) for literal in (part.expressions if part.key == "in" else [part.expression])]
+        if keys and None not in keys:
             yield _dotted(part.this), list(dict.fromkeys(key for key in keys if key is not None))
 
 
