@@ -98,6 +98,20 @@ def test_a_quantile_lies_between_those_of_duckdb(made, where, share):
     assert miss == pytest.approx(best)
 
 
+def test_extremes_and_quantiles_of_groups_are_those_of_duckdb_where_each_value_has_many_rows():
+    """MIN and MAX are values at rank 20 from their end: with 50 rows of each kind, the extremes themselves."""
+    kinds = [("UA", -3), ("UA", 7), ("UA", 12), ("AA", 0), ("AA", 5), ("AA", 5)]
+    made = [
+        {**dict.fromkeys(flights.SCHEMA.names), "carrier": carrier, "delay": delay} for carrier, delay in kinds * 50
+    ]
+    for aggregate in ("MIN(delay)", "MAX(delay)", "MEDIAN(delay)", "QUANTILE_DISC(delay, 0.2)"):
+        text = (
+            f"SELECT carrier, {aggregate} AS n FROM flights WHERE carrier IN ('UA', 'AA') GROUP BY carrier ORDER BY n"
+        )
+        wanted = flights.duckdb_answer(text, flights=flights.table(made))
+        assert values(flights.session(made).sql(text, epsilon=EXACT), ["carrier", "n"]) == wanted
+
+
 @pytest.mark.parametrize(
     ("key", "keys"),
     [

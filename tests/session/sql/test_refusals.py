@@ -4,7 +4,7 @@ import logging
 from contextlib import suppress
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoint.errors import CounterpointError, InvalidRequest, UnsupportedSQL
@@ -240,9 +240,53 @@ sentences = st.lists(st.sampled_from(WORDS.split()), max_size=25).map(" ".join)
 begun = sentences.map(lambda rest: f"SELECT x, COUNT(*) AS n FROM t {rest}")
 grouped = sentences.map(lambda rest: f"SELECT x, COUNT(*) AS n FROM t GROUP BY x HAVING {rest}")
 selected = sentences.map(lambda rest: f"SELECT {rest} FROM t")
+PIECES = [
+    "x",
+    "t.x",
+    "3",
+    "-2.5",
+    "'a'",
+    "TRUE",
+    "NULL",
+    "x + 1",
+    "(x / y)",
+    "CASE WHEN x > 1 THEN y END",
+    "MONTH(d)",
+    "COUNT(*)",
+    "CASE x WHEN 1 THEN NOT y ELSE x = 2 END",
+    "EXTRACT(month FROM d)",
+    "DATE '2024-01-01'",
+    "x > 3",
+    "NOT x",
+    "x IN (1, NULL)",
+    "x NOT LIKE 'a'",
+    "x BETWEEN y AND 3",
+    "x IS NOT NULL",
+    "CLAMP(x, 0, 1)",
+    "SUM(x)",
+    "AVG(x) FILTER (WHERE y)",
+    "(x)",
+    "1",
+]
+pieces = st.recursive(
+    st.sampled_from(PIECES),
+    lambda inner: (
+        st.tuples(inner, st.sampled_from(["AND", "OR", "=", "<", "+", "IN", "IS"]), inner).map(
+            lambda it: f"({it[0]} {it[1]} ({it[2]}))"
+        )
+        | inner.map(lambda it: f"NOT ({it})")
+        | inner.map(lambda it: f"MAX({it})")
+        | inner.map(lambda it: f"CASE WHEN {it} THEN {it} ELSE x END")
+    ),
+    max_leaves=4,
+)
+built = st.tuples(pieces, pieces, pieces, pieces, pieces).map(
+    lambda it: f"SELECT {it[0]}, {it[1]} AS n FROM t WHERE {it[2]} GROUP BY {it[0]} HAVING {it[3]} ORDER BY {it[4]}"
+)
 
 
-@given(sentences | begun | grouped | selected | st.text(max_size=60))
+@settings(max_examples=300)
+@given(sentences | begun | grouped | selected | built | st.text(max_size=60))
 @example("SELECT COUNT(*) FROM t WHERE x = 1" + " + 1" * 900)
 @example("SELECT COUNT(*) FROM t WHERE " + "x = 1 AND " * 400 + "x = 1")
 @example("SELECT COUNT(*) FROM t WHERE " + "x = 1 OR NOT x = 1 AND " * 200 + "x = 1")

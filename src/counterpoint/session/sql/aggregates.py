@@ -22,6 +22,7 @@ from counterpoint.session.sql.logic import both, value_name, where_text
 from counterpoint.session.sql.reading import function_name, only, unsupported
 from counterpoint.session.sql.scope import Scope
 from counterpoint.sources.asking.choices import quantile
+from counterpoint.sources.asking.extremes import maximum, minimum
 from counterpoint.sources.asking.grouping import By
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.requests import count, count_distinct, mean, sum
@@ -36,8 +37,8 @@ Make: TypeAlias = Callable[[str | None, By | None, Keys], Request]
 """Makes a request of a condition, the columns to group by and their keys."""
 
 KNOWN = (
-    "COUNT(*), COUNT(column), COUNT(DISTINCT unit), SUM, AVG, VAR_POP, STDDEV_POP, MEDIAN, QUANTILE_DISC(column, q) "
-    "and PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column)"
+    "COUNT(*), COUNT(column), COUNT(DISTINCT unit), SUM, AVG, VAR_POP, STDDEV_POP, MIN, MAX, MEDIAN, "
+    "QUANTILE_DISC(column, q) and PERCENTILE_DISC(q) WITHIN GROUP (ORDER BY column)"
 )
 
 
@@ -90,12 +91,7 @@ def _count_units(distinct: "exp.Expr", node: "exp.Expr", scope: Scope) -> Aggreg
     if len(counted) != 1:
         raise unsupported("COUNT(DISTINCT ...) of several columns", node, "count the column that identifies a unit")
 
-    def make(where: str | None, by: By | None, keys: Keys) -> Request:
-        if by is not None:
-            raise unsupported("COUNT(DISTINCT ...) with GROUP BY", node, "name the group in WHERE")
-        return count_distinct(where)
-
-    return Aggregate(make, unit=scope.column(counted[0]))
+    return Aggregate(lambda where, by, keys: count_distinct(where, by=by, keys=keys), unit=scope.column(counted[0]))
 
 
 def _present(column: "exp.Expr") -> "exp.Expr":
@@ -115,27 +111,32 @@ def _of_a_column(ask: Callable[..., Request]) -> "Callable[[exp.Expr, Scope], Ag
     return read
 
 
-def _quantile_of(column: "exp.Expr", share: str, node: "exp.Expr", scope: Scope) -> Aggregate:
+def _quantile_of(column: "exp.Expr", share: str, scope: Scope) -> Aggregate:
     name = value_name(column, scope)
 
-    def make(where: str | None, by: By | None, keys: Keys) -> Request:
-        if by is not None:
-            raise unsupported("quantiles of groups", node, "leave out GROUP BY, and name the group in WHERE")
-        return quantile(name, share, None, where)
+    quantile(name, share)  # which checks the share
+    return Aggregate(lambda where, by, keys: quantile(name, share, None, where, by=by, keys=keys))
 
-    make(None, None, None)
-    return Aggregate(make)
+
+def _extreme(ask: Callable[..., Request]) -> "Callable[[exp.Expr, Scope], Aggregate]":
+    """MIN or MAX: a value at a small rank, since one row decides what the smallest and the largest are."""
+
+    def read(node: "exp.Expr", scope: Scope) -> Aggregate:
+        column = value_name(only(node, "this").this, scope)
+        return Aggregate(lambda where, by, keys: ask(column, None, None, where, by=by, keys=keys))
+
+    return read
 
 
 def _median(node: "exp.Expr", scope: Scope) -> Aggregate:
-    return _quantile_of(only(node, "this").this, "0.5", node, scope)
+    return _quantile_of(only(node, "this").this, "0.5", scope)
 
 
 def _quantile(argument: str) -> "Callable[[exp.Expr, Scope], Aggregate]":
     """QUANTILE(column, q), whose q the parser calls by this name."""
 
     def read(node: "exp.Expr", scope: Scope) -> Aggregate:
-        return _quantile_of(only(node, "this", argument).this, _share(node, node.args.get(argument)), node, scope)
+        return _quantile_of(only(node, "this", argument).this, _share(node, node.args.get(argument)), scope)
 
     return read
 
@@ -149,7 +150,7 @@ def _within_group(node: "exp.Expr", scope: Scope) -> Aggregate:
     ordered = only(order, "expressions").expressions
     if len(ordered) != 1 or ordered[0].args.get("desc") or ordered[0].args.get("nulls_first"):
         raise unsupported("such order in WITHIN GROUP", node, "order by one column, upward")
-    return _quantile_of(only(ordered[0], "this").this, _share(node, inner.this), node, scope)
+    return _quantile_of(only(ordered[0], "this").this, _share(node, inner.this), scope)
 
 
 def _share(node: "exp.Expr", share: "exp.Expr | None") -> str:
@@ -178,6 +179,8 @@ _READERS: "dict[str, Callable[[exp.Expr, Scope], Aggregate]]" = {
     "variance": _sample,
     "stddev": _sample,
     "stddevsamp": _sample,
+    "min": _extreme(minimum),
+    "max": _extreme(maximum),
     "median": _median,
     "quantile": _quantile("quantile"),
     "percentilecont": _quantile("expression"),
