@@ -178,6 +178,10 @@ class Source:
     def relation(self) -> Relation:
         """How the messages made from this source may differ between neighbouring data."""
 
+    def describe(self) -> str:
+        """What is declared and what is protected; public."""
+        return repr(self)
+
     @property
     def unit(self) -> str | None:
         """The column that identifies a unit; None if none does, or only several together."""

@@ -8,14 +8,17 @@ and the fingerprints of sealed blobs, never a secret and never the fingerprint o
 True
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from counterpoint.errors import LedgerTampered
 from counterpoint.ledger.state import Fact, Path
+
+_T = TypeVar("_T")
 
 INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount")
 REFUSALS = ("refusal", "denial")
@@ -248,3 +251,13 @@ def read_path(text: str) -> Path:
         return msgspec.json.decode(text, type=tuple[int | str, ...])
     except _UNREADABLE:
         raise LedgerTampered("the path of a record cannot be read") from None
+
+
+def read_record(kind: type[_T], found: Sequence[Any]) -> _T:
+    """A record of this kind; SQLite stores a value of any type in every column, if it is put there."""
+    try:
+        return msgspec.convert(found, kind, builtin_types=(bytes,))
+    except msgspec.ValidationError:
+        raise LedgerTampered(
+            "a record is not of the type that it was written with: it was changed, or is damaged"
+        ) from None

@@ -56,6 +56,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """ALTER TABLE counterpoint_book ADD COLUMN content {blob}""",
         """ALTER TABLE counterpoint_book ADD COLUMN beside TEXT""",
     ),
+    (
+        """CREATE TABLE counterpoint_principal (
+            name TEXT PRIMARY KEY, role TEXT NOT NULL, made BIGINT NOT NULL, ended BIGINT)""",
+        """CREATE TABLE counterpoint_api_key (
+            id TEXT PRIMARY KEY, principal TEXT NOT NULL, digest {blob} NOT NULL, made BIGINT NOT NULL,
+            expires BIGINT, ended BIGINT)""",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

@@ -14,12 +14,19 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
-
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.ledger import Lookups
-from counterpoint.ledger.store.records import Book, Head, StoredItems, StoredRequest, StoredRow, path_text
+from counterpoint.ledger.store.people import PeopleTables
+from counterpoint.ledger.store.records import (
+    Book,
+    Head,
+    StoredItems,
+    StoredRequest,
+    StoredRow,
+    path_text,
+    read_record,
+)
 from counterpoint.ledger.store.store import Ahead, Store, Unit
 
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
@@ -65,7 +72,7 @@ class _Book(NamedTuple):
     beside: str | None
 
 
-class Tables(Store):
+class Tables(PeopleTables, Store):
     """Reads and writes of records, in the tables of `schema`."""
 
     _BEGIN: str
@@ -122,7 +129,7 @@ class Tables(Store):
             self._run(self._BEGIN)
             return None
         _, found = self._run_all([(self._BEGIN, ()), (self._LOCKED, (name,))])
-        return _record(Head, found[0]) if found else None
+        return read_record(Head, found[0]) if found else None
 
     def begin_alone(self, name: str) -> Head | None:
         """Begin a transaction on that book in which no other process makes a session."""
@@ -130,7 +137,7 @@ class Tables(Store):
         if self._ALONE is not None:
             self._run(self._ALONE)
         found = self._run(self._LOCKED, (name,))
-        return _record(Head, found[0]) if found else None
+        return read_record(Head, found[0]) if found else None
 
     def begin_unit(self, name: str, lookups: Lookups) -> Unit | None:
         """Begin a transaction, lock the book, and read along what is going to be looked up."""
@@ -144,22 +151,22 @@ class Tables(Store):
             return None
         ahead, records = Ahead(*map(dict.fromkeys, keys)), iter(found)
         if lookups.requests:
-            ahead.requests.update({record[0]: _record(StoredRequest, record) for record in next(records)})
+            ahead.requests.update({record[0]: read_record(StoredRequest, record) for record in next(records)})
         if lookups.waiting:
-            ahead.opened.update({record[1]: _record(StoredRequest, record) for record in next(records)})
+            ahead.opened.update({record[1]: read_record(StoredRequest, record) for record in next(records)})
         if lookups.rows:
-            ahead.rows.update({record[0]: _record(StoredRow, record) for record in next(records)})
+            ahead.rows.update({record[0]: read_record(StoredRow, record) for record in next(records)})
         if lookups.versions:
-            ahead.versions.update(_record(_Version, record) for record in next(records))
-        return Unit(self, name, _record(Head, head[0]), ahead)
+            ahead.versions.update(read_record(_Version, record) for record in next(records))
+        return Unit(self, name, read_record(Head, head[0]), ahead)
 
     def book(self, name: str) -> Book | None:
         """A session's own record."""
         found = self._run(self._BOOK, (name,))
         if not found:
             return None
-        number, head, genesis, fingerprint, witnessed, content, beside = _record(_Book, found[0])
-        wrapped = [_record(_Numbered, found) for found in self._run(self._KEYS, (name,))]
+        number, head, genesis, fingerprint, witnessed, content, beside = read_record(_Book, found[0])
+        wrapped = [read_record(_Numbered, found) for found in self._run(self._KEYS, (name,))]
         if [place for place, _ in wrapped] != list(range(len(wrapped))) or witnessed not in (0, 1):
             raise LedgerTampered(f"the book of {name!r} or its keys are not as they were written")
         keys, names = tuple(key for _, key in wrapped), () if beside is None else _names(beside)
@@ -192,41 +199,41 @@ class Tables(Store):
     def row(self, name: str, path: str) -> StoredRow | None:
         """One row."""
         found = self._run(f"{self._ROW} AND path = ?", (name, path))
-        return _record(StoredRow, found[0]) if found else None
+        return read_record(StoredRow, found[0]) if found else None
 
     def rows(self, name: str) -> Iterator[StoredRow]:
         """All rows, by path."""
         after = ""
         while page := self._run(f"{self._ROW} AND path > ? ORDER BY path LIMIT {_BATCH}", (name, after)):
-            yield from (_record(StoredRow, found) for found in page)
+            yield from (read_record(StoredRow, found) for found in page)
             after = page[-1][0]
 
     def request(self, name: str, request: str) -> StoredRequest | None:
         """One request."""
         found = self._run(f"{self._ASKED} AND request = ?", (name, request))
-        return _record(StoredRequest, found[0]) if found else None
+        return read_record(StoredRequest, found[0]) if found else None
 
     def open_at(self, name: str, path: str) -> StoredRequest | None:
         """The open request at a path."""
         found = self._run(f"{self._OPEN} AND path = ?", (name, path))
-        return _record(StoredRequest, found[0]) if found else None
+        return read_record(StoredRequest, found[0]) if found else None
 
     def open_requests(self, name: str) -> list[StoredRequest]:
         """All open requests."""
-        found = [_record(StoredRequest, found) for found in self._run(self._OPEN, (name,))]
+        found = [read_record(StoredRequest, found) for found in self._run(self._OPEN, (name,))]
         return sorted(found, key=lambda request: request.entry)
 
     def requests(self, name: str) -> Iterator[StoredRequest]:
         """All requests, by id."""
         after = ""
         while page := self._run(f"{self._ASKED} AND request > ? ORDER BY request LIMIT {_BATCH}", (name, after)):
-            yield from (_record(StoredRequest, found) for found in page)
+            yield from (read_record(StoredRequest, found) for found in page)
             after = page[-1][0]
 
     def entry(self, name: str, number: int) -> bytes | None:
         """One entry."""
         found = self._run("SELECT number, entry FROM counterpoint_entry WHERE name = ? AND number = ?", (name, number))
-        return _record(_Numbered, found[0]).data if found else None
+        return read_record(_Numbered, found[0]).data if found else None
 
     def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
         """All entries after a number, in order."""
@@ -234,7 +241,7 @@ class Tables(Store):
             ORDER BY number LIMIT {_BATCH}"""
         while page := self._run(sql, (name, after)):
             for found in page:
-                yield _record(_Numbered, found)
+                yield read_record(_Numbered, found)
             after = page[-1][0]
 
     def length(self, name: str) -> int:
@@ -247,14 +254,14 @@ class Tables(Store):
         """The items of a session's stream from a place on, in order."""
         sql = f"{self._ITEMS} AND start >= ? ORDER BY start LIMIT {_PAGE}"
         while page := self._run(sql, (name, start)):
-            yield from (_record(StoredItems, found) for found in page)
+            yield from (read_record(StoredItems, found) for found in page)
             if len(page) < _PAGE:
                 return
             start = page[-1][0] + 1
 
     def sent(self, name: str, request: str) -> list[StoredItems]:
         """The items that were sent under an id."""
-        return [_record(StoredItems, found) for found in self._run(f"{self._SENT} ORDER BY part", (name, request))]
+        return [read_record(StoredItems, found) for found in self._run(f"{self._SENT} ORDER BY part", (name, request))]
 
     def newest_ids(self, name: str) -> Iterator[str]:
         """The ids under which items were sent to a session's stream, newest first."""
@@ -262,7 +269,7 @@ class Tables(Store):
         sql = f"""SELECT start, request FROM counterpoint_items WHERE name = ? AND part = 0 AND start < ?
             ORDER BY start DESC LIMIT {_PAGE}"""
         while page := self._run(sql, (name, before)):
-            yield from (_record(_Sent, found).request for found in page)
+            yield from (read_record(_Sent, found).request for found in page)
             before = page[-1][0]
 
     def write(self, unit: Unit) -> None:
@@ -290,13 +297,3 @@ def _names(beside: str) -> tuple[str, ...]:
     if not names or encode(names).decode() != beside:
         raise LedgerTampered("the names of other sessions in a book were changed, or are damaged")
     return names
-
-
-def _record(kind: type[_T], found: Sequence[Any]) -> _T:
-    """A record of this kind; SQLite stores a value of any type in every column, if it is put there."""
-    try:
-        return msgspec.convert(found, kind, builtin_types=(bytes,))
-    except msgspec.ValidationError:
-        raise LedgerTampered(
-            "a record is not of the type that it was written with: it was changed, or is damaged"
-        ) from None

@@ -1,0 +1,96 @@
+"""The HTTP application: who calls, what they may do, and how errors look. The routes are in `routes/`.
+
+Every handler runs in a thread, as the library is synchronous. Who calls is settled before a handler runs; a body is
+decoded strictly, so that a field that no route knows is an error and nothing is charged.
+"""
+
+from typing import Any
+
+from litestar import Litestar, MediaType, Request, Response
+from litestar.connection import ASGIConnection
+from litestar.di import Provide
+from litestar.exceptions import HTTPException, NotAuthorizedException
+from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult, DefineMiddleware
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.spec import Components, SecurityScheme
+
+import counterpoint
+from counterpoint.errors import CounterpointError
+from counterpoint.service.house import House
+from counterpoint.service.identity import Principal
+from counterpoint.service.problems import problem
+from counterpoint.service.routes import data_sets, handles, health, sessions
+
+PROBLEM = "application/problem+json"
+LARGEST_BODY = 2**20
+"""How many bytes a request may have."""
+OPEN = ("/health", "/ready", "/schema")
+"""Where anyone may look."""
+
+
+class Authentication(AbstractAuthenticationMiddleware):
+    """Reads the key of a request; without one that stands, nothing is served but health and the schema."""
+
+    async def authenticate_request(self, connection: ASGIConnection[Any, Any, Any, Any]) -> AuthenticationResult:
+        """The principal whose key it is."""
+        scheme, _, presented = connection.headers.get("authorization", "").partition(" ")
+        house: House = connection.app.state.house
+        who = house.identity.principal(presented.strip()) if scheme.lower() == "bearer" else None
+        if who is None:
+            raise NotAuthorizedException("send a key that stands, as in: Authorization: Bearer cp_...")
+        return AuthenticationResult(user=who, auth=None)
+
+
+def application(house: House) -> Litestar:
+    """The service over these data sets."""
+    return Litestar(
+        route_handlers=[data_sets.ROUTES, sessions.ROUTES, handles.ROUTES, *health.ROUTES],
+        middleware=[DefineMiddleware(Authentication, exclude=[f"^{path}" for path in OPEN])],
+        dependencies={
+            "house": Provide(_house, sync_to_thread=False),
+            "who": Provide(_who, sync_to_thread=False),
+        },
+        exception_handlers={CounterpointError: _refused, HTTPException: _http, Exception: _fault},
+        request_max_body_size=LARGEST_BODY,
+        openapi_config=OpenAPIConfig(
+            title="Counterpoint",
+            version=counterpoint.__version__,
+            components=Components(security_schemes={"key": SecurityScheme(type="http", scheme="bearer")}),
+            security=[{"key": []}],
+        ),
+        state=_state(house),
+    )
+
+
+def _state(house: House) -> Any:
+    from litestar.datastructures import State  # noqa: PLC0415
+
+    return State({"house": house})
+
+
+def _house(request: Request[Any, Any, Any]) -> House:
+    found: House = request.app.state.house
+    return found
+
+
+def _who(request: Request[Any, Any, Any]) -> Principal:
+    found: Principal = request.user
+    return found
+
+
+def _refused(_request: Request[Any, Any, Any], error: CounterpointError) -> Response[Any]:
+    said = problem(error)
+    return Response(said, status_code=said["status"], media_type=PROBLEM)
+
+
+def _http(_request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
+    said = {"type": "about:blank", "title": type(error).__name__, "status": error.status_code, "detail": error.detail}
+    if isinstance(error.extra, list):
+        said["errors"] = [one.get("message") for one in error.extra if isinstance(one, dict)]
+    return Response(said, status_code=error.status_code, media_type=PROBLEM)
+
+
+def _fault(_request: Request[Any, Any, Any], _error: Exception) -> Response[Any]:
+    """A fault of ours: what went wrong may quote anything, so nothing of it is shown."""
+    said = {"type": "about:blank", "title": "InternalError", "status": 500, "detail": "the service failed; see its log"}
+    return Response(said, status_code=500, media_type=MediaType.JSON)

@@ -1,0 +1,172 @@
+"""The data sets that a service holds, each with its one budget, and who may reach which session in them.
+
+A data set is registered once: a source, a rule and a name in the ledger. Whatever sessions live in it were granted out
+of that one budget. A session is called by its data set and its path: `people` is the whole, `people.0` the first that
+was granted, `people.0.2` what its analyst delegated further.
+
+>>> SessionId.read("people.0.2")
+SessionId(data_set='people', path=(0, 2))
+>>> str(SessionId("people", (0, "str:CA")))
+'people.0.str%3ACA'
+"""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from counterpoint.composition.rules.rule import Rule
+from counterpoint.errors import InvalidParameter, LedgerError, NotAllowed
+from counterpoint.ledger.grants import Grant
+from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.ledger.state import Path, granted
+from counterpoint.service.identity import Identity, Principal, Role
+from counterpoint.session.handle import Handle
+from counterpoint.session.partition import Partition
+from counterpoint.session.session import Session
+from counterpoint.sources.source import Source
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class SessionId(NamedTuple):
+    """How a session, a handle or a partition is called: its data set, and its path there."""
+
+    data_set: str
+    path: Path
+
+    @classmethod
+    def read(cls, text: str) -> "SessionId":
+        """The id that was written; `NotAllowed` if it is none, as for one that does not exist."""
+        name, *steps = text.split(".")
+        if not _NAME.fullmatch(name) or not all(steps) or len(steps) > 32:
+            raise unknown(text)
+        return cls(name, tuple(int(step) if step.isascii() and step.isdigit() else unquote(step) for step in steps))
+
+    def __str__(self) -> str:
+        return ".".join([self.data_set, *(quote(str(step), safe="").replace(".", "%2E") for step in self.path)])
+
+
+class DataSet:
+    """A registered data set. Its session is opened when it is needed, and again after the database was lost."""
+
+    def __init__(self, name: str, source: Callable[[], Source], rule: Rule, place: Durable) -> None:
+        if not _NAME.fullmatch(name):
+            raise InvalidParameter(f"a data set is named by 1 to 64 letters, digits, - and _, not {name!r}")
+        self.name = name
+        self._source = source
+        self._rule = rule
+        self._place = place
+        self._lock = threading.Lock()
+        self._opened: Session | None = None
+
+    def session(self) -> Session:
+        """The whole session. A ledger that has failed is opened anew; what it left open is finished by its seed."""
+        with self._lock:
+            if self._opened is not None:
+                try:
+                    self._opened._engine.ledger.check()
+                    return self._opened
+                except LedgerError:
+                    with suppress(LedgerError):
+                        self._opened.close()
+            self._opened = Session(self._source(), rule=self._rule, ledger=self._place, name=self.name)
+            return self._opened
+
+    @property
+    def source(self) -> Source:
+        """The data."""
+        return self.session()._source
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+
+
+class Given(NamedTuple):
+    """A session that was granted."""
+
+    id: SessionId
+    grant: Grant
+    session: Session
+
+
+class House:
+    """The data sets of one ledger, and its people."""
+
+    def __init__(self, place: Durable) -> None:
+        self.place = place
+        self._store = hold(place, existing=False)
+        self.identity = Identity(self._store)
+        self._data_sets: dict[str, DataSet] = {}
+
+    def register(self, name: str, source: Callable[[], Source], rule: Rule) -> DataSet:
+        """Add a data set, with its budget."""
+        if name in self._data_sets:
+            raise InvalidParameter(f"there is a data set {name!r} already")
+        made = DataSet(name, source, rule, self.place)
+        made.session()
+        self._data_sets[name] = made
+        return made
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The data sets."""
+        return tuple(self._data_sets)
+
+    def data_set(self, name: str) -> DataSet:
+        """One of them."""
+        found = self._data_sets.get(name)
+        if found is None:
+            raise unknown(name)
+        return found
+
+    def granted(self, name: str) -> Iterator[Given]:
+        """The sessions that were granted out of a data set's budget, in order."""
+        whole = self.data_set(name).session()
+        for session in whole.given:
+            row = whole._engine.ledger.read(session._path)
+            found = None if row is None else granted(row)
+            if isinstance(session, Session) and found is not None:
+                yield Given(SessionId(name, session._path), found, session)
+
+    def reached(self, who: Principal, text: str) -> Session | Handle | Partition:
+        """What is called by an id, for a principal who may work there.
+
+        What there is not and what is another's are refused alike: an analyst learns nothing of others' sessions.
+        """
+        id = SessionId.read(text)
+        if id.data_set not in self._data_sets:
+            raise unknown(text)
+        whole = self.data_set(id.data_set).session()
+        if who.role is not Role.CUSTODIAN and not self._is_theirs(whole, who, id.path):
+            raise unknown(text)
+        found = whole.acting_as(who.name).at(id.path)
+        if found is None:
+            raise unknown(text)
+        return found
+
+    def _is_theirs(self, whole: Session, who: Principal, path: Path) -> bool:
+        """Whether a path lies in a session that was granted to this analyst."""
+        rows = (whole._engine.ledger.read(path[:length]) for length in range(1, len(path) + 1))
+        grants = [grant for grant in (granted(row) for row in rows if row is not None) if grant is not None]
+        return who.role is Role.ANALYST and bool(grants) and grants[-1].to == who.name
+
+    def close(self) -> None:
+        """Let go of every ledger."""
+        for data_set in self._data_sets.values():
+            data_set.close()
+        release(self._store)
+
+
+class NoSuchThing(NotAllowed):
+    """There is no such thing here, or it is not this caller's: the two are told apart by nothing."""
+
+
+def unknown(text: str) -> NoSuchThing:
+    """The error for what there is not, or is not this caller's."""
+    return NoSuchThing(f"there is no {text[:80]!r} here that you may use")

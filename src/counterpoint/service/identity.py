@@ -1,0 +1,163 @@
+"""Who is calling: API keys, and the principal that each belongs to.
+
+A key is 256 random bits behind a public id. It is shown once, when it is made; what is stored is a digest, which is
+enough because 256 bits cannot be guessed. Digests are compared in constant time, and a key that is unknown takes the same
+way as a wrong one. An identity provider's tokens can come later: what the service needs is `Identity.principal`.
+
+>>> key = ApiKey.fresh()
+>>> ApiKey.read(key.shown()) == key, key
+(True, ApiKey('...'))
+"""
+
+import hmac
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from enum import StrEnum
+from hashlib import sha256
+from typing import NamedTuple, NoReturn
+
+from counterpoint.errors import InvalidParameter, LedgerTampered, NotAllowed, SecretLeak
+from counterpoint.ledger.grants import principal as named
+from counterpoint.ledger.store.people import PeopleTables, StoredKey, StoredPrincipal
+from counterpoint.ledger.store.store import Store
+from counterpoint.randomness.fresh import fresh
+
+_PREFIX = "cp"
+_NOBODY = StoredKey("", "", bytes(32), 0, ended=0)
+
+
+class Role(StrEnum):
+    """What a principal is for."""
+
+    CUSTODIAN = "custodian"
+    """Registers data sets, grants and revokes."""
+    ANALYST = "analyst"
+    """Works in the sessions that were granted."""
+    AUDITOR = "auditor"
+    """Reads histories, certificates and verifications; no answers."""
+    PRODUCER = "producer"
+    """Appends to streams and live tables; reads nothing."""
+
+
+class Principal(NamedTuple):
+    """Who is calling."""
+
+    name: str
+    role: Role
+
+
+class ApiKey:
+    """A public id and a secret; shown only by `shown`."""
+
+    __slots__ = ("_secret", "id")
+
+    def __init__(self, id: str, secret: bytes) -> None:
+        self.id = id
+        self._secret = secret
+
+    @classmethod
+    def fresh(cls) -> "ApiKey":
+        """A new one."""
+        return cls(fresh(8).hex(), fresh(32))
+
+    @classmethod
+    def read(cls, text: str) -> "ApiKey | None":
+        """The key that this text is; None if it is none."""
+        prefix, _, rest = text.partition("_")
+        id, _, secret = rest.partition("_")
+        try:
+            found = urlsafe_b64decode(secret + "=")
+        except (ValueError, NotBase64):
+            return None
+        plain = prefix == _PREFIX and len(id) == 16 and len(found) == 32
+        return cls(id, found) if plain and _text(found) == secret else None
+
+    def shown(self) -> str:
+        """The text that its holder keeps."""
+        return f"{_PREFIX}_{self.id}_{_text(self._secret)}"
+
+    @property
+    def digest(self) -> bytes:
+        """What is stored of it."""
+        return sha256(b"counterpoint api key " + self._secret).digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ApiKey) and self.id == other.id and hmac.compare_digest(self._secret, other._secret)
+
+    __hash__ = None  # type: ignore[assignment]  # a secret is no key of a dictionary
+
+    def __repr__(self) -> str:
+        return "ApiKey('...')"
+
+    def __reduce__(self) -> NoReturn:
+        raise SecretLeak("an API key was to be copied or pickled")
+
+
+class Identity:
+    """The principals and keys in a ledger's database."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        assert isinstance(store, PeopleTables)
+        self._people: PeopleTables = store
+
+    def principal(self, presented: str) -> Principal | None:
+        """Whose key this is; None if it is no key that stands. Every way takes the same comparison."""
+        key = ApiKey.read(presented)
+        with self._store.lock:
+            stored = None if key is None else self._people.api_key(key.id)
+            right = hmac.compare_digest((stored or _NOBODY).digest, bytes(32) if key is None else key.digest)
+            if stored is None or not right or not stored.stands(int(time.time())):
+                return None
+            found = self._people.principal(stored.principal)
+        if found is None or found.ended is not None:
+            return None
+        if found.role not in set(Role):
+            raise LedgerTampered(f"the role of {found.name!r} was changed, or is damaged")
+        return Principal(found.name, Role(found.role))
+
+    def add(self, name: str, role: Role) -> None:
+        """Make a principal; `InvalidParameter` if there was one of this name, whatever became of it."""
+        with self._store.lock:
+            if not self._people.add_principal(StoredPrincipal(named(name), role.value, int(time.time()))):
+                raise InvalidParameter(
+                    f"there is, or was, a principal {name!r}: histories name it, choose another name"
+                )
+
+    def new_key(self, name: str, *, days: int | None = None) -> ApiKey:
+        """A key for a principal, which expires after some days if they are given."""
+        if days is not None and (type(days) is not int or not 0 < days <= 3660):
+            raise InvalidParameter("a key expires after a number of days from 1 to 3660")
+        now, key = int(time.time()), ApiKey.fresh()
+        with self._store.lock:
+            found = self._people.principal(named(name))
+            if found is None or found.ended is not None:
+                raise NotAllowed(f"there is no principal {name!r} here")
+            expires = None if days is None else now + 86_400 * days
+            self._people.add_api_key(StoredKey(key.id, name, key.digest, now, expires))
+        return key
+
+    def end_key(self, id: str) -> None:
+        """Revoke a key, by its public id."""
+        with self._store.lock:
+            self._people.end_api_key(id, int(time.time()))
+
+    def end(self, name: str) -> None:
+        """End a principal with all its keys."""
+        with self._store.lock:
+            self._people.end_principal(named(name), int(time.time()))
+
+    def principals(self) -> list[StoredPrincipal]:
+        """All principals, also those that ended."""
+        with self._store.lock:
+            return self._people.principals()
+
+    def keys(self, name: str) -> list[StoredKey]:
+        """The keys of a principal: ids, times and digests."""
+        with self._store.lock:
+            return self._people.api_keys(named(name))
+
+
+def _text(secret: bytes) -> str:
+    return urlsafe_b64encode(secret).decode().rstrip("=")

@@ -1,0 +1,121 @@
+"""What the bodies of requests are made of; a field that is not listed is an error.
+
+`within`, `mechanism` and `request` are objects of the wire's allow-list (`wire.py`).
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from counterpoint.errors import InvalidRequest
+from counterpoint.service import wire
+from counterpoint.session.answering.questions import GivenTerms
+
+Json = dict[str, Any]
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A body with fixed fields, checked for size and depth before anything is made of it."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is too large or too deep."""
+        for field in self.__struct_fields__:
+            wire.checked(getattr(self, field))
+
+
+class GrantBody(Body, frozen=True, kw_only=True):
+    """A budget for a principal."""
+
+    to: str
+    within: Json
+    until: datetime | None = None
+    mechanisms: list[str] | None = None
+
+
+class LaunchBody(Body, frozen=True, kw_only=True):
+    """A mechanism to launch; of a stream, what it follows."""
+
+    mechanism: Json
+    of: str | list[str] | Json | None = None
+    last: int | None = None
+
+
+class AskBody(Body, frozen=True, kw_only=True):
+    """A request to a launched mechanism, and the mechanism's own options."""
+
+    request: Json | None = None
+    options: Json = {}
+
+
+class TermsBody(Body, frozen=True, kw_only=True):
+    """What an answer may cost, or how far off it may be."""
+
+    epsilon: int | float | str | None = None
+    rho: int | float | str | None = None
+    mu: int | float | str | None = None
+    loss: Json | None = None
+    error: int | float | str | None = None
+    probability: int | float | str | None = None
+    simultaneous: bool = False
+
+    def given(self) -> GivenTerms:
+        """Those that were said, as `Session.ask` takes them."""
+        said: GivenTerms = {"simultaneous": True} if self.simultaneous else {}
+        for name in ("epsilon", "rho", "mu", "error", "probability"):
+            value = getattr(self, name)
+            if value is not None:
+                said[name] = value
+        if self.loss is not None:
+            said["loss"] = wire.loss(self.loss)
+        return said
+
+
+class QuestionBody(TermsBody, frozen=True, kw_only=True):
+    """A request to be answered once, on these terms."""
+
+    request: Json
+
+
+class QuoteBody(TermsBody, frozen=True, kw_only=True):
+    """A mechanism, or a request on these terms, whose price is wanted."""
+
+    mechanism: Json | None = None
+    request: Json | None = None
+    of: str | list[str] | Json | None = None
+    last: int | None = None
+
+
+class DelegationBody(Body, frozen=True, kw_only=True):
+    """A budget for a session inside this one."""
+
+    within: Json
+    delta: int | float | str | None = None
+
+
+class PartitionBody(Body, frozen=True, kw_only=True):
+    """Parts of the data by a column, each within a budget."""
+
+    by: str
+    within: Json
+    k: int = 1
+    delta_total: int | float | str | None = None
+
+
+class ItemsBody(Body, frozen=True, kw_only=True):
+    """Items of a stream, in the order in which they are to arrive."""
+
+    items: list[Any]
+    owners: list[int | str] | None = None
+
+
+def of(said: str | list[str] | Json | None) -> Any:
+    """What a mechanism follows of a stream's records."""
+    return wire.request(said) if isinstance(said, dict) else said
+
+
+def request_id(given: str | None) -> str | None:
+    """The id of a request, from its `Idempotency-Key`."""
+    if given is not None and not 0 < len(given) <= 200:
+        raise InvalidRequest("an Idempotency-Key has 1 to 200 characters")
+    return given

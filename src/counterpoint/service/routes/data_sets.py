@@ -1,0 +1,133 @@
+"""Data sets: what they are, what is left of their budgets, to whom it was granted, and how data arrives."""
+
+from litestar import Router, delete, get, post
+from litestar.params import JSONBody
+
+import counterpoint as cp
+from counterpoint.errors import InvalidRequest
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.service import wire
+from counterpoint.service.house import House, SessionId, unknown
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.routes.bodies import GrantBody, ItemsBody, Json, request_id
+from counterpoint.service.routes.guards import for_roles
+from counterpoint.service.routes.parameters import Caller, InPath, Key, TheHouse
+from counterpoint.service.showing import grant_shown, session_shown
+from counterpoint.session.session import Session
+
+READERS = (Role.CUSTODIAN, Role.AUDITOR)
+
+
+@get("/", summary="The data sets that you may use", sync_to_thread=True)
+def listed(house: TheHouse, who: Caller) -> list[Json]:
+    """All of them for custodians and auditors; for an analyst those with a grant, without the whole budget."""
+    if who.role in READERS:
+        return [{"data_set": name, **session_shown(name, house.data_set(name).session())} for name in house.names]
+    if who.role is Role.PRODUCER:
+        return [{"data_set": name} for name in house.names]
+    own = [(name, [given for given in house.granted(name) if given.grant.to == who.name]) for name in house.names]
+    return [{"data_set": name, "sessions": [str(given.id) for given in given_]} for name, given_ in own if given_]
+
+
+@get("/{name:str}", summary="What a data set protects, and what its columns are", sync_to_thread=True)
+def described(house: TheHouse, who: Caller, name: InPath) -> Json:
+    """The declaration, which is public to everyone with a grant here."""
+    _must_see(house, who, name)
+    return {"data_set": name, "description": str(house.data_set(name).source.describe())}
+
+
+@get("/{name:str}/grants", summary="Who was granted what", guards=[for_roles(*READERS)], sync_to_thread=True)
+def granted(house: TheHouse, name: InPath) -> list[Json]:
+    """Every grant, with how much of it is used."""
+    return [grant_shown(*given) for given in house.granted(name)]
+
+
+@post("/{name:str}/grants", summary="Grant a budget", guards=[for_roles(Role.CUSTODIAN)], sync_to_thread=True)
+def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody], key: Key = None) -> Json:
+    """Charge the data set with a budget for an analyst; the same `Idempotency-Key` grants it once."""
+    whole = house.data_set(name).session().acting_as(who.name)
+    given = whole.grant(
+        data.to,
+        wire.loss(data.within),
+        until=data.until,
+        mechanisms=_kinds(data.mechanisms),
+        id=request_id(key),
+    )
+    return session_shown(name, given)
+
+
+@delete(
+    "/{name:str}/grants/{session:str}",
+    summary="Revoke a grant",
+    guards=[for_roles(Role.CUSTODIAN)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def revoke(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json:
+    """Nothing more is launched or asked in it; what was launched stays charged."""
+    whole, given = _given(house, who, name, session)
+    whole.revoke(given)
+    return session_shown(name, whole)
+
+
+@post(
+    "/{name:str}/grants/{session:str}/recount",
+    summary="Take back what a revoked grant left unused",
+    guards=[for_roles(Role.CUSTODIAN)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def recount(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json:
+    """Where a theorem allows it; else the charge stays, and the refusal says why."""
+    whole, given = _given(house, who, name, session)
+    whole.recount(given)
+    return session_shown(name, whole)
+
+
+@post("/{name:str}/items", summary="Append to a stream", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
+def append(house: TheHouse, name: InPath, data: JSONBody[ItemsBody], key: Key = None) -> Json:
+    """Items arrive in this order; the same `Idempotency-Key` adds them once."""
+    stream = house.data_set(name).source
+    if not isinstance(stream, cp.Stream):
+        raise InvalidRequest(f"{name} is no stream")
+    stream.extend(data.items, **({} if data.owners is None else {"units": data.owners}), id=request_id(key))
+    return {"data_set": name, "items": len(data.items)}
+
+
+@post(
+    "/{name:str}/verification",
+    summary="Verify the record",
+    guards=[for_roles(*READERS)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def verify(house: TheHouse, name: InPath) -> Json:
+    """Follow the chain, replay every charge, and compare with what is stored."""
+    house.data_set(name).session()._engine.ledger.verify()
+    return {"data_set": name, "holds": True}
+
+
+def _given(house: House, who: Principal, name: str, text: str) -> tuple[Session, Session]:
+    id = SessionId.read(text)
+    found = house.reached(who, text)
+    if id.data_set != name or not isinstance(found, Session):
+        raise unknown(text)
+    return house.data_set(name).session().acting_as(who.name), found
+
+
+def _kinds(names: list[str] | None) -> list[type[Mechanism]] | None:
+    if names is None:
+        return None
+    wrong = [name for name in names if name not in wire.MECHANISMS]
+    if wrong:
+        raise InvalidRequest(f"mechanisms are among {', '.join(wire.MECHANISMS)}, not {wrong[0][:80]!r}")
+    return [getattr(cp, name) for name in names]
+
+
+def _must_see(house: House, who: Principal, name: str) -> None:
+    seen = who.role in READERS or any(given.grant.to == who.name for given in house.granted(name))
+    if not seen:
+        raise unknown(name)
+
+
+ROUTES = Router("/v1/data-sets", route_handlers=[listed, described, granted, grant, revoke, recount, append, verify])

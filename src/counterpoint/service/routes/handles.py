@@ -1,0 +1,40 @@
+"""Handles: ask a launched mechanism. An ask costs nothing more."""
+
+from litestar import Router, get, post
+from litestar.params import JSONBody
+
+from counterpoint.service import wire
+from counterpoint.service.house import House, SessionId, unknown
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.routes.bodies import AskBody, Json, request_id
+from counterpoint.service.routes.guards import for_roles
+from counterpoint.service.routes.parameters import Caller, InPath, Key, TheHouse
+from counterpoint.service.showing import answer_shown, handle_shown
+from counterpoint.session.handle import Handle
+
+WORKERS = (Role.CUSTODIAN, Role.ANALYST)
+
+
+@get("/{handle:str}", summary="A launched mechanism", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def shown(house: TheHouse, who: Caller, handle: InPath) -> Json:
+    """What it is, what it cost, and whether it has halted."""
+    name, found = _found(house, who, handle)
+    return handle_shown(name, found)
+
+
+@post("/{handle:str}/asks", summary="Ask", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def ask(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[AskBody], key: Key = None) -> Json:
+    """The answer, in the request's units. The same `Idempotency-Key` gets the same answer, for ever."""
+    _, found = _found(house, who, handle)
+    request = None if data.request is None else wire.request(data.request)
+    return answer_shown(found.ask(request, id=request_id(key), **data.options))
+
+
+def _found(house: House, who: Principal, text: str) -> tuple[str, Handle]:
+    found = house.reached(who, text)
+    if not isinstance(found, Handle):
+        raise unknown(text)
+    return SessionId.read(text).data_set, found
+
+
+ROUTES = Router("/v1/handles", route_handlers=[shown, ask])

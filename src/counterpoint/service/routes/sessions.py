@@ -1,0 +1,165 @@
+"""Sessions: launch, ask, quote, delegate, partition; what was lost, by which theorem, and what was done."""
+
+from litestar import Router, get, post
+from litestar.params import JSONBody
+
+from counterpoint.errors import InvalidRequest
+from counterpoint.service import wire
+from counterpoint.service.house import House, SessionId, unknown
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.routes.bodies import (
+    DelegationBody,
+    Json,
+    LaunchBody,
+    PartitionBody,
+    QuestionBody,
+    QuoteBody,
+    of,
+    request_id,
+)
+from counterpoint.service.routes.guards import for_roles
+from counterpoint.service.routes.parameters import PAGE, After, Caller, InPath, InQuery, Key, Limit, TheHouse
+from counterpoint.service.showing import (
+    answer_shown,
+    certificate_shown,
+    fact_shown,
+    given_shown,
+    handle_shown,
+    loss_shown,
+    mechanism_shown,
+    session_shown,
+)
+from counterpoint.session.partition import Partition
+from counterpoint.session.session import Session
+
+WORKERS = (Role.CUSTODIAN, Role.ANALYST)
+
+
+@get("/", summary="The sessions that you may work in", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def listed(house: TheHouse, who: Caller) -> list[Json]:
+    """A custodian's are the whole data sets; an analyst's those that were granted."""
+    if who.role is Role.CUSTODIAN:
+        return [session_shown(name, house.data_set(name).session()) for name in house.names]
+    own = [(name, given) for name in house.names for given in house.granted(name) if given.grant.to == who.name]
+    return [session_shown(name, given.session) for name, given in own]
+
+
+@get("/{session:str}", summary="What was lost, what is left, what was launched", sync_to_thread=True)
+def shown(house: TheHouse, who: Caller, session: InPath) -> Json:
+    """Reading changes nothing."""
+    name, found = _read(house, who, session)
+    handles = [handle_shown(name, handle) for handle in found.handles]
+    given = [given_shown(name, one) for one in found.given]
+    return {**session_shown(name, found), "handles": handles, "given": given}
+
+
+@get("/{session:str}/certificate", summary="Why the loss is what it is", sync_to_thread=True)
+def certificate(house: TheHouse, who: Caller, session: InPath) -> Json:
+    """The derivation, with the theorem of each step."""
+    return certificate_shown(_read(house, who, session)[1].certificate())
+
+
+@get("/{session:str}/history", summary="What was done, by whom and when", sync_to_thread=True)
+def history(
+    house: TheHouse,
+    who: Caller,
+    session: InPath,
+    after: After = 0,
+    limit: Limit = PAGE,
+) -> Json:
+    """Public facts, in order; `next` is where the page after this one begins."""
+    name, found = _read(house, who, session)
+    facts = found.history
+    page = facts[after : after + limit]
+    lines = [fact_shown(name, number, fact) for number, fact in enumerate(page, start=after + 1)]
+    return {"facts": lines, "next": after + limit if after + limit < len(facts) else None}
+
+
+@post("/{session:str}/launches", summary="Launch a mechanism", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def launch(house: TheHouse, who: Caller, session: InPath, data: JSONBody[LaunchBody], key: Key = None) -> Json:
+    """Pay for a mechanism and start it. The same `Idempotency-Key` finds it again, and nothing more is charged."""
+    name, found = _work(house, who, session)
+    made = found.launch(wire.mechanism(data.mechanism), of=of(data.of), last=data.last, id=request_id(key))
+    return handle_shown(name, made)
+
+
+@post("/{session:str}/questions", summary="Ask once", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def ask(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuestionBody], key: Key = None) -> Json:
+    """Launch what answers this request on these terms, and ask it: one charge and one answer for one key."""
+    _, found = _work(house, who, session)
+    return answer_shown(found.ask(wire.request(data.request), id=request_id(key), **data.given()))
+
+
+@post(
+    "/{session:str}/quotes",
+    summary="What it would cost",
+    guards=[for_roles(*WORKERS)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def quote(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuoteBody]) -> Json:
+    """By the code that would admit it; nothing happens."""
+    _, found = _work(house, who, session)
+    if (data.mechanism is None) == (data.request is None):
+        raise InvalidRequest("say one of the two: a mechanism, or a request with its terms")
+    if data.mechanism is not None:
+        quoted = found.would_cost(wire.mechanism(data.mechanism), of=of(data.of), last=data.last)
+    else:
+        quoted = found.would_cost(wire.request(data.request), **data.given())
+    return {
+        "cost": loss_shown(quoted.cost),
+        "after": None if quoted.after is None else loss_shown(quoted.after),
+        "fits": quoted.fits,
+        "refusal": quoted.refusal,
+        "mechanism": None if quoted.mechanism is None else mechanism_shown(quoted.mechanism),
+    }
+
+
+@post("/{session:str}/delegations", summary="Delegate a budget", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def delegate(house: TheHouse, who: Caller, session: InPath, data: JSONBody[DelegationBody], key: Key = None) -> Json:
+    """A session inside this one; what it leaves stays reserved."""
+    name, found = _work(house, who, session)
+    return session_shown(name, found.delegate(wire.loss(data.within), delta=data.delta, id=request_id(key)))
+
+
+@post("/{session:str}/partitions", summary="Partition the data", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def partition(house: TheHouse, who: Caller, session: InPath, data: JSONBody[PartitionBody], key: Key = None) -> Json:
+    """Sessions for the parts of the data, all of them for the price of k."""
+    name, found = _work(house, who, session)
+    within = wire.loss(data.within)
+    parts = found.partition(data.by, data.k, within=within, delta_total=data.delta_total, id=request_id(key))
+    return {"partition": str(SessionId(name, parts._path)), "charged": loss_shown(parts.loss)}
+
+
+@get("/{session:str}/parts", summary="One part of a partition", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def part(house: TheHouse, who: Caller, session: InPath, key: InQuery) -> Json:
+    """The session of the part with this key; a part that was never looked at may cost its delta."""
+    found = house.reached(who, session)
+    if not isinstance(found, Partition):
+        raise unknown(session)
+    return session_shown(SessionId.read(session).data_set, found[key])
+
+
+def _work(house: House, who: Principal, text: str) -> tuple[str, Session]:
+    """The session of this id, to launch and ask in."""
+    found = house.reached(who, text)
+    if not isinstance(found, Session):
+        raise unknown(text)
+    return SessionId.read(text).data_set, found
+
+
+def _read(house: House, who: Principal, text: str) -> tuple[str, Session]:
+    """The session of this id, to read public facts of: an auditor reads every one."""
+    if who.role is not Role.AUDITOR:
+        return _work(house, who, text)
+    id = SessionId.read(text)
+    found = house.data_set(id.data_set).session().at(id.path)
+    if not isinstance(found, Session):
+        raise unknown(text)
+    return id.data_set, found
+
+
+ROUTES = Router(
+    "/v1/sessions",
+    route_handlers=[listed, shown, certificate, history, launch, ask, quote, delegate, partition, part],
+)

@@ -1,0 +1,278 @@
+"""The service: who may do what, strict bodies, one charge for one id, and nothing that tells of others."""
+
+import re
+
+import pytest
+from tests.service.house import AGES, PEOPLE, served
+
+import counterpoint as cp
+from counterpoint.service import wire
+from counterpoint.service.house import SessionId
+from counterpoint.service.identity import ApiKey, Role
+
+
+@pytest.fixture
+def call(tmp_path):
+    with served(tmp_path) as caller:
+        yield caller
+
+
+COUNT = {"request": {"request": "count", "where": "age > 35"}}
+
+
+def test_an_analyst_works_in_a_granted_session(call):
+    session = call.granted()
+    handle = call.launched(session)
+    first = call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="monday")
+    again = call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="monday")
+    assert (first.status_code, again.status_code) == (201, 201) and first.json() == again.json()
+    answer = call("ann", "POST", f"/v1/sessions/{session}/questions", {**COUNT, "epsilon": 0.2}).json()
+    assert answer["cost"]["text"] == "PureDP(0.2)" and answer["error"] > 0
+    seen = call("ann", "GET", f"/v1/sessions/{session}").json()
+    assert seen["loss"]["text"] == "PureDP(0.3)" and seen["remaining"]["epsilon"] == 0.7
+    assert [one["handle"] for one in seen["handles"]] == [handle, f"{session}.1"]
+
+
+def test_an_id_is_charged_once_and_with_another_body_it_is_a_conflict(call):
+    session = call.granted()
+    body = {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1}}
+    url = f"/v1/sessions/{session}/launches"
+    assert call("ann", "POST", url, body, id="a").json() == call("ann", "POST", url, body, id="a").json()
+    other = call("ann", "POST", url, {"mechanism": {"mechanism": "Laplace", "epsilon": 0.2}}, id="a")
+    assert other.status_code == 409 and other.json()["title"] == "RequestConflict"
+    assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["text"] == "PureDP(0.1)"
+
+
+def test_a_refusal_says_what_was_asked_the_limit_and_what_would_fit(call):
+    session = call.granted()
+    refused = call(
+        "ann", "POST", f"/v1/sessions/{session}/launches", {"mechanism": {"mechanism": "Laplace", "epsilon": 2}}
+    )
+    assert refused.status_code == 409 and refused.headers["content-type"] == "application/problem+json"
+    said = refused.json()
+    assert (said["title"], said["requested"], said["would_fit"]) == ("BudgetExceeded", "PureDP(2)", "PureDP(1)")
+    lines = call("ann", "GET", f"/v1/sessions/{session}/history").json()["facts"]
+    assert [(line["kind"], line["who"]) for line in lines] == [("refusal", "ann")]
+
+
+MALFORMED = [
+    {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1, "ask": 50}},
+    {"mechanism": {"mechanism": "Laplace"}},
+    {"mechanism": {"mechanism": "Laplace", "epsilon": -1}},
+    {"mechanism": {"mechanism": "Laplace", "epsilon": "NaN"}},
+    {"mechanism": {"mechanism": "Laplace", "epsilon": None}},
+    {"mechanism": {"mechanism": "Laplace", "epsilon": {"request": "count"}}},
+    {"mechanism": {"mechanism": "Concurrent"}},
+    {"mechanism": {"mechanism": "Composite"}},
+    {"mechanism": {"mechanism": "open", "ledger": "x"}},
+    {"mechanism": {"type": "Laplace/1", "epsilon": "1/10"}},
+    {"mechanism": "Laplace"},
+    {"mechanism": {"mechanism": ["Laplace"]}},
+    {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1}, "claim": {"loss": "PureDP(0)"}},
+    {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1}, "last": -1},
+    {"mechanism": {"mechanism": "Laplace", "epsilon": [[[[[[[[0.1]]]]]]]]}},
+    {"mechanism": {"mechanism": "Laplace", "epsilon": "1" * 20_000}},
+    {},
+    [],
+    None,
+    "launch",
+]
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=lambda body: str(body)[:60])
+def test_a_malformed_launch_is_refused_and_nothing_is_charged(call, body):
+    session = call.granted()
+    refused = call("ann", "POST", f"/v1/sessions/{session}/launches", body)
+    assert 400 <= refused.status_code < 500, refused.text
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["text"] == "PureDP(0)"
+
+
+def test_the_allow_list_is_made_of_public_names_with_plain_fields():
+    for name in (*wire.MECHANISMS, *wire.REQUESTS, *wire.MEASURES):
+        if hasattr(cp, name):
+            assert wire.fields_of(name)
+    assert not {"Concurrent", "Composite", "Windowed", "postprocess", "open"} & {*wire.MECHANISMS, *wire.REQUESTS}
+
+
+def test_keys_are_shown_once_and_stored_as_digests(call, tmp_path):
+    key = call.house.identity.new_key("ann")
+    secret = key.shown().rpartition("_")[2]
+    (stored,) = [one for one in call.house.identity.keys("ann") if one.id == key.id]
+    assert stored.digest != key._secret and secret not in repr(stored) and secret not in repr(key)
+    assert ApiKey.read(key.shown()) == key
+    call.house.close()
+    raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert secret.encode() not in raw and key._secret not in raw
+
+
+@pytest.mark.parametrize(
+    "text", ["", "cp", "cp__", "cp_0123456789abcdef_", "Bearer x", "cp_0123456789abcdef_" + "A" * 43]
+)
+def test_what_is_no_key_opens_nothing(call, text):
+    assert call("ann", "GET", "/v1/sessions", key=text or "x").status_code == 401
+
+
+def test_a_revoked_or_expired_key_and_an_ended_principal_open_nothing(call, monkeypatch):
+    key = call.house.identity.new_key("ann", days=1)
+    assert call("ann", "GET", "/v1/sessions", key=key.shown()).status_code == 200
+    call.house.identity.end_key(key.id)
+    assert call("ann", "GET", "/v1/sessions", key=key.shown()).status_code == 401
+    assert call("ann", "GET", "/v1/sessions").status_code == 200
+    call.house.identity.end("ann")
+    assert call("ann", "GET", "/v1/sessions").status_code == 401
+    with pytest.raises(cp.InvalidParameter, match="there is, or was"):
+        call.house.identity.add("ann", Role.CUSTODIAN)
+
+
+ROUTES = {
+    ("GET", "/v1/data-sets"): {"carol", "ann", "bob", "olga", "paul"},
+    ("GET", "/v1/data-sets/people"): {"carol", "ann", "olga"},
+    ("GET", "/v1/data-sets/people/grants"): {"carol", "olga"},
+    ("POST", "/v1/data-sets/people/grants"): {"carol"},
+    ("DELETE", "/v1/data-sets/people/grants/{session}"): {"carol"},
+    ("POST", "/v1/data-sets/people/grants/{session}/recount"): {"carol"},
+    ("POST", "/v1/data-sets/visits/items"): {"paul"},
+    ("POST", "/v1/data-sets/people/verification"): {"carol", "olga"},
+    ("GET", "/v1/sessions"): {"carol", "ann", "bob"},
+    ("GET", "/v1/sessions/{session}"): {"carol", "ann", "olga"},
+    ("GET", "/v1/sessions/{session}/certificate"): {"carol", "ann", "olga"},
+    ("GET", "/v1/sessions/{session}/history"): {"carol", "ann", "olga"},
+    ("POST", "/v1/sessions/{session}/launches"): {"ann"},
+    ("POST", "/v1/sessions/{session}/questions"): {"ann"},
+    ("POST", "/v1/sessions/{session}/quotes"): {"carol", "ann"},
+    ("POST", "/v1/sessions/{session}/delegations"): {"ann"},
+    ("POST", "/v1/sessions/{session}/partitions"): {"ann"},
+    ("GET", "/v1/sessions/{parts}/parts"): {"ann"},
+    ("GET", "/v1/handles/{handle}"): {"carol", "ann"},
+    ("POST", "/v1/handles/{handle}/asks"): {"ann"},
+}
+"""Who gets through to each route, where the session was granted to ann."""
+BODIES = {
+    "/v1/data-sets/people/grants": {"to": "bob", "within": {"measure": "PureDP", "epsilon": 0.1}},
+    "/v1/data-sets/visits/items": {"items": [1]},
+    "/v1/sessions/{session}/launches": {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1}},
+    "/v1/sessions/{session}/questions": {**COUNT, "epsilon": 0.1},
+    "/v1/sessions/{session}/quotes": {**COUNT, "epsilon": 0.1},
+    "/v1/sessions/{session}/delegations": {"within": {"measure": "PureDP", "epsilon": 0.1}},
+    "/v1/sessions/{session}/partitions": {"by": "state", "within": {"measure": "PureDP", "epsilon": 0.1}},
+    "/v1/handles/{handle}/asks": COUNT,
+}
+
+
+def test_every_route_is_in_the_table(call):
+    paths = call.client.get("/schema/openapi.json").json()["paths"]
+    known = {
+        (method, re.sub("people|visits", "{name}", path).replace("{parts}", "{session}")) for method, path in ROUTES
+    }
+    open_to_all = {("GET", "/health"), ("GET", "/ready")}
+    assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == known | open_to_all
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=" ".join)
+def test_who_may_call_what(call, route):
+    method, path = route
+    session = call.granted()
+    handle = call.launched(session)
+    by = {"by": "state", "within": {"measure": "PureDP", "epsilon": 0.1}}
+    parts = call("ann", "POST", f"/v1/sessions/{session}/partitions", by).json()["partition"]
+    url = path.format(session=session, handle=handle, parts=parts) + ("?key=CA" if "{parts}" in path else "")
+    assert call(None, method, url, BODIES.get(path)).status_code == 401
+    for who in PEOPLE:
+        if method == "DELETE" and who == "carol":
+            continue  # the others first: afterwards nothing is left to be refused
+        got = call(who, method, url, BODIES.get(path)).status_code
+        refused = got in (401, 403, 404)
+        assert refused == (who not in ROUTES[route]), (who, got)
+    if method == "DELETE":
+        assert call("carol", method, url).status_code == 200
+
+
+def test_what_is_anothers_and_what_there_is_not_are_refused_alike(call):
+    """Two worlds: in one ann has a session with a handle, in the other there is none. Bob sees the same."""
+    ghosts = [
+        "/v1/sessions/people.0",
+        "/v1/sessions/people.0/history",
+        "/v1/handles/people.0.0",
+        "/v1/sessions/people.0.0",
+    ]
+
+    def seen_by_bob():
+        got = [call("bob", "GET", url) for url in ("/v1/data-sets", "/v1/sessions", *ghosts)]
+        got += [call("bob", "POST", "/v1/handles/people.0.0/asks", COUNT)]
+        return [(one.status_code, one.content) for one in got]
+
+    before = seen_by_bob()
+    handle = call.launched(call.granted())
+    call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT)
+    assert seen_by_bob() == before
+
+
+def test_on_neighbouring_data_everything_but_the_answers_is_the_same(tmp_path):
+    def scene(folder, ages):
+        folder.mkdir()
+        with served(folder, ages) as call:
+            session = call.granted()
+            handle = call.launched(session)
+            got = [call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT) for _ in range(11)]
+            got += [call("ann", "POST", f"/v1/sessions/{session}/questions", {**COUNT, "epsilon": 5})]
+            got += [
+                call("ann", "POST", f"/v1/handles/{handle}/asks", {"request": {"request": "mean", "column": "wage"}})
+            ]
+            shown = [(one.status_code, sorted(one.json()), one.json().get("detail")) for one in got]
+            history = call("ann", "GET", f"/v1/sessions/{session}/history").json()["facts"]
+            lines = [{name: value for name, value in line.items() if name != "when"} for line in history]
+            return shown, lines, call("ann", "GET", "/v1/data-sets/people").json()
+
+    assert scene(tmp_path / "one", AGES) == scene(tmp_path / "two", AGES[1:])
+
+
+def test_revoking_stops_launches_and_asks_at_once_and_recounting_returns_what_was_left(call):
+    session = call.granted()
+    handle = call.launched(session)
+    revoked = call("carol", "DELETE", f"/v1/data-sets/people/grants/{session}")
+    assert revoked.json()["loss"]["text"] == "PureDP(1)"
+    for url, body in [
+        (f"/v1/handles/{handle}/asks", COUNT),
+        (f"/v1/sessions/{session}/questions", {**COUNT, "epsilon": 0.1}),
+    ]:
+        stopped = call("ann", "POST", url, body)
+        assert stopped.status_code == 403 and stopped.json()["title"] == "NotGranted"
+    recounted = call("carol", "POST", f"/v1/data-sets/people/grants/{session}/recount")
+    assert recounted.json()["loss"]["text"] == "PureDP(0.1)"
+    assert call("olga", "POST", "/v1/data-sets/people/verification").json() == {"data_set": "people", "holds": True}
+
+
+def test_items_arrive_once_under_one_id(call):
+    body = {"items": [1, 0, 1]}
+    for _ in range(2):
+        assert call("paul", "POST", "/v1/data-sets/visits/items", body, id="batch").status_code == 201
+    assert call.house.data_set("visits").source.pin() == 3
+    assert call("paul", "POST", "/v1/data-sets/visits/items", {"items": [1]}, id="batch").status_code == 409
+    assert call("paul", "POST", "/v1/data-sets/people/items", body).status_code == 422
+
+
+@pytest.mark.parametrize("text", ["", ".", "people.", "people..0", "pe ople", "people.0" + ".0" * 40, "ä", "people/0"])
+def test_what_is_no_id_is_refused_as_what_there_is_not(call, text):
+    assert call("carol", "GET", f"/v1/sessions/{text}/history").status_code == 404
+
+
+def test_ids_are_read_as_they_were_written():
+    for path in ((), (0,), (3, "str:CA", 0), ("str:a.b/c%2E ü",)):
+        id = SessionId("people", path)
+        assert SessionId.read(str(id)) == id
+
+
+def test_a_ledger_that_was_lost_is_opened_anew_and_the_request_finished_by_its_id(call):
+    session = call.granted()
+    handle = call.launched(session)
+    first = call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="a").json()
+    ledger = call.house.data_set("people").session()._engine.ledger
+    ledger._group.stop(cp.LedgerFailed("the connection was lost"))
+    assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="a").json() == first
+    assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="b").status_code == 201
+
+
+def test_a_role_that_was_changed_in_the_database_opens_nothing(call):
+    call.house._store._run("UPDATE counterpoint_principal SET role = 'king' WHERE name = 'ann'")
+    assert call("ann", "GET", "/v1/sessions").status_code == 503
