@@ -72,7 +72,7 @@ def _read(tree: "exp.Expr") -> SQLQuery:
     columns = tuple(_grouped(tree, scope))
     by = read_by(columns) if columns else None
     groups = Groups(where, by, _listed(condition, columns))
-    selected = Selected.read(tree, scope, columns, groups)
+    selected = Outputs.read(tree, scope, columns, groups)
     having, order, limit = (tree.args.get(name) for name in ("having", "order", "limit"))
     query = SQLQuery(
         scope.source,
@@ -104,7 +104,7 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class Outputs:
     """The outputs of SELECT, and the requests of its aggregates in their order."""
 
     scope: Scope
@@ -115,9 +115,9 @@ class Selected:
     units: tuple[str, ...] = ()
 
     @staticmethod
-    def read(tree: "exp.Expr", scope: Scope, by: tuple[str, ...], groups: Groups) -> "Selected":
+    def read(tree: "exp.Expr", scope: Scope, by: tuple[str, ...], groups: Groups) -> "Outputs":
         """The outputs, each a column of GROUP BY or an aggregate."""
-        selected = Selected(scope, by, groups, (), ())
+        selected = Outputs(scope, by, groups, (), ())
         for node in tree.expressions:
             named = node.key == "alias"
             inner = only(node, "this", "alias").this if named else node
@@ -129,7 +129,7 @@ class Selected:
                 raise unsupported(f"GROUP BY {column} without it in SELECT", tree, f"add {column} to SELECT")
         return selected
 
-    def _with(self, node: "exp.Expr", alias: str | None, whole: "exp.Expr") -> "Selected":
+    def _with(self, node: "exp.Expr", alias: str | None, whole: "exp.Expr") -> "Outputs":
         requests, units = self.requests, self.units
         key = self._key(node)
         if key is not None:
@@ -145,7 +145,7 @@ class Selected:
             raise unsupported("two outputs of one name", whole, "give one of them another name with AS")
         if alias in self.by and place != self.by.index(alias):
             raise unsupported("alias that is a column of GROUP BY", whole, "choose another name")
-        return Selected(self.scope, self.by, self.groups, (*self.outputs, Output(name, place)), requests, units)
+        return Outputs(self.scope, self.by, self.groups, (*self.outputs, Output(name, place)), requests, units)
 
     def _key(self, node: "exp.Expr") -> int | None:
         """Which of the columns of GROUP BY a node is, if it is one."""
