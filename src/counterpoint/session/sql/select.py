@@ -71,7 +71,7 @@ def _read(tree: "exp.Expr") -> SQLQuery:
     where = None if condition is None else where_text(condition)
     columns = tuple(_grouped(tree, scope))
     by = read_by(columns) if columns else None
-    groups = Groups(where, by, _listed(condition, columns))
+    groups = AskedRows(where, by, _listed(condition, columns))
     selected = Outputs.read(tree, scope, columns, groups)
     having, order, limit = (tree.args.get(name) for name in ("having", "order", "limit"))
     query = SQLQuery(
@@ -91,7 +91,7 @@ def _read(tree: "exp.Expr") -> SQLQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class AskedRows:
     """What all aggregates of a query share: the rows that count, and how they are grouped."""
 
     where: str | None
@@ -109,13 +109,13 @@ class Outputs:
 
     scope: Scope
     by: tuple[str, ...]
-    groups: Groups
+    groups: AskedRows
     outputs: tuple[Output, ...]
     requests: tuple[Request, ...]
     units: tuple[str, ...] = ()
 
     @staticmethod
-    def read(tree: "exp.Expr", scope: Scope, by: tuple[str, ...], groups: Groups) -> "Outputs":
+    def read(tree: "exp.Expr", scope: Scope, by: tuple[str, ...], groups: AskedRows) -> "Outputs":
         """The outputs, each a column of GROUP BY or an aggregate."""
         selected = Outputs(scope, by, groups, (), ())
         for node in tree.expressions:
