@@ -1,8 +1,8 @@
 """Who is calling: API keys, and the principal that each belongs to.
 
 A key is 256 random bits behind a public id. It is shown once, when it is made; what is stored is a digest, which is
-enough because 256 bits cannot be guessed. Digests are compared in constant time, and a key that is unknown takes the same
-way as a wrong one. An identity provider's tokens can come later: what the service needs is `Identity.principal`.
+enough because 256 bits cannot be guessed. Digests are compared in constant time, and a key that is unknown takes the
+same way as a wrong one. An identity provider's tokens can come later: what the service needs is `Identity.principal`.
 
 >>> key = ApiKey.fresh()
 >>> ApiKey.read(key.shown()) == key, key

@@ -97,7 +97,14 @@ class ValueReader:
         if only(node, "this", "table").this.key != "identifier":
             raise unknown(node)
         of = node.args.get("table")
-        index = self._declared.index(node.name if of is None else f"{of.name}.{node.name}")
+        try:
+            index = self._declared.index(node.name if of is None else f"{of.name}.{node.name}")
+        except InvalidRequest as error:
+            if not node.this.args.get("quoted"):
+                raise
+            raise InvalidRequest(
+                f"{error}. Double quotes name a column; text literals are in single quotes: {node.name[:40]!r}"
+            ) from None
         return of_column(index, self._declared.columns[index].column)
 
     def number(self, node: "exp.Expr") -> Quantity:
