@@ -209,6 +209,7 @@ from counterpoint.sources.declaring.from_types import (
     Columns as Columns,
     columns_from as columns_from,
 )
+from counterpoint.sources.declaring.timestamps import timestamp as timestamp
 from counterpoint.sources.declaring.units import each_row as each_row
 from counterpoint.sources.live.live_table import LiveTable as LiveTable
 from counterpoint.sources.several.lookup import Lookup as Lookup

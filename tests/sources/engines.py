@@ -24,6 +24,8 @@ _SQL_TYPES = {
     "string": "text",
     "bool": "boolean",
     "date32[day]": "date",
+    "timestamp[us]": "timestamp",
+    "timestamp[us, tz=UTC]": "timestamptz",
 }
 _numbers = count()
 
@@ -129,6 +131,7 @@ def frame_in_spark(frame):
 
 def _spark_type(kind):
     known = {"int64": "bigint", "int32": "int", "bool": "boolean", "date32[day]": "date"}
+    known |= {"timestamp[us]": "timestamp_ntz", "timestamp[us, tz=UTC]": "timestamp"}
     return known.get(kind, kind.replace("decimal128", "decimal"))
 
 

@@ -72,7 +72,7 @@ def test_a_time_with_a_zone_has_no_day_of_its_own_and_is_refused():
     assert people.found(Table(frame, unit=each_row, columns=columns), requests.histogram("n", keys=["2020-05-05"])) == (
         1,
     )
-    with pytest.raises(InvalidParameter, match="timestamp with time zone cannot be declared as a date"):
+    with pytest.raises(InvalidParameter, match="TIMESTAMP WITH TIME ZONE cannot be declared as a date"):
         Table(frame, unit=each_row, columns={**columns, "t": date("2020-01-01", "2020-12-31")})
 
 

@@ -364,8 +364,8 @@ def test_texts_categories_and_truth_values_are_stored_as_in_a_table():
     [
         ({"fields": {}}, "fields"),
         ({"fields": ["page"]}, "fields"),
-        ({"fields": {"page": "text"}}, "number, category, text, boolean or date"),
-        ({"fields": {3: text()}}, "number, category, text, boolean or date"),
+        ({"fields": {"page": "text"}}, "number, category, text, boolean, date or timestamp"),
+        ({"fields": {3: text()}}, "number, category, text, boolean, date or timestamp"),
         ({"fields": FIELDS, "bound": 5}, "leave out bound"),
         ({"fields": FIELDS, "dimensions": 2}, "leave out bound, dimensions"),
         ({"fields": FIELDS, "unit": "user"}, "per_unit"),

@@ -84,9 +84,9 @@ def distinct(keys: Any) -> tuple[KeyOrTuple, ...] | None:
 
 
 def _plain(value: Any) -> Any:
-    """A part of a key as it is stored: numpy's scalars as Python's own, a date as YYYY-MM-DD."""
+    """A part of a key as it is stored: numpy's scalars as Python's own, a date or a time as a text."""
     found = plain_scalar(value)
-    return found.isoformat() if type(found) is date else str.__str__(found) if isinstance(found, str) else found
+    return found.isoformat() if isinstance(found, date) else str.__str__(found) if isinstance(found, str) else found
 
 
 def ascending(points: Any, what: str, least: int) -> tuple[tuple[Fraction, ...], bool]:

@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING
 from counterpoint.errors import InvalidRequest
 from counterpoint.sources.asking.conditions import AllOf, AnyOf, Condition, Like, Missing, Not, OneOf, Same, present
 from counterpoint.sources.expressions import quantities
+from counterpoint.sources.expressions.instants import as_instant
 from counterpoint.sources.expressions.operands import (
     Dated,
     Logical,
     Numeric,
     Operand,
     Textual,
+    Timed,
     TruthLiteral,
     Written,
     is_literal,
@@ -97,7 +99,7 @@ class ConditionReader:
         if node.expression.key != "null" or is_literal(found):
             raise InvalidRequest(f"IS is followed by NULL or NOT NULL, behind a column. {ALLOWED}")
         match found:
-            case Numeric(quantity) | Dated(quantity):
+            case Numeric(quantity) | Dated(quantity) | Timed(quantity):
                 return quantities.missing(quantity)
             case Textual(term) | Logical(_, term) if term is not None:
                 return Missing(term)
@@ -123,6 +125,8 @@ class ConditionReader:
                 return quantities.compared(row.quantity, sign, other.quantity)
             case Dated(), Dated() | Written():
                 return quantities.compared(row.quantity, sign, as_date(other))
+            case Timed(), Timed() | Written():
+                return quantities.compared(row.quantity, sign, as_instant(other, row))
             case Textual(), Textual() | Written():
                 return _equality(left, row, sign, _text_is(row, other))
             case (Logical(), Logical() | TruthLiteral()) if row.term is not None:
@@ -143,6 +147,8 @@ class ConditionReader:
                 return _equal_one(quantity, [value.quantity for value in values if isinstance(value, Numeric)])
             case Dated(quantity) if all(isinstance(value, Written) for value in values):
                 return _equal_one(quantity, [as_date(value) for value in values])
+            case Timed(quantity) if all(isinstance(value, Written) for value in values):
+                return _equal_one(quantity, [as_instant(value, row) for value in values if isinstance(value, Written)])
             case Textual(term) if all(isinstance(value, Written) for value in values):
                 return OneOf(term, tuple(value.text for value in values if isinstance(value, Written)))
             case Logical(_, term) if term is not None and all(isinstance(value, TruthLiteral) for value in values):
@@ -157,6 +163,8 @@ class ConditionReader:
             raise _unordered(node.this, row)
         if isinstance(row, Dated) and all(isinstance(end, Dated | Written) for end in (low, high)):
             return _negated(node, _between(row.quantity, as_date(low), as_date(high)))
+        if isinstance(row, Timed) and isinstance(low, Timed | Written) and isinstance(high, Timed | Written):
+            return _negated(node, _between(row.quantity, as_instant(low, row), as_instant(high, row)))
         if isinstance(row, Numeric) and isinstance(low, Numeric) and isinstance(high, Numeric) and not is_literal(row):
             return _negated(node, _between(row.quantity, low.quantity, high.quantity))
         raise _mismatch(node.this, row)
@@ -227,6 +235,8 @@ def _mismatch(node: "exp.Expr", row: Operand) -> InvalidRequest:
             wanted = "a number"
         case Dated():
             wanted = "a date, as 'YYYY-MM-DD'"
+        case Timed():
+            wanted = "a time, as '2013-03-10T14:30:00'"
         case Textual():
             wanted = "a 'text'"
         case Logical(_, term) if term is not None:

@@ -41,11 +41,13 @@ class Columns(dict[str, Column]):
         return "\n".join(["{", *lines, *left_out, "}"])
 
 
+_ZONED = "cp.timestamp('YYYY-MM-DD', 'YYYY-MM-DD', zone='UTC')"
 _TYPES: tuple[tuple[str, Callable[[], Column] | str], ...] = (
     (r"(u?int(eger|\d+)?|bigint|smallint|tinyint|long|dictionary<values=u?int.*)", whole),
     (r"bool.*", boolean),
     (r"(str.*|large_string|utf8.*|object|text|varchar|char|dictionary<.*|categor.*|enum.*|uuid)", text),
     (r"(float\d*|double|half.*|real|numeric|decimal.*)", "cp.number(low, high)"),
+    (r"(timestamp\[.*tz=.*|datetime64\[.*, .*|datetime\(.*time_zone='.*|.*with time zone|timestamptz.*)", _ZONED),
     (r"(date.*|timestamp.*)", "cp.date('YYYY-MM-DD', 'YYYY-MM-DD')"),
 )
 """What a type needs by its name in Python, numpy, pandas, Polars, Arrow or SQL: nothing more, or what to write."""

@@ -20,8 +20,8 @@ _MORE: dict[type[Column], str] = {
 def undeclared_words(name: str, kind: str) -> str:
     """What an undeclared column needs before requests can name it.
 
-    >>> undeclared_words("when", "TIMESTAMP WITH TIME ZONE")
-    'undeclared, of type TIMESTAMP WITH TIME ZONE: its day depends on a time zone; convert it to a date first'
+    >>> undeclared_words("when", "DATE")
+    "undeclared, of type DATE: declare columns={'when': cp.date('YYYY-MM-DD', 'YYYY-MM-DD')} to ask about it"
     >>> undeclared_words("tags", "VARCHAR[]")
     'undeclared, of type VARCHAR[]: no declaration fits this type; convert it to a number, a text or a date first'
     """
@@ -41,8 +41,8 @@ def what_to_declare(kind: str) -> str:
         return "cp.number(low, high)"
     if kind in _DATES:
         return "cp.date('YYYY-MM-DD', 'YYYY-MM-DD')"
-    if "TIME ZONE" in kind.upper():
-        return "its day depends on a time zone; convert it to a date first"
+    if "TIME ZONE" in kind.upper() or kind == "TIMESTAMPTZ_NS":
+        return "cp.timestamp('YYYY-MM-DD', 'YYYY-MM-DD', zone='UTC')"
     return "no declaration fits this type; convert it to a number, a text or a date first"
 
 

@@ -44,6 +44,14 @@ class Dialect(msgspec.Struct, frozen=True):
     """The date of a text YYYY-MM-DD that names an existing day."""
     days: str
     """The days from 1970-01-01 to a finite date."""
+    read_time: str
+    """The timestamp without a zone of a text YYYY-MM-DDTHH:MM:SS, or shorter, that names an existing time."""
+    micros: str
+    """The microseconds from 1970-01-01 00:00 to a finite timestamp, with or without a zone."""
+    zoned: str
+    """The type of a timestamp with a zone."""
+    unzoned: str
+    """The type of a timestamp without one."""
     tame: str
     """A double, with 0 for one so close to 0 that the engine might fail on it."""
     readable: str
@@ -91,6 +99,10 @@ DUCKDB = Dialect(
     from_decimal="CAST({} AS DOUBLE)",
     read_date="TRY_CAST({} AS DATE)",
     days="CAST({} - DATE '1970-01-01' AS BIGINT)",
+    read_time="TRY_CAST({} AS TIMESTAMP)",
+    micros="EPOCH_US({})",
+    zoned="TIMESTAMPTZ",
+    unzoned="TIMESTAMP",
     tame="{}",
     readable="TRY(DECODE(ENCODE({})))",
     tried="TRY({})",
@@ -115,6 +127,10 @@ POSTGRES = Dialect(
     from_decimal=_SAFE,
     read_date="CAST({} AS DATE)",
     days="CAST({} - DATE '1970-01-01' AS BIGINT)",
+    read_time="CAST({} AS TIMESTAMP)",
+    micros="CAST(EXTRACT(EPOCH FROM {}) * 1000000 AS BIGINT)",
+    zoned="TIMESTAMPTZ",
+    unzoned="TIMESTAMP",
     tame="CASE WHEN ABS({0}) < 1e-200 THEN 0 ELSE {0} END",
     readable="{}",
     tried="{}",
@@ -134,6 +150,10 @@ SPARK = Dialect(
     from_decimal="CAST({} AS DOUBLE)",
     read_date="TRY_CAST({} AS DATE)",
     days="CAST(DATEDIFF({}, DATE '1970-01-01') AS BIGINT)",
+    read_time="TRY_CAST({} AS TIMESTAMP_NTZ)",
+    micros="UNIX_MICROS(CAST({} AS TIMESTAMP))",
+    zoned="TIMESTAMP",
+    unzoned="TIMESTAMP_NTZ",
     tame="{}",
     # REPLACE compares bytes; a regular expression compares characters and reads every invalid byte as \ufffd
     readable="CASE WHEN REPLACE({0}, '\ufffd', '') = REGEXP_REPLACE({0}, '\ufffd', '') THEN {0} END",

@@ -38,13 +38,12 @@ _KINDS = {
     "varchar": "VARCHAR",
     "char": "VARCHAR",
     "date": "DATE",
-    "timestamp": "timestamp with time zone",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
     "timestamp_ntz": "TIMESTAMP",
 }
 """Spark's types by DuckDB's names; columns of other types, such as a string with a collation, cannot be asked about.
 
-The names of other types stay in lower case, so that none is confused with a DuckDB type of the same name: Spark's
-timestamp has a time zone, and its day would depend on Spark's own time zone.
+The names of other types stay in lower case, so that none is confused with a DuckDB type of the same name.
 """
 
 _SETTINGS = {
@@ -53,6 +52,7 @@ _SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.session.timeZone": "UTC",
 }
 """The settings on which the meaning of our statements depends."""
 

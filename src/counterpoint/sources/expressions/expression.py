@@ -25,7 +25,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.sources.asking.where import MOST_NODES, ConditionReader
 from counterpoint.sources.declaring.columns import Boolean, Category, Column, Number
 from counterpoint.sources.declaring.dates import Date, is_day, spelled
-from counterpoint.sources.expressions.operands import Dated, Logical, Numeric, Operand, Textual, is_literal
+from counterpoint.sources.expressions.operands import Dated, Logical, Numeric, Operand, Textual, Timed, is_literal
 from counterpoint.sources.expressions.parsing import parsed
 from counterpoint.sources.expressions.terms import Term, Truth, nodes_of
 from counterpoint.sources.expressions.values import clamped
@@ -69,6 +69,8 @@ def _as_column(operand: Operand) -> Expression:
             return _number(operand)
         case Dated():
             return _date(operand)
+        case Timed(quantity, timestamp):
+            return Expression(quantity.top.term, timestamp)
         case Textual(term, column, keys):
             return Expression(term, column or Category(keys or ()))
         case Logical(condition, term):

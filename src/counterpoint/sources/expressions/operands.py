@@ -1,4 +1,4 @@
-"""What a part of an expression is: a number, a date, a text, a truth value, or a literal that becomes one of them.
+"""What a part of an expression is: a number, a date, an instant, a text, a truth value, or a literal.
 
 >>> is_literal(Written("2020-02-29")), Written("CA").describe
 (True, "a 'text'")
@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from counterpoint.sources.asking.conditions import Condition
 from counterpoint.sources.declaring.columns import Column
+from counterpoint.sources.declaring.timestamps import Timestamp
 from counterpoint.sources.expressions.quantities import Quantity
 from counterpoint.sources.expressions.terms import Term
 
@@ -37,6 +38,18 @@ class Dated(NamedTuple):
         return "a date" if self.column is None else self.column.describe()
 
 
+class Timed(NamedTuple):
+    """An instant, as microseconds since 1970-01-01 in UTC, of a column with a zone."""
+
+    quantity: Quantity
+    column: Timestamp
+
+    @property
+    def describe(self) -> str:
+        """The declared column."""
+        return self.column.describe()
+
+
 class Textual(NamedTuple):
     """A text that a row has; `keys` lists the texts that it can be, if they are public."""
 
@@ -63,7 +76,7 @@ class Logical(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A text literal: a text, or a date where it meets one."""
+    """A text literal: a text, or a date or an instant where it meets one."""
 
     text: str
 
@@ -84,7 +97,7 @@ class TruthLiteral(NamedTuple):
         return "TRUE or FALSE"
 
 
-Operand: TypeAlias = Numeric | Dated | Textual | Logical | Written | TruthLiteral
+Operand: TypeAlias = Numeric | Dated | Timed | Textual | Logical | Written | TruthLiteral
 
 
 def is_literal(operand: Operand) -> bool:

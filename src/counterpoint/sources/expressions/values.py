@@ -2,7 +2,8 @@
 
 Numbers are added, subtracted, multiplied and divided; a difference of dates is a number of days, and a date plus such a
 number is a date. CASE chooses between numbers, between texts or between truth values; YEAR, QUARTER, MONTH, DAY and
-WEEKDAY (Monday is 1) are parts of a date. ABS and COALESCE are for numbers. CLAMP(x, low, high, step) brings a number
+WEEKDAY (Monday is 1) are parts of a date, or of an instant on the wall clock of its zone, which has a DATE and an HOUR,
+too. ABS and COALESCE are for numbers. CLAMP(x, low, high, step) brings a number
 to public bounds and to the nearest step; NULL stands for a bound or a step that follows from those of the columns.
 
 A value is missing where a column that it needs is missing, and where its divisor is 0. Conditions are true or false of
@@ -28,8 +29,19 @@ from counterpoint.numbers.exact import exact
 from counterpoint.sources.asking.conditions import AllOf, AnyOf, Condition, Not, OneOf
 from counterpoint.sources.declaring.columns import MOST_KEYS, Boolean, Column, Number, Whole
 from counterpoint.sources.declaring.dates import Date, days, is_day, spelled
+from counterpoint.sources.declaring.timestamps import Timestamp
 from counterpoint.sources.expressions import quantities
-from counterpoint.sources.expressions.operands import Dated, Logical, Numeric, Operand, Textual, TruthLiteral, Written
+from counterpoint.sources.expressions.instants import day_of, hour_of
+from counterpoint.sources.expressions.operands import (
+    Dated,
+    Logical,
+    Numeric,
+    Operand,
+    Textual,
+    Timed,
+    TruthLiteral,
+    Written,
+)
 from counterpoint.sources.expressions.parsing import ALLOWED, only, unknown
 from counterpoint.sources.expressions.quantities import ONE, Quantity
 from counterpoint.sources.expressions.terms import DatePart, Label, Part
@@ -77,6 +89,8 @@ class ValueReader:
             "coalesce": self.first_present,
             "abs": self.absolute,
             "anonymous": self.function,
+            "date": self.day,
+            "hour": self.hour,
             **dict.fromkeys(_ARITHMETIC, self.arithmetic),
             **dict.fromkeys(_PARTS, lambda inner: self.part(_PARTS[inner.key], only(inner, "this").this)),
         }
@@ -134,6 +148,8 @@ class ValueReader:
     def part(self, part: Part, node: "exp.Expr") -> Numeric:
         """A part of a date."""
         found = self.read(node)
+        if isinstance(found, Timed):
+            found = Dated(day_of(found))
         if not isinstance(found, Dated):
             raise InvalidRequest(f"{node.sql()[:40]} is {found.describe}, and the {part} of a date was asked for")
         whole = found.quantity.top
@@ -189,9 +205,26 @@ class ValueReader:
         if name == "CLAMP" and 2 <= len(given) <= 4:
             low, high, step = [self._bound(it) for it in given[1:]] + [None] * (4 - len(given))
             return Numeric(clamped(self.number(given[0]), low, high, step)[0])
-        if name == "HOUR":
-            raise InvalidRequest("a date has no hour: declare the hour as a column of its own")
         raise unknown(node)
+
+    def hour(self, node: "exp.Expr") -> Numeric:
+        """The hour of an instant."""
+        found = self.read(only(node, "this").this)
+        if isinstance(found, Timed):
+            return Numeric(hour_of(found), keys=tuple(range(24)))
+        raise InvalidRequest(
+            f"{node.sql()[:40]} is {found.describe}, which has no hour: declare a column of instants, "
+            "cp.timestamp(low, high, zone=...)"
+        )
+
+    def day(self, node: "exp.Expr") -> Dated:
+        """The day of an instant; of a date, that date."""
+        found = self.read(only(node, "this").this)
+        if isinstance(found, Timed):
+            return Dated(day_of(found))
+        if isinstance(found, Dated):
+            return found
+        raise InvalidRequest(f"{node.sql()[:40]}: DATE is for instants, and this is {found.describe}")
 
     def _bound(self, node: "exp.Expr") -> Fraction | None:
         if node.key == "null":
@@ -204,6 +237,8 @@ class ValueReader:
 
 def of_column(index: int, column: Column) -> Operand:
     """What a stored column is."""
+    if isinstance(column, Timestamp):
+        return Timed(quantities.stored(index, column.least, column.most, Fraction(1)), column)
     if isinstance(column, Date):
         return Dated(quantities.stored(index, column.least, column.most, Fraction(1)), column)
     if isinstance(column, Boolean):

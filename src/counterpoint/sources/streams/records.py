@@ -24,8 +24,12 @@ from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Boolean, Category, Number, Text
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration, Named
+from counterpoint.sources.declaring.timestamps import Timestamp
 from counterpoint.sources.streams.shape import Followed, Reading, Record
 from counterpoint.sources.streams.values import reader, stored
+
+_DECLARED = Number | Category | Text | Boolean | Date | Timestamp
+"""What a field can be declared as."""
 
 
 class Fields(Value, frozen=True):
@@ -42,9 +46,9 @@ class Fields(Value, frozen=True):
                 f"fields must be a mapping from names to columns, as in {{'page': text()}}, not {given}"
             )
         for name, column in fields.items():
-            if not isinstance(name, str) or not isinstance(column, Number | Category | Text | Boolean | Date):
+            if not isinstance(name, str) or not isinstance(column, _DECLARED):
                 raise InvalidParameter(
-                    f"field {str(name)[:40]!r} must be declared as number, category, text, boolean or date, "
+                    f"field {str(name)[:40]!r} must be declared as number, category, text, boolean, date or timestamp, "
                     f"not {column!r}"
                 )
         return cls(Declaration(None, 1, "replace", tuple(Named(name, column) for name, column in fields.items())))

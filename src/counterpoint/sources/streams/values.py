@@ -23,6 +23,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.sources.declaring.columns import Key, Number, is_readable
 from counterpoint.sources.declaring.dates import Date, days
 from counterpoint.sources.declaring.declaration import Named
+from counterpoint.sources.declaring.timestamps import Timestamp, written
 from counterpoint.sources.streams.shape import is_nan, plain
 from counterpoint.sources.tables.loading import DIGITS, INFINITE, LONGEST_NUMBER, NUMBER
 
@@ -101,6 +102,8 @@ def stored(named: Named, given: object) -> Key | None:
             return _steps(column, value)
         if isinstance(column, Date):
             return _days(column, value)
+        if isinstance(column, Timestamp):
+            return _instant(column, value)
         if column.kind == "number":
             found: Key | None = _whole(value)
         else:
@@ -147,6 +150,16 @@ def _days(column: Date, value: object) -> int | None:
     else:
         raise TypeError
     return None if found is None else min(max(found, column.least), column.most)
+
+
+def _instant(column: Timestamp, value: object) -> int | None:
+    """An instant within the bounds; without an offset it is a wall time of the declared zone."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()  # rounded down, as in a table
+    if not isinstance(value, datetime | str):
+        raise TypeError
+    found = written(value)
+    return None if found is None else column.read(found)
 
 
 def _parsed(text: str) -> int | float | None:

@@ -29,10 +29,13 @@ from counterpoint.numbers.exact import exact
 from counterpoint.sources.declaring.columns import WIDEST, Column, boolean, category, is_readable, number, text, whole
 from counterpoint.sources.declaring.dates import date, spelled
 from counterpoint.sources.declaring.from_types import Columns
+from counterpoint.sources.declaring.timestamps import timestamp
 from counterpoint.sources.declaring.undeclared import what_to_declare
+from counterpoint.sources.declaring.zones import SECOND, at_micros, zone
 from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.engines.embedded import EmbeddedEngine, EmbeddedOffer
-from counterpoint.sources.tables.loading import DAY, NUMBER, TEXTS, TIMES, WHOLE
+from counterpoint.sources.tables.loading import NUMBER, TEXTS, WHOLE
+from counterpoint.sources.tables.times import DAY, TIMES, ZONED
 
 MOST_CATEGORIES = 100
 """A column of texts with more different values is declared as text()."""
@@ -87,6 +90,8 @@ def _column(rows: EmbeddedEngine, name: str, kind: str, guessed: bool) -> Column
         return _real_number(_values(rows, f"CAST({quoted} AS DOUBLE)", f"ISFINITE(CAST({quoted} AS DOUBLE))"))
     if kind == "DATE" or kind in TIMES:
         return _dates(rows, quoted)
+    if kind in ZONED:
+        return _instants(rows, quoted)
     if kind not in TEXTS:
         return None
     return (_guessed(rows, quoted) if guessed else None) or _texts(rows, quoted)
@@ -156,6 +161,19 @@ def _dates(rows: EmbeddedEngine, quoted: str) -> Column | None:
     finite = f"CAST({quoted} AS DATE) BETWEEN DATE '0001-01-01' AND DATE '9999-12-30'"
     [(first, last)] = rows.run(f"SELECT MIN({days}), MAX({days}) FROM sample WHERE {finite}")
     return None if first is None else date(spelled(first), spelled(last if last > first else first + 1))
+
+
+def _instants(rows: EmbeddedEngine, quoted: str) -> Column | None:
+    """Between the first and the last instant, in UTC: the custodian knows the zone."""
+    first, last = (f"CAST('{year}-01-01 00:00:00+00:00' AS TIMESTAMPTZ)" for year in (1900, 2100))
+    at = f"CAST({quoted} AS TIMESTAMPTZ)"
+    [(least, most)] = rows.run(
+        f"SELECT MIN(EPOCH_US({at})), MAX(EPOCH_US({at})) FROM sample WHERE {at} BETWEEN {first} AND {last}"
+    )
+    if least is None:
+        return None
+    low, high = (at_micros(found, zone("UTC")) for found in (least, most if most > least else least + SECOND))
+    return timestamp(low, high, zone="UTC")
 
 
 def _texts(rows: EmbeddedEngine, quoted: str) -> Column:

@@ -26,16 +26,14 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.sources.declaring.columns import Boolean, Category, Column, Number, Text, Whole
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.declaring.timestamps import Timestamp
 from counterpoint.sources.engines.dialects import Dialect
+from counterpoint.sources.tables.times import TIMES, ZONED, stored_day, stored_instant
 
 SMALL = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 WHOLE = SMALL | {"UBIGINT", "HUGEINT"}
 TEXTS = {"VARCHAR", "ENUM", "UUID"}
 _WRITTEN_ALIKE = TEXTS | WHOLE | {"UHUGEINT", "DATE", "BOOLEAN"}
-TIMES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
-"""Timestamps without a time zone: with one, the day would depend on the engine's own time zone."""
-_BEYOND_DATES = ("TIMESTAMP_S", "TIMESTAMP_MS")
-"""Timestamps whose range exceeds that of dates."""
 LONGEST_NUMBER = 200
 """The most characters of a text that is read as a number."""
 SPELLED_OUT = 100_000
@@ -45,13 +43,6 @@ _DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL", "UHUGEINT"}
 DIGITS = " *[+-]?[0-9]{1,30} *"
 NUMBER = " *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})? *"
 INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])? *"
-_YEAR = "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
-_BY_FOUR = "(0[48]|[2468][048]|[13579][26])"
-DAY = (
-    f"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
-    f"|([0-9]{{2}}{_BY_FOUR}|{_BY_FOUR}00)-02-29)"
-)
-"""Exactly the days of the years 1 to 9999: not every engine has a conversion that returns NULL on other texts."""
 
 
 def undeclared(kind: str) -> Column | None:
@@ -76,7 +67,9 @@ def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | Non
     if isinstance(column, Text) and kind in _WRITTEN_ALIKE:
         return _written(kind, value, dialect)
     if isinstance(column, Date) and kind in {"DATE", "VARCHAR", "ENUM"} | TIMES:
-        return _date(column, kind, value, dialect)
+        return stored_day(column, kind, value, dialect)
+    if isinstance(column, Timestamp) and kind in {"VARCHAR", "ENUM"} | TIMES | ZONED:
+        return stored_instant(column, kind, value, dialect)
     if isinstance(column, Boolean) and kind in _WRITTEN_ALIKE:
         return value if kind == "BOOLEAN" else _truth(kind, value, dialect)
     if isinstance(column, Category) and kind in (_WRITTEN_ALIKE if column.kind == "text" else WHOLE | {"VARCHAR"}):
@@ -153,25 +146,6 @@ def _from_double(column: Number, value: str, dialect: Dialect) -> str:
     return (
         f"CASE WHEN {value} IS NULL OR {value} = {nan} THEN NULL WHEN {value} >= {high} THEN {column.most} "
         f"WHEN {value} <= {low} THEN {column.least} ELSE GREATEST({column.least}, LEAST({column.most}, {steps})) END"
-    )
-
-
-def _date(column: Date, kind: str, value: str, dialect: Dialect) -> str:
-    """Clamped first: a date within the bounds is finite, and every engine can subtract it."""
-    if kind in ("VARCHAR", "ENUM"):
-        written = dialect.written(value)
-        day = _days(column, dialect.read_date.format(written), dialect)
-        return f"CASE WHEN LENGTH({written}) <> 10 THEN NULL WHEN {dialect.matches(written, DAY)} THEN {day} END"
-    if kind in _BEYOND_DATES:
-        first, last = (f"CAST('{day}' AS {kind})" for day in ("0001-01-01", "9999-12-31"))
-        value = f"CASE WHEN {value} < {first} THEN {first} WHEN {value} > {last} THEN {last} ELSE {value} END"
-    return _days(column, value if kind == "DATE" else f"CAST({value} AS DATE)", dialect)
-
-
-def _days(column: Date, day: str, dialect: Dialect) -> str:
-    return (
-        f"CASE WHEN {day} IS NULL THEN NULL WHEN {day} >= DATE '{column.high}' THEN {column.most} "
-        f"WHEN {day} <= DATE '{column.low}' THEN {column.least} ELSE {dialect.days.format(day)} END"
     )
 
 

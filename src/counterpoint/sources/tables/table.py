@@ -401,8 +401,8 @@ def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Nam
             raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
         if not isinstance(column, Column):
             raise InvalidParameter(
-                f"{name} must be declared as number, category, text, boolean or date, not {shown(column)}; to declare "
-                "by types, use cp.columns_from({'year': int})"
+                f"{name} must be declared as number, category, text, boolean, date or timestamp, not {shown(column)}; "
+                "to declare by types, use cp.columns_from({'year': int})"
             )
     found = ((name, columns.get(name, loading.undeclared(kind))) for name, kind in kinds.items())
     return tuple(Named(name, column, name in columns) for name, column in found if column is not None)
