@@ -11,7 +11,7 @@ import counterpoint as cp
 from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.wanted import Launching
 from counterpoint.pictures.score import MOST_LANES, Lane, Mark, folded, levels
-from counterpoint.session.scoring import score_of
+from counterpoint.session.scoring import _apart, score_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -270,3 +270,34 @@ def test_a_ledger_of_an_earlier_version_is_drawn(tmp_path, name):
         assert len([lane for lane in score.lanes if not lane.depth]) == len(s.handles) + len(s.given)
         assert len(score.refusals) == (name == "people"), "one launch was refused, which an older version recorded"
         classes(s.plot())
+
+
+def test_a_session_by_time_keeps_its_order_and_says_when(monkeypatch):
+    clock = [1_794_826_800]
+
+    def tick():
+        clock[0] += 1200
+        return clock[0] - 1200
+
+    monkeypatch.setattr("counterpoint.ledger.wanted.time.time", tick)
+    s = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+    noisy = s.launch(cp.Laplace(epsilon=0.5, asks=5))
+    for _ in range(5):
+        noisy.ask(cp.total())
+    score = score_of(s, by="time")
+    assert len(score.times) == 6 and score.times == tuple(sorted(score.times))
+    places = [score.share(at) for at in range(1, 8)]
+    assert places == sorted(places) and 0 < places[0] < places[-1] < 1
+    _, root = classes(s.plot(by="time"))
+    words = "".join(root.itertext())
+    assert "12:00" in words and "time, UTC" in words and "number of the event" not in words
+    assert score_of(s).times == ()
+    with pytest.raises(cp.InvalidParameter, match="drawn by='order' or by='time', not by='day'"):
+        s.plot(by="day")
+
+
+def test_events_of_one_second_and_a_clock_that_was_set_back_stay_in_order():
+    assert _apart([10, 10, 12, 11]) == (10.0, 10.5, 12.0, 12.5) and _apart([]) == ()
+    assert len({*_apart([5] * 1000)}) == 1000
+    classes(cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).plot(by="time"))
+    classes(played().plot(by="time"))

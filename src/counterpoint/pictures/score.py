@@ -11,7 +11,11 @@ reserve that paid for them, then the oldest; with more than 500 asks, asks are d
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import groupby
+
+_START, _LAST, _END = 0.01, 0.95, 0.98
+"""Where an axis of times has its first event, its last, and its end."""
 
 MOST_LANES = 30
 MOST_ASKS = 500
@@ -95,7 +99,10 @@ class LossAxis:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A session, event by event. Events are numbered from 1."""
+    """A session, event by event. Events are numbered from 1.
+
+    With `times`, in seconds since 1970, the axis is the time of each event, else its number.
+    """
 
     name: str
     budget: LossAxis
@@ -103,6 +110,7 @@ class Score:
     steps: tuple[Step, ...] = ()
     refusals: tuple[Mark, ...] = ()
     lanes: tuple[Lane, ...] = ()
+    times: tuple[float, ...] = ()
 
     @property
     def lost(self) -> float:
@@ -126,7 +134,14 @@ class Score:
 
     def share(self, at: float) -> float:
         """Where an event stands on the axis, from 0 to 1; the axis is at least eight events long."""
-        return (at - 0.5) / max(8, len(self.events) + 1)
+        if not self.times:
+            return (at - 0.5) / max(8, len(self.events) + 1)
+        return _END if at > len(self.times) else self.share_of_time(self.times[int(at) - 1])
+
+    def share_of_time(self, seconds: float) -> float:
+        """Where a moment stands on an axis of times."""
+        first, last = self.times[0], self.times[-1]
+        return _START + (_LAST - _START) * (seconds - first) / ((last - first) or 1.0)
 
 
 def folded(lanes: Sequence[Lane], most: int = MOST_LANES) -> tuple[Lane, ...]:
@@ -217,6 +232,31 @@ def levels(highest: float) -> list[float]:
         power *= 10
     step = next(size * power for size in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5) if highest / (size * power) <= 4.0001)
     return [round(number * step, 12) for number in range(int(highest / step + 1e-9) + 1)]
+
+
+def moments(first: float, last: float) -> Sequence[tuple[float, str]]:
+    """A few round moments between two, in seconds since 1970, as people write them in UTC.
+
+    >>> moments(1_794_826_800, 1_794_837_600)
+    [(1794826800, '11:00'), (1794830400, '12:00'), (1794834000, '13:00'), (1794837600, '14:00')]
+    >>> [word for _, word in moments(0, 20)]
+    ['00:00:00', '00:00:05', '00:00:10', '00:00:15', '00:00:20']
+    >>> [word for _, word in moments(0, 400 * 86400)]
+    ['1 Jan 1970', '11 Apr 1970', '20 Jul 1970', '28 Oct 1970', '5 Feb 1971']
+    """
+    step = next((step for step in _ROUND if (last - first) / step <= 5), _ROUND[-1])
+    places = range(-int(-first // step) * step, int(last) + 1, step)
+    return [(place, _spelled(place, step)) for place in places][:12]
+
+
+_ROUND = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 100 * 86400, 10**8)
+
+
+def _spelled(seconds: int, step: int) -> str:
+    at = datetime.fromtimestamp(seconds, UTC)
+    if step >= 86400:
+        return f"{at.day} {at:%b %Y}"
+    return f"{at:%H:%M:%S}" if step < 60 else f"{at:%H:%M}"
 
 
 def short(text: str, most: int) -> str:

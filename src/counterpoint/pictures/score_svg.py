@@ -10,7 +10,19 @@ from dataclasses import dataclass
 
 from counterpoint.pictures.markup import Markup, element, joined, percent
 from counterpoint.pictures.picture import Picture, Rows
-from counterpoint.pictures.score import MOST_ASKS, Lane, Mark, Score, Step, count, decimals, folded, levels, short
+from counterpoint.pictures.score import (
+    MOST_ASKS,
+    Lane,
+    Mark,
+    Score,
+    Step,
+    count,
+    decimals,
+    folded,
+    levels,
+    moments,
+    short,
+)
 from counterpoint.pictures.score_text import as_text
 
 _TOP, _BASE = 64.0, 236.0
@@ -309,17 +321,27 @@ class _Page:
     # below
 
     def _axis(self) -> Iterator[Markup]:
-        y = self.axis
+        y, score = self.axis, self.score
         if not self.narrow:
-            yield element("text", "number of the event", class_="small faint", x=20, y=y)
-        last = len(self.score.events)
-        for at in levels(last)[1:]:
-            if at == int(at) and self.score.share(self.now) - self.score.share(at) > (0.15 if self.narrow else 0.08):
-                yield element("text", f"{at:,.0f}", class_="small faint mid", x=self.x(at), y=y)
-        if last:
+            title = "time, UTC" if score.times else "number of the event"
+            yield element("text", title, class_="small faint", x=20, y=y)
+        for share, word in self._marks():
+            if score.share(self.now) - share > (0.15 if self.narrow else 0.08):
+                x = percent(self.left + (self.right - self.left) * share)
+                yield element("text", word, class_="small faint mid", x=x, y=y)
+        if score.events:
             x = self.x(self.now)
             yield element("line", class_="now", x1=x, x2=x, y1=_TOP, y2=y - 16)
             yield element("text", "now", class_="small strong mid", x=x, y=y)
+
+    def _marks(self) -> list[tuple[float, str]]:
+        """Round numbers of events, or round moments, and where they stand."""
+        score = self.score
+        if score.times:
+            few = 2 if self.narrow else 1
+            found = moments(score.times[0], score.times[-1])[::few]
+            return [(score.share_of_time(seconds), word) for seconds, word in found]
+        return [(score.share(at), f"{at:,.0f}") for at in levels(len(score.events))[1:] if at == int(at)]
 
     def _legend(self) -> tuple[list[Markup], float]:
         """What the marks mean that occur; one line, or two columns on a narrow page."""

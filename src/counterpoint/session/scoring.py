@@ -1,7 +1,8 @@
 """A session as a score: what its history says, in order, and what each launch added to the loss. Public facts only.
 
-The axis is the order of events; times by the clock play no part. Where a rule is not a sum, a step is the increase that
-the launch caused when it was admitted. A part of a partition has no lane of its own: what is launched in it has.
+The axis is the order of events, or the times that the recording process gave them. Where a rule is not a sum, a step is
+the increase that the launch caused when it was admitted. A part of a partition has no lane of its own: what is launched
+in it has.
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
@@ -16,15 +17,16 @@ loss       ▃▃
 1 Laplace  ●┼   0.4
 """
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import accumulate
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from counterpoint.composition.rules.rule import Account
-from counterpoint.errors import NotCovered
+from counterpoint.errors import InvalidParameter, NotCovered, shown
 from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -41,9 +43,11 @@ _READ_AT = Fraction(1, 10**6)
 """The delta at which a loss is read that has no number of its own to draw, such as a curve."""
 
 
-def score_of(session: "Session") -> Score:
-    """The session's score, from its history and from the mechanisms that were launched."""
-    return _Reading(session).score()
+def score_of(session: "Session", by: str = "order") -> Score:
+    """The session's score, from its history and from the mechanisms that were launched; by order, or by time."""
+    if by not in ("order", "time"):
+        raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
+    return _Reading(session).score(by)
 
 
 @dataclass
@@ -77,7 +81,7 @@ class _Reading:
         self._steps: list[Step] = []
         self._refusals: list[Mark] = []
 
-    def score(self) -> Score:
+    def score(self, by: str) -> Score:
         """All of it."""
         here = len(self._path)
         facts = [fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path]
@@ -89,14 +93,13 @@ class _Reading:
             "denial": self._refusal,
             "recount": self._recount,
         }
-        events: list[ScoreEvent] = []
-        for fact in facts:
-            if fact.kind in known:
-                events.append(known[fact.kind](len(events) + 1, fact))
+        drawn = [fact for fact in facts if fact.kind in known]
+        events = [known[fact.kind](at, fact) for at, fact in enumerate(drawn, 1)]
+        times = _apart([fact.at for fact in drawn]) if by == "time" else ()
         lanes = tuple(self._lane(line) for line in sorted(self._lines.values(), key=self._order))
         name = f"{self._engine.ledger.name}{' (made-up rows)' if self._made_up else ''}"
         steps, refusals = tuple(self._steps), tuple(self._refusals)
-        return Score(name, self._read.budget, tuple(events), steps, refusals, lanes)
+        return Score(name, self._read.budget, tuple(events), steps, refusals, lanes, times)
 
     def _launch(self, at: int, fact: Fact) -> ScoreEvent:
         """A launch charges the session at its path; its child has the next number there, or is a part."""
@@ -203,6 +206,21 @@ class _Reading:
 def _over(row: Row | None) -> bool:
     """Whether a mechanism has given its last answer, or its code failed."""
     return row is not None and (row.state is None or isinstance(row.state, Faulty))
+
+
+def _apart(times: Sequence[int]) -> tuple[float, ...]:
+    """The same times in whole seconds; events of one second stand side by side in it. A clock that was set back stops.
+
+    >>> _apart([10, 10, 12, 11])
+    (10.0, 10.5, 12.0, 12.5)
+    """
+    forward = list(accumulate(times, max))
+    together, placed = Counter(forward), Counter[int]()
+    found = []
+    for time in forward:
+        found.append(time + placed[time] / together[time])
+        placed[time] += 1
+    return tuple(found)
 
 
 def _letters(number: int) -> str:

@@ -467,13 +467,13 @@ class Session:
         here = len(self._path)
         return tuple(fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path)
 
-    def plot(self) -> Picture:
+    def plot(self, by: str = "order") -> Picture:
         """The session as a score: the loss under its budget, and a lane for each launch, on one axis of events.
 
-        Public facts only. A notebook shows it, `print` and rich write it in a terminal, and
-        `plot().save("session.svg")` keeps it.
+        With `by="time"` events stand at their times. Public facts only. A notebook shows it, `print` and rich write it
+        in a terminal, and `plot().save("session.svg")` keeps it.
         """
-        return ScorePicture(score_of(self))
+        return ScorePicture(score_of(self, by))
 
     @property
     def handles(self) -> tuple[Handle, ...]:
