@@ -54,6 +54,8 @@ REFUSED = [
     ("SELECT x FROM t GROUP BY x", "query without an aggregate"),
     ("SELECT COUNT(*) FROM t GROUP BY x", "GROUP BY x without it in SELECT"),
     ("SELECT COUNT(*) AS n, SUM(x) AS n FROM t", "two outputs of one name"),
+    ("SELECT COUNT(*) AS n, SUM(x) AS n_error FROM t", "two outputs of one name"),
+    ("SELECT x AS n_rank_error, MEDIAN(y) AS n FROM t GROUP BY x", "two outputs of one name"),
     ("SELECT COUNT(*) AS a, COUNT(*) AS b FROM t", "aggregate twice"),
     ("SELECT COUNT(*) AS x, x AS y FROM t GROUP BY x", "alias that is a column of GROUP BY"),
     ("SELECT COUNT(*) FROM t UNION SELECT COUNT(*) FROM u", "UNION"),

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
+_SUFFIXES = ("", "_error", "_rank_error")
+"""What the names of the columns of an answer end in: each aggregate has a column of values, and one of errors."""
 _RAW = f"rows are never shown: name it in GROUP BY, or take an aggregate of it; SELECT takes {KNOWN}"
 
 
@@ -141,7 +143,8 @@ class Outputs:
                 raise unsupported("aggregate twice", node, "once is enough, and costs once")
             requests, units = (*requests, request), (*units, *([aggregate.unit] if aggregate.unit else []))
             name, place = alias or written(node), len(self.by) + len(requests) - 1
-        if name in [output.name for output in self.outputs]:
+        taken = {f"{output.name}{suffix}" for output in self.outputs for suffix in _SUFFIXES}
+        if name in taken or any(f"{name}{suffix}" == output.name for output in self.outputs for suffix in _SUFFIXES):
             raise unsupported("two outputs of one name", whole, "give one of them another name with AS")
         if alias in self.by and place != self.by.index(alias):
             raise unsupported("alias that is a column of GROUP BY", whole, "choose another name")
