@@ -124,3 +124,15 @@ def test_a_mean_that_noise_leaves_missing_is_null_in_having_and_order():
     text = "SELECT carrier, AVG(delay) AS d FROM flights GROUP BY carrier"
     assert session.sql(f"{text} HAVING d IS NULL ORDER BY d", epsilon=10**6).columns()["d"] == [None] * 4
     assert len(session.sql(f"{text} HAVING d > 0 OR NOT d > 0", epsilon=10**6)) == 0
+
+
+def test_nothing_of_the_text_but_what_where_compares_reaches_the_engine(monkeypatch):
+    session, ran = flights.session(MADE), []
+    engine = type(session._source.embedded)
+    run = engine.run
+    monkeypatch.setattr(engine, "run", lambda self, sql, *rest: ran.append(sql) or run(self, sql, *rest))
+    text = """SELECT canary.carrier AS canary, COUNT(*) AS "canary n" FROM canary WHERE canary.dest <> 'LAX'
+        GROUP BY canary.carrier HAVING canary <> 'canary' AND "canary n" < 77123 ORDER BY canary LIMIT 77123"""
+    session.sql(text, epsilon=1)
+    assert ran and "LAX" in ran[0]
+    assert not any(part in sql for sql in ran for part in ("canary", "77123", "HAVING", "LIMIT", "ORDER"))
