@@ -23,6 +23,7 @@ CALLS = 200
 def rows() -> Iterator[Row]:
     yield Row("a private group-by sum, 10^7 rows", *side_by_side(*group_by()), "the same query in DuckDB", at_most=1.3)
     yield Row(f"{CALLS} launches, each asked once, on 100 rows", *side_by_side(*each_launched()), "the queries alone")
+    yield Row(f"{CALLS} questions (session.ask), on 100 rows", *side_by_side(*questions()), "the queries alone")
     yield Row(f"{CALLS} asks of one mechanism, on 100 rows", *side_by_side(*asked_again()), "the queries alone")
     yield Row(f"{2 * ASKS} asks of two interleaved mechanisms", *side_by_side(*interleaved()), "opendp's children")
 
@@ -71,6 +72,18 @@ def each_launched() -> tuple[Callable[[], object], Callable[[], object]]:
     def ours() -> None:
         for _ in range(CALLS):
             session.launch(Laplace(1)).ask(request)
+
+    return ours, queries
+
+
+def questions() -> tuple[Callable[[], object], Callable[[], object]]:
+    """The same for a question: a mechanism is chosen, launched and asked, and the answer knows its error."""
+    table, queries = small()
+    session, request = Session(table, within=PureDP(10**6)), count(where="age >= 18")
+
+    def ours() -> None:
+        for _ in range(CALLS):
+            session.ask(request, epsilon=1)
 
     return ours, queries
 

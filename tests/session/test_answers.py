@@ -921,3 +921,15 @@ def test_choices_and_keys_survive_a_crash_between_launch_and_ask(tmp_path, monke
     with opened() as s:
         again = s.ask(request_, id="people", **terms)
         assert (again, again.cost, again.mechanism, s.loss) == (answer, answer.cost, answer.mechanism, charged)
+
+
+def test_the_errors_of_all_cells_are_computed_once(monkeypatch):
+    answer = session().ask(cp.histogram("city"), epsilon=1)
+    asked = []
+    usual = cp.Laplace.answer_error
+    monkeypatch.setattr(cp.Laplace, "answer_error", lambda *given: asked.append(given) or usual(*given))
+    assert repr(answer) and answer.columns() and answer._repr_html_() and len(asked) == 1
+    assert answer["Rome"].error(0.5) <= answer["Rome"].error("0.95") == answer.error() and len(asked) == 2
+    for bad in ([1], None, "near", 1):
+        with pytest.raises(InvalidParameter, match="probability"):
+            answer["Rome"].error(bad)

@@ -25,7 +25,6 @@ from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, positive, spell
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, zCDP
-from counterpoint.privacy.messages import Ask
 from counterpoint.session.answering.reaching import reaching
 from counterpoint.sources.source import Prepared, Wants
 
@@ -112,17 +111,9 @@ def _offers(loss: Loss) -> Mapping[Wants, Mechanisms]:
     return _OFFERS[type(loss)](loss)
 
 
+@lru_cache(maxsize=256)
 def _error(mechanism: Mechanism, prepared: Prepared) -> int:
-    facts = prepared.sensitivity, prepared.squared, prepared.each, prepared.width, prepared.cells
-    return _error_on(mechanism, prepared.together, *facts)
-
-
-@lru_cache(maxsize=1024)
-def _error_on(  # noqa: PLR0917 - the public facts on which an error depends
-    mechanism: Mechanism, together: int, sensitivity: int, squared: int, each: int | None, width: int | None, cells: int
-) -> int:
-    blank = 0 if width is None else (0,) * width
-    return mechanism.answer_error(Ask(None, blank, sensitivity, squared, each=each, cells=cells), SURE, together)
+    return mechanism.answer_error(prepared.message(), SURE, prepared.together)
 
 
 def keeping(

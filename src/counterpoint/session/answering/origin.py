@@ -9,7 +9,7 @@ from public facts alone by the law of the noise, or (for a mean) from the releas
 (PureDP(0.1), Laplace(0.1), 'Laplace(0.1) is what answers such a request at this price')
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from counterpoint.encoding import Plain
@@ -60,6 +60,8 @@ class Origin:
     made_up: bool = False
     whole: Prepared | None = None
     """The request that was asked, where this is a part of it: its sensitivity says how large the noise is."""
+    known: dict[tuple[int, Fraction], int] = field(default_factory=dict, compare=False, repr=False)
+    """Errors that have been computed; all cells and parts of an answer share them."""
 
     @property
     def asked(self) -> Prepared:
@@ -69,7 +71,7 @@ class Origin:
     def of(self, released: Plain, part: Prepared | None = None) -> "Origin":
         """The origin of a cell of this answer, or of one of its parts."""
         prepared, whole = (self.prepared, self.whole) if part is None else (part, self.asked)
-        return Origin(self.mechanism, prepared, released, self.reason, self.made_up, whole)
+        return Origin(self.mechanism, prepared, released, self.reason, self.made_up, whole, self.known)
 
     def steps(self, probability: Number) -> int:
         """How far off each of the released numbers that make up this one is at most, all at once; on their grid."""
@@ -77,7 +79,12 @@ class Origin:
 
     def steps_of(self, numbers: int, probability: Number) -> int:
         """How far off so many released numbers are at most, all at once; on their grid."""
-        return self.mechanism.answer_error(self.asked.message(), probability, numbers)
+        sure = exact(probability, "the probability")
+        found = self.known.get((numbers, sure))
+        if found is None:
+            found = self.mechanism.answer_error(self.asked.message(), sure, numbers)
+            self.known[numbers, sure] = found
+        return found
 
     def error(self, probability: Number) -> int | Fraction:
         """How far off the number is at most with this probability, in its units."""
