@@ -41,7 +41,7 @@ class Choice(Known):
     """A rank is compared with no noise."""
 
     def rank_error(self, probability: Number = SURE) -> int | Exact:
-        """By how many rows at most its rank is farther from the quantile than that of the best candidate.
+        """By how many rows at most its rank is farther from the wanted one than that of the best candidate.
 
         With this probability, by the exact law of the choice, for the worst data. If every value that the column can
         have is a candidate, the best candidate is the quantile itself.

@@ -11,6 +11,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from counterpoint.errors import NotCovered
 from counterpoint.numbers import Number
 from counterpoint.pictures.picture import Picture
 from counterpoint.session.answering.answer_table import AnswerRow, AnswerTable, arrow, as_frame, html, plain, rich_table
@@ -119,6 +120,15 @@ class TableAnswer(Tabular):
         """
         if self._origin.prepared.wants == "choice":
             raise no_error_of_a_choice()
+        return self._off(probability, simultaneous)
+
+    def rank_error(self, probability: Number = SURE, *, simultaneous: bool = False) -> int | float:
+        """By how many rows the rank of each choice is farther off than the best one's at most; or of all at once."""
+        if self._origin.prepared.wants != "choice":
+            raise NotCovered("rank_error is about chosen candidates, such as medians: these are numbers, with an error")
+        return self._off(probability, simultaneous)
+
+    def _off(self, probability: Number, simultaneous: bool) -> int | float:
         steps = self._origin.steps_of(self._released if simultaneous else 1, probability)
         error = self._origin.prepared.error_in_units(steps)
         return error if isinstance(error, int) else float(error)
