@@ -190,6 +190,9 @@ from counterpoint.sources.asking.requests import (
     ranks as ranks,
     sum as sum,
 )
+from counterpoint.sources.asking.selects import (
+    select as select,
+)
 from counterpoint.sources.asking.tops import (
     top as top,
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoint.privacy.secret import counted, reveal
 from counterpoint.privacy.tally import Tally, distances
-from counterpoint.sources.asking import choices, extremes, requests, tops, variances
+from counterpoint.sources.asking import choices, extremes, requests, selects, tops, variances
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.tables.table import Table
@@ -163,6 +163,19 @@ questions = st.one_of(
     st.builds(requests.count_distinct, maybe_where, by=st.just(["zip", "age", "born"]), keys=st.just(TRIPLES)),
     st.builds(
         choices.keys, st.sampled_from([["zip", "age"], ["vip", "born", "zip"], ["who", "age"]]), where=maybe_where
+    ),
+    st.builds(
+        lambda where, other, groups: selects.select(
+            n=requests.count(where),
+            units=requests.count_distinct(other),
+            total=requests.sum("tokens", other),
+            late=requests.mean("income", where),
+            spread=variances.stdev("income"),
+            **groups,
+        ),
+        maybe_where,
+        maybe_where,
+        st.sampled_from([{}, {"by": "state"}, {"by": ["vip", "state"], "keys": PAIRS}]),
     ),
     st.builds(tops.top, st.just(["vip", "state"]), st.sampled_from([1, 3]), st.just(PAIRS), maybe_where),
 )

@@ -25,6 +25,7 @@ from counterpoint.sources.asking.conditions import Condition
 from counterpoint.sources.asking.extremes import EXTREMES
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.requests import REQUESTS
+from counterpoint.sources.asking.selects import SELECTS
 from counterpoint.sources.asking.sensitivity import Groups
 from counterpoint.sources.asking.tops import TOPS
 from counterpoint.sources.asking.variances import VARIANCES
@@ -94,7 +95,7 @@ def _groups(declared: Declaration, view: RowView, cells: ByKeys) -> Groups | Non
 
 def is_request(request: object) -> bool:
     """Whether this is one of the requests for rows: exactly these classes, no subclasses."""
-    return type(request) in (*REQUESTS, *VARIANCES, *CHOICES, *EXTREMES, *TOPS)
+    return type(request) in (*REQUESTS, *VARIANCES, *CHOICES, *EXTREMES, *TOPS, *SELECTS)
 
 
 def canonical(request: object) -> bytes:
@@ -102,7 +103,7 @@ def canonical(request: object) -> bytes:
     if not is_request(request):
         names = (
             "count, count_distinct, sum, mean, variance, stdev, histogram, ranks, quantile, median, minimum, maximum, "
-            "bounds, top and keys"
+            "bounds, top, keys and select"
         )
         raise InvalidRequest(
             f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {describe_request(request)}"

@@ -25,10 +25,10 @@ from counterpoint.sources.engines.query_plan import (
     ByKeys,
     ByThreshold,
     Cells,
-    ColumnTotal,
     Crossed,
     QueryPlan,
     Rows,
+    Together,
     Units,
 )
 from counterpoint.sources.engines.writing import written_condition, written_term
@@ -139,15 +139,23 @@ def _listed(cells: ByKeys | ByThreshold | Crossed) -> Iterable[tuple[Key, ...]]:
     return cells.keys if isinstance(cells, ByKeys) else ((number,) for number in range(len(cells.thresholds) + 1))
 
 
-def _aggregates(plan: QueryPlan, dialect: str) -> "list[exp.Expr]":
+def _aggregates(plan: QueryPlan, dialect: str, only: Condition | None = None) -> "list[exp.Expr]":
+    """What a plan adds up, over the rows that satisfy `only`."""
     from sqlglot import exp  # noqa: PLC0415
 
+    def counted(value: "exp.Expr") -> "exp.Expr":
+        if only is None:
+            return value
+        return exp.Case(ifs=[exp.If(this=written_condition(only, dialect, total=False), true=value)])
+
+    if isinstance(plan.adds, Together):
+        return [aggregate for part in plan.adds.plans for aggregate in _aggregates(part, dialect, part.condition)]
     if isinstance(plan.adds, Rows):
-        return [exp.Count(this=exp.Star())]
+        return [exp.Count(this=exp.Star() if only is None else counted(exp.Literal.number(1)))]
     if isinstance(plan.adds, Units):
-        return [exp.Count(this=exp.Distinct(expressions=[exp.column("u")]))]
-    assert isinstance(plan.adds, ColumnTotal)
-    return [_total(written_term(plan.adds.column, dialect), power, WIDE[dialect]) for power in plan.adds.powers]
+        return [exp.Count(this=exp.Distinct(expressions=[counted(exp.column("u"))]))]
+    column = counted(written_term(plan.adds.column, dialect))
+    return [_total(column, power, WIDE[dialect]) for power in plan.adds.powers]
 
 
 def _total(column: "exp.Expr", power: int, wide: str | None) -> "exp.Expr":

@@ -108,7 +108,22 @@ class ByFound(msgspec.Struct, frozen=True):
     columns: tuple[Term, ...]
 
 
-Adds: TypeAlias = Rows | Units | ColumnTotal
+class Together(msgspec.Struct, frozen=True):
+    """What several plans over the same cells add up, one behind the other; each over the rows of its own condition.
+
+    The answer to each is multiplied by its weight.
+    """
+
+    plans: "tuple[QueryPlan, ...]"
+    weights: tuple[int, ...]
+
+    @property
+    def sums(self) -> int:
+        """How many integers there are for each cell."""
+        return sum(plan.adds.sums for plan in self.plans)
+
+
+Adds: TypeAlias = Rows | Units | ColumnTotal | Together
 Cells: TypeAlias = ByKeys | ByThreshold | Crossed | ByFound
 
 

@@ -30,7 +30,7 @@ from counterpoint.sources.declaring.declaration import Declaration, Named
 from counterpoint.sources.engines.compiling import Compiled, RowView, compile_request
 from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.engines.emitter import narrowed
-from counterpoint.sources.engines.query_plan import ColumnTotal, QueryPlan
+from counterpoint.sources.engines.query_plan import ColumnTotal, QueryPlan, Together
 from counterpoint.sources.expressions.terms import columns_of
 
 
@@ -103,6 +103,8 @@ def _columns(plan: QueryPlan) -> Iterator[int]:
     """The columns that a plan mentions."""
     if isinstance(plan.adds, ColumnTotal):
         yield from columns_of(plan.adds.column)
+    for part in plan.adds.plans if isinstance(plan.adds, Together) else ():
+        yield from _columns(part)
     for term in () if plan.cells is None else plan.cells.columns:
         yield from columns_of(term)
     if plan.condition is not None:
