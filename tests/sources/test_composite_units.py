@@ -105,6 +105,9 @@ def test_keys_of_a_column_of_the_unit_move_by_one():
     table = bound("duckdb", [("a", "b", 1)], 3)
     assert table.sensitivities(cp.keys("patient")).l1 == 1 and table.sensitivities(cp.keys("age")).l1 == 3
     assert table.spread("hospital", 1) is table
+    for by, cells in (("hospital", ["a", "ab"]), (["patient", "hospital"], [("b", "a"), ("c", "a")])):
+        assert table.sensitivities(cp.count_distinct(by=by, keys=cells)).l1 == 1
+    assert table.sensitivities(cp.count_distinct(by=["hospital", "age"], keys=[("a", 1), ("a", 2)])).l1 == 2
 
 
 def test_a_list_of_one_column_is_that_column_and_stored_alike():

@@ -94,7 +94,7 @@ class CountDistinct(Request, Value, frozen=True):
         if by is None:
             return QueryPlan(adds, ((1,),), self._condition(declared), once=True)
         cells = by_keys(declared, by, keys)
-        reach = 1 if by == declared.unit else declared.rows_per_unit
+        reach = 1 if set(columns_of(by)) <= set(declared.unit_columns) else declared.rows_per_unit
         corners = in_one_cell([(1,)], len(cells.keys))
         return QueryPlan(adds, corners, self._condition(declared), cells, len(cells.keys), once=True, reach=reach)
 

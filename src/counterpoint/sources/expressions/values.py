@@ -213,7 +213,7 @@ class ValueReader:
         if isinstance(found, Timed):
             return Numeric(hour_of(found), keys=tuple(range(24)))
         raise InvalidRequest(
-            f"{node.sql()[:40]} is {found.describe}, which has no hour: declare a column of instants, "
+            f"{node.this.sql()[:40]} is {found.describe}, which has no hour: declare a column of instants, "
             "cp.timestamp(low, high, zone=...)"
         )
 
