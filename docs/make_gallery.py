@@ -8,6 +8,7 @@ their own. `python -m docs.make_gallery` writes the page and its figure again; t
 import io
 import os
 import re
+import textwrap
 from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,10 @@ within (5, 1e-6). The scripts are in `docs/gallery/`; their first lines say how 
 Lines are logical lines, as Python's tokenizer counts them: a statement counts once however it is broken, and comments
 and blank lines do not count. Setting up (task 0) counts apart from the tasks. A dash is a task that a library cannot
 do; the notes say why.
+
+The others are ahead where a task is not on this list: OpenDP can also be used from R and Rust, and its queries are
+expressions of Polars, of which there are many more than ours, several of them in one query and one table (task 3 takes
+two questions here). Tumult Analytics joins protected tables with each other.
 
 """
 
@@ -78,7 +83,7 @@ def refusals() -> dict[int, tuple[Cell, Exception]]:
 
 
 def without_outputs(page: str) -> str:
-    """The page without what was printed, which differs by the noise from run to run."""
+    """The page without what was printed: noise differs from run to run, and a message may be said better."""
     return re.sub(r"```text\n.*?```\n", "", page, flags=re.DOTALL)
 
 
@@ -126,7 +131,11 @@ def _peer(cell: Cell) -> str:
 
 
 def _mistake(mistake: Cell, error: Exception) -> str:
-    return f"**{mistake.title}**\n\n```python\n{mistake.code}\n```\n\n> {type(error).__name__}: {error}\n\n"
+    return f"**{mistake.title}**\n\n```python\n{mistake.code}\n```\n\n```text\n{_wrapped(error)}\n```\n\n"
+
+
+def _wrapped(error: Exception) -> str:
+    return textwrap.fill(f"{type(error).__name__}: {error}", 100, break_long_words=False)
 
 
 def main() -> None:

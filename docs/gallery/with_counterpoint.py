@@ -29,7 +29,9 @@ counts = session.ask(cp.count(by="carrier"), epsilon=0.1)
 print(counts.to_pandas())
 
 # %% 3. Mean and median delay by carrier
+# The error of a mean is in minutes. That of a median is in ranks: how many flights the true median may be away.
 print(session.ask(cp.mean("arr_delay", by="carrier"), epsilon=0.5))
+print(session.ask(cp.median("arr_delay", by="carrier"), epsilon=0.5))
 
 # %% 4. The top five destinations, whose names are not known
 found = session.ask(cp.keys("dest"), loss=cp.ApproxDP(0.25, 1e-7))
@@ -148,7 +150,8 @@ with tempfile.TemporaryDirectory() as folder:
         print(subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True).stdout)
 
 # %% 13. Displays in a notebook
-print(counts._repr_html_()[:60])
+# A notebook shows the counts as a table with errors, and this picture of them as a drawing; a terminal shows it so:
+print(counts.plot())
 
 # %% 14. A thousand Gaussian steps
 steps = cp.Session(flights, within=cp.GaussianDP(1))

@@ -42,8 +42,8 @@ session.evaluate(by_dest, PureDPBudget(0.25)).orderBy(sf.desc("count")).limit(5)
 # cannot: there are no streams.
 
 # %% 7. Months explored one by one, each with its own questions
-# Analytics wants a name for each part, and only the part that was created last may be used: touching another one
-# retires it.
+# Each part needs a name. The parts must be used in the order in which they were created, and none of them after the
+# session itself is used again.
 names = {f"month_{month}": month for month in range(1, 13)}
 months = session.partition_and_create("flights", PureDPBudget(0.5), "month", names)
 for name, month in months.items():
