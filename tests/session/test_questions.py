@@ -436,3 +436,11 @@ def test_the_errors_of_all_cells_are_computed_once(monkeypatch):
     for bad in ([1], None, "near", 1):
         with pytest.raises(InvalidParameter, match="probability"):
             answer["Rome"].error(bad)
+
+
+def test_several_aggregates_can_be_suppressed_each_by_its_own_error():
+    s = session(cp.PureDP(10**4))
+    answer = s.ask(cp.select(n=cp.count(), pay=cp.mean("pay"), by="city"), epsilon=1000, suppress=2)
+    assert answer["Rome"]["n"] == 30 and answer["Rome"]["pay"] is not None
+    assert answer["<b>Ys</b>"]["pay"] is None and s.loss == cp.PureDP(1000)
+    assert s.ask(cp.select(n=cp.count(), pay=cp.mean("pay")), epsilon=1, suppress=10**6)["n"] is None

@@ -65,7 +65,9 @@ class AnswerTerms:
 
     def check(self, prepared: Prepared) -> None:
         """Refuse, before anything is charged, to suppress what is no number with an error."""
-        if self.suppress is not None and not (prepared.wants == "numbers" and prepared.states_error):
+        if self.suppress is None or prepared.parts((0,) * (prepared.width or 1)):
+            return
+        if prepared.wants != "numbers" or not prepared.states_error:
             raise InvalidParameter("suppress= is for numbers that state an error; leave it out for choices and keys")
 
     def reason(self, mechanisms: Mechanisms) -> Reason:
