@@ -208,6 +208,7 @@ from counterpoint.sources.declaring.columns import (
     whole as whole,
 )
 from counterpoint.sources.declaring.dates import date as date
+from counterpoint.sources.declaring.derived import derived as derived
 from counterpoint.sources.declaring.from_types import (
     Columns as Columns,
     columns_from as columns_from,

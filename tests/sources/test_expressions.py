@@ -133,3 +133,38 @@ def test_random_expressions_agree_with_python(engine, expression, where):
 @lru_cache
 def edge_table(engine):
     return engines.bound(engine, expressions.frame(ROWS), "who", 1, expressions.COLUMNS)
+
+
+FAR_APART = [
+    {**expressions.EDGES[0], "a": a, "b": b, "c": c, "d": day, "t": t}
+    for a in (None, -4.0, 0.0, 0.5, 4.0)
+    for b, c in ((None, 1), (0, 2**31), (9, -(2**31)), (1, 3))
+    for day, t in ((expressions.LEAP[0], "CA"), (expressions.LEAP[4], "NY"))
+]
+REACHED = [
+    requests.sum("a - b", low=-60, high=60),
+    requests.sum("c / b", low=-10, high=7, step="1/3"),
+    requests.mean("a * b"),
+    variances.variance("2 * a"),
+    requests.sum("CASE WHEN t = 'CA' THEN b ELSE -3 END", by="YEAR(d)", keys=[2000, 2030]),
+    requests.count("a / b > 0.05", by="QUARTER(d)"),
+    requests.count_distinct("a < b OR c > b * 10"),
+    requests.histogram("ABS(a)", edges=[0, 1, 5]),
+]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+def test_no_row_moves_an_answer_farther_than_its_sensitivity_and_one_moves_it_as_far(engine):
+    farthest = dict.fromkeys(REACHED, (0, 0, 0))
+    with engines.bound(engine, expressions.frame([]), "who", 1, expressions.COLUMNS) as empty:
+        nothing = {request: people.found(empty, request) for request in REACHED}
+        stated = {request: empty.sensitivities(request) for request in REACHED}
+    assert stated[REACHED[0]].l1 == 26 and stated[REACHED[1]].l1 == 30, "13 in steps of 1/2, 10 in steps of 1/3"
+    for row in FAR_APART[:: 1 if engine == "duckdb" else 3]:
+        with engines.bound(engine, expressions.frame([row]), "who", 1, expressions.COLUMNS) as one:
+            for request in REACHED:
+                moved = people.moved(people.found(one, request), nothing[request])
+                farthest[request] = tuple(map(max, moved, farthest[request]))
+    for request in REACHED:
+        assert all(most <= bound for most, bound in zip(farthest[request], stated[request], strict=True))
+        assert engine != "duckdb" or farthest[request] == stated[request], request

@@ -16,6 +16,8 @@ state: a text (undeclared: for where and keys only; cp.category([...]) to count 
 
 from difflib import get_close_matches
 
+from msgspec import UNSET, UnsetType
+
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
@@ -38,11 +40,15 @@ class UnknownColumn(InvalidRequest):
 
 
 class Named(Tagged, Value, frozen=True):
-    """A column with its name, and whether the custodian declared it or it was inferred from the schema."""
+    """A column with its name, and whether the custodian declared it or it was inferred from the schema.
+
+    A derived column has the expression by which it is computed of the columns before it.
+    """
 
     name: str
     column: Column
     declared: bool = True
+    expression: str | UnsetType = UNSET
 
 
 class Declaration(Tagged, Value, frozen=True):
@@ -139,6 +145,16 @@ class Declaration(Tagged, Value, frozen=True):
         """The columns that identify a unit: in all of its rows each of them has the same value."""
         return unit_columns(self.unit)
 
+    @property
+    def derived(self) -> "tuple[tuple[int, Expression], ...]":
+        """The derived columns, each with its index and what is computed of the columns before it."""
+        found = []
+        for place, named in enumerate(self.columns):
+            if isinstance(named.expression, str):
+                before = Declaration(None, 1, "replace", self.columns[:place])
+                found.append((place, expression(named.expression, before)))
+        return tuple(found)
+
     def describe(self) -> str:
         """The declaration in words, line by line."""
         unit = "every row is its own unit" if self.unit is None else unit_words(self.unit)
@@ -148,4 +164,6 @@ class Declaration(Tagged, Value, frozen=True):
 
 
 def _note(named: Named) -> str:
+    if named.expression is not UNSET:
+        return f" (derived: {named.expression})"
     return "" if named.declared else undeclared_note(named.column)

@@ -22,6 +22,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Named
+from counterpoint.sources.declaring.derived import Derived
 from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.tables.table import Table
 
@@ -34,7 +35,7 @@ class Lookup:
 
     __slots__ = ("columns", "key", "key_column", "rows")
 
-    def __init__(self, data: object, key: str, columns: Mapping[str, Column] | None = None) -> None:
+    def __init__(self, data: object, key: str, columns: Mapping[str, Column | Derived] | None = None) -> None:
         with Table(data, unit=each_row, columns=columns, neighbours="replace") as table:
             declared = table.declaration
             place = declared.index(key)

@@ -28,6 +28,7 @@ from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.timestamps import Timestamp
 from counterpoint.sources.engines.dialects import Dialect
+from counterpoint.sources.engines.writing import written_term
 from counterpoint.sources.tables.times import TIMES, ZONED, stored_day, stored_instant
 
 SMALL = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -210,12 +211,23 @@ def _identifying(name: str, kind: str, dialect: Dialect) -> str:
 
 
 def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool = False) -> str:
-    """The query that converts every declared column to stored form, one row at a time.
+    """The query that converts every declared column to stored form, one row at a time, and computes the derived ones.
 
     With `hashed`, it also returns a hash of each given row, independent of the declaration, as `g0` and `g1`.
     """
-    columns = []
+    query = _converted(declared, kinds, given, dialect, hashed=hashed)
+    for place, computed in declared.derived:  # each may read those before it
+        value = written_term(computed.term, dialect.name).sql(dialect=dialect.name)
+        value = dialect.written(value) if computed.column.kind == "text" else value
+        query = f"SELECT stored.*, {value} AS c{place} FROM ({query}) AS stored"
+    return query
+
+
+def _converted(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool) -> str:
+    columns = {}
     for i, named in enumerate(declared.columns):
+        if isinstance(named.expression, str):
+            continue
         read = stored(named.column, kinds[named.name], dialect.quoted(named.name), dialect)
         if read is None:
             what = f"column {named.name!r} of type {kinds[named.name]}"
@@ -223,15 +235,14 @@ def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dial
                 f"{what} cannot be declared as {named.column.describe()}: declare it as another type, or convert the "
                 "data first"
             )
-        columns.append(f"{read} AS c{i}")
-    columns.append(f"{owner(declared, kinds, dialect)} AS u")
+        columns[f"c{i}"] = f"{read} AS c{i}"
+    columns["u"] = f"{owner(declared, kinds, dialect)} AS u"
     if not hashed:
-        return f"SELECT {', '.join(columns)} FROM {given}"
-    names = [*(f"c{i}" for i in range(len(declared.columns))), "u"]
+        return f"SELECT {', '.join(columns.values())} FROM {given}"
     halves = [f"{_half('hash', start, dialect)} AS g{i}" for i, start in enumerate((1, 16))]
     row = f"{dialect.hashed(_as_given(kinds, dialect))} AS hash"
-    inner = f"SELECT {', '.join([*columns, row])} FROM {given}"
-    return f"SELECT {', '.join([*names, *halves])} FROM ({inner}) AS hashed"
+    inner = f"SELECT {', '.join([*columns.values(), row])} FROM {given}"
+    return f"SELECT {', '.join([*columns, *halves])} FROM ({inner}) AS hashed"
 
 
 def _as_given(kinds: dict[str, str], dialect: Dialect) -> str:

@@ -11,9 +11,12 @@ the same rows again.
 [(1000, True, True)]
 """
 
+from collections.abc import Sequence
+
 from counterpoint.encoding import digest
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.sources.asking.evaluating import Reading, term_reader
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.embedded import EmbeddedEngine, empty_engine
@@ -30,7 +33,8 @@ _MISSING = 50
 def made_up_rows(declared: Declaration) -> EmbeddedEngine:
     """An engine whose table `bound` has made-up rows of this declaration, in stored form."""
     coins = SeededCoins(digest("made up", declared))
-    rows = [row for unit in range(UNITS) for row in _rows_of(unit, declared, coins)]
+    computed = [(place, term_reader(expression.term)) for place, expression in declared.derived]
+    rows = [_with(row, computed) for unit in range(UNITS) for row in _rows_of(unit, declared, coins)]
     kinds = [*(stored_kind(named.column) for named in declared.columns), "BIGINT"]
     names = [*(f"c{i}" for i in range(len(declared.columns))), "u"]
     created = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
@@ -48,6 +52,14 @@ def _rows_of(unit: int, declared: Declaration, coins: Coins) -> list[tuple[Key |
     return [
         (*(own.get(named.name, _value(named.column, coins)) for named in declared.columns), unit) for _ in range(many)
     ]
+
+
+def _with(row: tuple[Key | None, ...], computed: Sequence[tuple[int, Reading]]) -> tuple[Key | None, ...]:
+    """The row with its derived columns, each of which may read those before it."""
+    values = list(row)
+    for place, read in computed:
+        values[place] = read(values)
+    return tuple(values)
 
 
 def _value(column: Column, coins: Coins) -> Key | None:

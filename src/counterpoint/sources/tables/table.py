@@ -38,6 +38,7 @@ from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.asking.sensitivity import Sensitivities
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named, UnknownColumn
+from counterpoint.sources.declaring.derived import Derived, with_derived
 from counterpoint.sources.declaring.guarantee import of_table
 from counterpoint.sources.declaring.undeclared import undeclared_words
 from counterpoint.sources.declaring.units import EachRow, protected, unit_columns
@@ -90,12 +91,12 @@ class Table(Source):
 
     What is protected is said, never guessed: `unit` names the column that identifies units, or several columns that do
     so together, and of each unit at most `rows_per_unit` rows are kept; or it is `each_row`, and every row is protected
-    by itself. A row in which a column of the unit is missing is dropped. `columns` declares columns
-    by name (`number`, `category`, `text`, `boolean`, `date`). `key`, about 32 secret bytes, makes the pin a fingerprint
-    of the content that survives a restart. Without a key every binding has a random pin (an unkeyed fingerprint is
-    public and would distinguish neighbours), and which rows of a unit are kept depends on the declaration, so it is the
-    same every time. `data` is a path, relation or frame (see `embedded`), a Spark DataFrame, or a postgresql:// URL;
-    `relation` then names a table or view of that database.
+    by itself. A row in which a column of the unit is missing is dropped. `columns` declares columns by name (`number`,
+    `category`, `text`, `boolean`, `date`, or `derived` of others). `key`, about 32 secret bytes, makes the pin a
+    fingerprint of the content that survives a restart. Without a key every binding has a random pin (an unkeyed
+    fingerprint is public and would distinguish neighbours), and which rows of a unit are kept depends on the
+    declaration, so it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark DataFrame,
+    or a postgresql:// URL; `relation` then names a table or view of that database.
     """
 
     __slots__ = ("_bound", "_compile", "_limits", "_rows", "_within")
@@ -105,7 +106,7 @@ class Table(Source):
         data: object,
         unit: str | Sequence[str] | EachRow | None = None,
         rows_per_unit: int | None = None,
-        columns: Mapping[str, Column] | None = None,
+        columns: Mapping[str, Column | Derived] | None = None,
         neighbours: str = "add-or-remove",
         *,
         key: bytes | None = None,
@@ -394,8 +395,14 @@ def _check_types(columns: object, neighbours: object, key: object) -> None:
         raise InvalidParameter("key must be at least 16 secret bytes, such as those of secrets.token_bytes")
 
 
-def _named(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:
-    """The columns in the order of the schema, as declared, or else as their type implies."""
+def _named(kinds: Mapping[str, str], columns: Mapping[str, Column | Derived]) -> tuple[Named, ...]:
+    """The columns in the order of the schema, as declared, or else as their type implies; then the derived ones."""
+    computed = {name: column for name, column in columns.items() if isinstance(column, Derived)}
+    stored = {name: column for name, column in columns.items() if not isinstance(column, Derived)}
+    return with_derived(_stored(kinds, stored), computed)
+
+
+def _stored(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Named, ...]:
     for name, column in columns.items():
         if name not in kinds:
             raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
