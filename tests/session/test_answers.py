@@ -79,6 +79,29 @@ def test_answers_are_within_their_error_as_often_as_stated():
     assert missed <= 165
 
 
+@pytest.mark.parametrize("probability", ["0.5", "0.95", "0.999"])
+def test_the_stated_error_of_all_cells_at_once_is_the_least_on_the_grid_by_the_exact_law(probability):
+    cases = [
+        (session(), {"epsilon": "0.7"}, laplace_options, Fraction(10, 7)),
+        (session(cp.GaussianDP(100)), {"mu": "0.7"}, rounded_normal_options, Fraction(100, 49)),
+        (session(cp.zCDP(100)), {"rho": "0.2"}, gaussian_options, Fraction(5, 2)),
+    ]
+    for held, price, law, spread in cases:
+        counts = held.ask(cp.histogram("city"), **price)
+        m = counts.error(probability, simultaneous=True)
+        assert (1 - tail(law, spread, m)) ** 3 >= Fraction(probability) > (1 - tail(law, spread, m - 1)) ** 3
+
+
+@pytest.mark.statistical
+def test_all_cells_are_within_a_wanted_error_at_once_as_often_as_was_wanted():
+    runs, s, true = 1000, session(cp.PureDP(10**6)), {"Paris": 30, "Rome": 30, "<b>Ys</b>": 0}
+    terms = {"error": 6, "probability": "0.9", "simultaneous": True}
+    answers = (s.ask(cp.histogram("city"), **terms) for _ in range(runs))
+    missed = sum(any(abs(answer[key] - count) > 6 for key, count in true.items()) for answer in answers)
+    assert binom.sf(165, runs, 0.1) < 1e-9, "false alarms are rarer than this"
+    assert missed <= 165
+
+
 @given(
     centred=st.integers(-50_000, 50_000),
     weighed=st.integers(1, 50_000),
