@@ -225,3 +225,19 @@ def test_a_rehearsal_has_no_loss_at_a_distance():
 def test_a_stream_is_refused_with_what_would_work():
     with pytest.raises(NotCovered, match="declare another one like it"):
         cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).rehearse()
+
+
+def test_whatever_kind_of_answer_there_is_it_says_that_it_is_made_up():
+    rehearsal = cp.Session(people(), within=cp.ApproxDP(100, 1e-5)).rehearse()
+    for request in (
+        cp.select(n=cp.count(), m=cp.mean("age"), by="state"),
+        cp.top("state", 1),
+        cp.bounds("age"),
+        cp.minimum("age"),
+        cp.median("age", by="state"),
+        cp.stdev("age"),
+        cp.count_distinct(by="state"),
+    ):
+        assert rehearsal.ask(request, epsilon=1).made_up, request
+    assert rehearsal.sql("SELECT COUNT(*) FROM people", epsilon=1).made_up
+    assert rehearsal.ask(cp.keys("street"), loss=cp.ApproxDP(1, 1e-6)).made_up
