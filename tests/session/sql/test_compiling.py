@@ -44,6 +44,14 @@ ACCEPTED = [
     ("SELECT COUNT(a / b) FROM f", cp.count(where="NOT (a / b) IS NULL")),
     ("SELECT EXTRACT(month FROM f.day), COUNT(*) FROM f GROUP BY month(day)", cp.count(by="MONTH(day)")),
     ("SELECT carrier, COUNT(*) FROM flights GROUP BY carrier", cp.count(by="carrier")),
+    (
+        "SELECT COUNT(*) AS n, carrier, AVG(delay) FROM flights WHERE month <= 3 GROUP BY carrier",
+        cp.select(n=cp.count("month <= 3"), column2=cp.mean("delay", "month <= 3"), by="carrier"),
+    ),
+    (
+        "SELECT SUM(delay) AS s, COUNT(*) FILTER (WHERE late) AS n FROM flights",
+        cp.select(s=cp.sum("delay"), n=cp.count("late")),
+    ),
     ("SELECT carrier, COUNT(*) FROM flights GROUP BY 1", cp.count(by="carrier")),
     ("SELECT month, carrier, COUNT(*) FROM flights GROUP BY 2, 1", cp.count(by=["carrier", "month"])),
     ("SELECT f.carrier AS c, AVG(delay) FROM flights f GROUP BY f.carrier", cp.mean("delay", by="carrier")),

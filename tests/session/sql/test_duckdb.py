@@ -80,6 +80,21 @@ def test_groups_having_order_and_limit_answer_as_duckdb_does(made, where, aggreg
     assert len(rows) == len(wanted) and all(map(near, rows, wanted))
 
 
+@settings(max_examples=25)
+@given(flights.rows, flights.conditions)
+def test_several_aggregates_answer_as_duckdb_does(made, where):
+    text = f"""SELECT COUNT(*) AS n, carrier AS k, COUNT(delay) FILTER (WHERE NOT late), SUM(delay - month) AS s,
+        AVG(delay) AS a FROM flights AS f WHERE {where} GROUP BY carrier"""
+    names = ["n", "k", "COUNT(delay) FILTER(WHERE NOT late)", "s", "a"]
+    wanted = {row[1]: row for row in flights.duckdb_answer(text, flights=flights.table(made))}
+    found = flights.session(made).sql(f"{text} ORDER BY k DESC", epsilon=EXACT)
+    rows = values(found, names)
+    assert [row[1] for row in rows] == sorted(flights.CARRIERS, reverse=True)
+    for row in rows:
+        n, k, present, total, mean = wanted.get(row[1], (0, row[1], 0, 0, None))
+        assert near(row, (n, k, present, total or 0, mean))
+
+
 @settings(max_examples=50)
 @given(flights.rows, flights.conditions, st.sampled_from(["0.5", "0.25", "0.9"]))
 def test_a_quantile_lies_between_those_of_duckdb(made, where, share):

@@ -57,6 +57,8 @@ REFUSED = [
     ("SELECT COUNT(*) AS n, SUM(x) AS n_error FROM t", "two outputs of one name"),
     ("SELECT x AS n_rank_error, MEDIAN(y) AS n FROM t GROUP BY x", "two outputs of one name"),
     ("SELECT COUNT(*) AS a, COUNT(*) AS b FROM t", "aggregate twice"),
+    ("SELECT COUNT(*), MEDIAN(x) FROM t", "such aggregates together"),
+    ("SELECT COUNT(*) AS column1, SUM(x) FROM t", "such aggregates together"),
     ("SELECT COUNT(*) AS x, x AS y FROM t GROUP BY x", "alias that is a column of GROUP BY"),
     ("SELECT COUNT(*) FROM t UNION SELECT COUNT(*) FROM u", "UNION"),
     ("SELECT COUNT(*) FROM t INTERSECT SELECT COUNT(*) FROM u", "INTERSECT"),

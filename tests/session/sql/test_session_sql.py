@@ -136,3 +136,17 @@ def test_nothing_of_the_text_but_what_where_compares_reaches_the_engine(monkeypa
     session.sql(text, epsilon=1)
     assert ran and "LAX" in ran[0]
     assert not any(part in sql for sql in ran for part in ("canary", "77123", "HAVING", "LIMIT", "ORDER"))
+
+
+def test_several_aggregates_are_one_request_by_their_names():
+    session = flights.session(MADE)
+    text = (
+        "SELECT carrier AS c, COUNT(*) AS n, AVG(delay) FROM flights GROUP BY carrier HAVING n > 1 ORDER BY AVG(delay)"
+    )
+    answer = session.sql(text, epsilon=10**9)
+    assert list(answer.columns()) == ["c", "n", "n_error", "AVG(delay)", "AVG(delay)_error"]
+    assert [(row.c, row.n) for row in answer] == [("DL", 2), ("UA", 3)] and len(session.handles) == 1
+    assert answer["UA"]["AVG(delay)"] == pytest.approx(40 / 3)
+    assert session.loss == cp.PureDP(10**9) == answer.cost
+    both = session.sql("SELECT COUNT(*), SUM(delay) AS s FROM flights", epsilon=10**9)
+    assert both["COUNT(*)"] == 6 and both["s"] == 32

@@ -10,6 +10,7 @@ shop  2     +- 0
 home  1     +- 0
 """
 
+from collections.abc import KeysView
 from typing import Any, TypeAlias
 
 from counterpoint.session.answering.origin import Origin
@@ -24,11 +25,16 @@ SQLAnswer: TypeAlias = SeveralAnswer | RecordAnswer
 
 def shown(query: SQLQuery, answer: Any, origin: Origin) -> SQLAnswer:
     """The table of a query, from the answer to its request."""
-    (name,), heads = query.aggregates, query.heads
+    heads = query.heads
     if not heads:
-        return RecordAnswer({name: answer}, origin)
-    rows = query.arrange([(*_values(key, len(heads)), cell) for key, cell in answer.items()])
-    return SeveralAnswer({name: answer.arranged([_key(row, len(heads)) for row in rows], heads)}, origin)
+        cells = answer if isinstance(answer, RecordAnswer) else {output.part: answer for output in query.aggregates}
+        return RecordAnswer({output.name: cells[output.part] for output in query.aggregates}, origin)
+    several = isinstance(answer, SeveralAnswer)
+    parts = {output.name: answer.part(output.part) if several else answer for output in query.aggregates}
+    keys: KeysView[Label] = answer.keys()
+    rows = query.arrange([(*_values(key, len(heads)), *(part[key] for part in parts.values())) for key in keys])
+    kept = [_key(row, len(heads)) for row in rows]
+    return SeveralAnswer({name: part.arranged(kept, heads) for name, part in parts.items()}, origin)
 
 
 def _values(key: Label, columns: int) -> tuple[Label, ...]:

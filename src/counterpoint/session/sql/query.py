@@ -31,6 +31,15 @@ class Output:
     name: str
     place: int
 
+    @property
+    def part(self) -> str:
+        """What a request for several aggregates calls it: its name, if that is a word.
+
+        >>> Output("n", 1).part, Output("COUNT(*)", 1).part
+        ('n', 'column1')
+        """
+        return self.name if self.name.isidentifier() else f"column{self.place}"
+
 
 @dataclass(frozen=True, slots=True)
 class SQLQuery:
@@ -53,9 +62,9 @@ class SQLQuery:
         return tuple(output.name for place in range(len(self.by)) for output in self.outputs if output.place == place)
 
     @property
-    def aggregates(self) -> tuple[str, ...]:
-        """What SELECT calls its aggregates."""
-        return tuple(output.name for output in self.outputs if output.place >= len(self.by))
+    def aggregates(self) -> tuple[Output, ...]:
+        """The outputs that are aggregates."""
+        return tuple(output for output in self.outputs if output.place >= len(self.by))
 
     def on(self, source: Source) -> Request:
         """The request for this source: about the one in FROM if there are several, seeing those that are joined.

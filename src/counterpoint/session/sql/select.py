@@ -25,7 +25,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from counterpoint.errors import InvalidParameter, UnsupportedSQL
+from counterpoint.errors import InvalidParameter, InvalidRequest, UnsupportedSQL
 from counterpoint.numbers.exact import exact
 from counterpoint.session.sql.aggregates import KNOWN, Aggregate, Keys, is_aggregate, read_aggregate
 from counterpoint.session.sql.arranging import read_limit, read_order
@@ -36,6 +36,7 @@ from counterpoint.session.sql.reading import SHAPE, only, parsed, unsupported, w
 from counterpoint.session.sql.scope import Scope
 from counterpoint.sources.asking.grouping import By, read_by
 from counterpoint.sources.asking.request import Request
+from counterpoint.sources.asking.selects import Select
 from counterpoint.sources.declaring.columns import MOST_KEYS
 from counterpoint.sources.expressions.parsing import operands
 
@@ -172,9 +173,13 @@ class Outputs:
 
     def request(self) -> Request:
         """The one request for all aggregates."""
-        if len(self.requests) > 1:
-            raise UnsupportedSQL("several aggregates in one SELECT", "", "ask one query for each")
-        return self.requests[0]
+        if len(self.requests) == 1:
+            return self.requests[0]
+        names = [output.part for output in self.outputs if output.place >= len(self.by)]
+        try:
+            return Select(tuple(names), self.requests)
+        except InvalidRequest as error:
+            raise UnsupportedSQL("such aggregates together", "", str(error)) from None
 
     def place(self, clause: str, node: "exp.Expr") -> int:
         """In which place of a row the value is that a node of HAVING or ORDER BY names."""
