@@ -39,7 +39,26 @@ def in_pairs(rows):
     return tuple(sum((r["state"], r["n"]) == pair for *_, r in rows) for pair in PAIRS)
 
 
+def units_in_states(rows):
+    return tuple(len({row[0] for row in rows if row[2]["state"] == state}) for state in STATES)
+
+
+COUNTED = cp.select(n=cp.count(), late=cp.count("n >= 0"), by="state")
+
+
+def counted(rows):
+    """Both counts have equal weights."""
+    late = [row for row in rows if row[2]["n"] is not None and row[2]["n"] >= 0]
+    return tuple(1000 * value for value in (*_states(rows), *_states(late)))
+
+
+def _states(rows):
+    return tuple(sum(row[2]["state"] == state for row in rows) for state in STATES)
+
+
 GROUPED = {
+    cp.count_distinct(by="state"): units_in_states,
+    COUNTED: counted,
     cp.count(by=["state", "n"], keys=PAIRS): in_pairs,
     cp.mean("n", by="state"): lambda rows: in_states(rows, EVALUATED[cp.mean("n")]),
     cp.variance("n"): dispersed,
