@@ -10,8 +10,12 @@ from tests.sources import engines, expressions, people
 
 from counterpoint.errors import InvalidRequest
 from counterpoint.sources.asking import choices, requests, variances
+from counterpoint.sources.asking.contributions import contribution
 from counterpoint.sources.asking.evaluating import evaluator, term_reader
 from counterpoint.sources.asking.where import condition
+from counterpoint.sources.declaring.columns import number
+from counterpoint.sources.live.live_table import LiveTable
+from counterpoint.sources.streams.stream import Stream
 
 DECLARED = expressions.declared()
 LOW, HIGH, STEP = -50, 50, Fraction(1, 4)
@@ -36,7 +40,7 @@ def read(text, reader=lambda text: DECLARED.find(clamped(text))):
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(expressions.numbers, st.lists(expressions.rows, min_size=1, max_size=8))
-def test_a_number_is_computed_exactly_and_rounded_once(expression, rows):
+def test_a_placeis_computed_exactly_and_rounded_once(expression, rows):
     text, meaning = expression
     computed = term_reader(read(text))
     for row in rows:
@@ -168,3 +172,36 @@ def test_no_row_moves_an_answer_farther_than_its_sensitivity_and_one_moves_it_as
     for request in REACHED:
         assert all(most <= bound for most, bound in zip(farthest[request], stated[request], strict=True))
         assert engine != "duckdb" or farthest[request] == stated[request], request
+
+
+def test_a_follower_adds_up_what_a_request_over_expressions_answers():
+    declared = expressions.declared(neighbours="replace")
+    source = edge_table("duckdb")
+    for request in (
+        requests.sum("c / b", low=-10, high=7, step="1/3"),
+        requests.sum("CASE WHEN t = 'CA' THEN b ELSE -3 END", by="YEAR(d)", keys=[2000, 2030]),
+        requests.count("a / b > 0.05", by=["QUARTER(d)", "a > b"]),
+        requests.ranks("a * b", [-9, 0, 0.5, 36]),
+    ):
+        read = contribution(request, declared).read
+        added = [value if isinstance(value, tuple) else (value,) for value in map(read, STORED)]
+        assert tuple(map(sum, zip(*added, strict=True))) == people.found(source, request), request
+
+
+def test_the_rows_of_a_stream_and_a_live_table_are_asked_about_expressions():
+    fields = {"miles": number(0, 100), "hours": number(0, 10)}
+    trips = [
+        {"miles": 30, "hours": 2},
+        {"miles": 50, "hours": 0},
+        {"miles": None, "hours": 5},
+        {"miles": 7, "hours": 3},
+    ]
+    stream = Stream(unit="who", per_unit=2, fields=fields)
+    live = LiveTable(unit="who", rows_per_unit=2, key="id", columns=fields)
+    for place, trip in enumerate(trips):
+        stream.append({"who": place, **trip})
+        live.put({"who": place, "id": place, **trip})
+    speed = requests.sum("miles / hours", low=0, high=20, step="0.5")
+    for source in (stream, live):
+        assert people.found(source, speed) == (30 + 5,), "15 and 7/3, in halves"
+        assert people.found(source, requests.count("NOT miles > 5 * hours")) == (2,)
