@@ -94,6 +94,20 @@ def verify_ledger(
 
 
 @ledger.command()
+def export(
+    place: str = typer.Argument(help="A path or a postgresql:// URL."),
+    session: str = typer.Argument(help="The session whose record is wanted."),
+) -> None:
+    """Write the public record of a session as JSON lines, for auditors. Needs no key."""
+    from counterpoint.ledger.exporting import exported  # noqa: PLC0415
+    from counterpoint.ledger.places import Durable, looked_at  # noqa: PLC0415
+
+    with _explained(), looked_at(Durable(place)) as store, store.lock:
+        for line in exported(store, session):
+            typer.echo(line)
+
+
+@ledger.command()
 def rotate(
     place: str = typer.Argument(help="A path or a postgresql:// URL; no other process may have it open."),
     new_key_file: str = typer.Argument(help="The file with the new master key."),

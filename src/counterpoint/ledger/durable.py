@@ -35,6 +35,7 @@ from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.ledger import Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.places import release
+from counterpoint.ledger.receipts import Disclosure, Signed, Signer
 from counterpoint.ledger.state import Fact, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
 from counterpoint.ledger.store.records import FORM, INTENTS, REFUSALS, Book, StoredItems, path_text, read_entry
@@ -83,6 +84,7 @@ class DurableLedger(Ledger):
         self._closed = False
         self._witnessed = 0
         self._book: Book | None = None
+        self._signer = ""
         self._sealer = Sealer(DataKeys(name, master, ()), seeds)
         self._open_book()
 
@@ -262,6 +264,7 @@ class DurableLedger(Ledger):
                 found = verification.opened(self._store, self.name, self._witness)
                 assert found is not None
             self._book, self._sealer.keys, self._sealer.ids = found.book, keys, found.ids
+            self._signer = found.signer
 
     @property
     def _opened_book(self) -> Book:
@@ -283,6 +286,26 @@ class DurableLedger(Ledger):
         """How far a feed of the session's stream has come."""
         with self._connection() as store:
             return position(store.newest_ids(self.name), feed)
+
+    def receipt(self, request: str) -> tuple[Signed, Disclosure]:
+        """A signed receipt for a request that was answered, and what opens its answer to others."""
+        signer = Signer(self._sealer.keys.signing_seed())
+        with self._connection() as store:
+            if self._signer != signer.public:
+                with self._connection_at_stake():
+                    books.note_signer(store, self.name, signer.public)
+                self._signer = signer.public
+            store.begin_reading()
+            try:
+                unit = Unit(store, self.name, self._read_book(store).head)
+                return SealedTransaction(unit, self._sealer).receipt(request, self._opened_book.genesis, signer)
+            finally:
+                store.rollback()
+
+    def _read_book(self, store: Store) -> Book:
+        found = store.book(self.name)
+        assert found is not None
+        return found
 
     def rotate(self, master: MasterKey) -> None:
         """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""

@@ -23,6 +23,7 @@ from counterpoint.encoding import Plain
 from counterpoint.errors import (
     BudgetExceeded,
     LedgerError,
+    NotAllowed,
     NotCovered,
     NotGranted,
     RelationMismatch,
@@ -30,6 +31,7 @@ from counterpoint.errors import (
     SecretLeak,
 )
 from counterpoint.ledger.grants import UNNAMED, Acting
+from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Fact, Path, Row, granted
 from counterpoint.ledger.wanted import Plan, Wanted, row_at
 from counterpoint.randomness.fresh import fresh
@@ -259,6 +261,10 @@ class Ledger:
         `rows` is a digest of the data as it was given: a new record is refused if another one of the same ledger has
         these rows, unless `second_budget` insists. A ledger in memory has nothing to compare with.
         """
+
+    def receipt(self, request: str) -> tuple[Signed, Disclosure]:
+        """A signed receipt for a request that was answered, and what opens its answer to others."""
+        raise NotAllowed("a session in memory keeps no record that a receipt could name; give it a ledger")
 
     def beside(self) -> tuple[str, ...]:
         """Which other records are about the same data, as far as is known: what is lost there adds to this one."""

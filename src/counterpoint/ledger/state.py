@@ -61,7 +61,7 @@ class Fact(Tagged, Value, frozen=True):
     """One public line of the history: what happened where. It holds nothing that was computed from data.
 
     `who` did it, if a principal was named (`Session.acting_as`), and `at` is when, in seconds since 1970, by the clock
-    of the process that wrote it.
+    of the process that wrote it. `cost` is the loss of a launch, exactly, in the canonical encoding.
     """
 
     kind: str
@@ -69,6 +69,7 @@ class Fact(Tagged, Value, frozen=True):
     what: str
     who: str = ""
     at: int = 0
+    cost: str = ""
 
 
 def granted(row: Row) -> Grant | None:
@@ -83,7 +84,7 @@ def refused(fact: Fact, refusal: Exception) -> Fact:
     'Laplace(2) at PureDP(2) refused: NotGranted'
     """
     kind = "denial" if isinstance(refusal, NotGranted) else "refusal"
-    return Fact(kind, fact.path, f"{fact.what} refused: {type(refusal).__name__}", fact.who, fact.at)
+    return Fact(kind, fact.path, f"{fact.what} refused: {type(refusal).__name__}", fact.who, fact.at, fact.cost)
 
 
 def failed(mechanism: Mechanism) -> Halted:

@@ -80,7 +80,12 @@ class Wanted(msgspec.Struct, frozen=True):
 
     def fact(self, who: str) -> Fact:
         """Its line of the history: who did it, now."""
-        return Fact(self.kind, self.at, self.what, who, int(time.time()))
+        return Fact(self.kind, self.at, self.what, who, int(time.time()), self.cost)
+
+    @property
+    def cost(self) -> str:
+        """What a launch loses, exactly; empty for what loses nothing more."""
+        return ""
 
 
 class Opening(Wanted, frozen=True):
@@ -136,6 +141,11 @@ class Launching(Wanted, frozen=True):
         """The mechanism and its price, and to whom it was granted."""
         granted = "" if self.grant is None else f", granted to {self.grant.to}"
         return f"{self.mechanism!r} at {self.claim.loss!r}{granted}"
+
+    @property
+    def cost(self) -> str:
+        """The loss of its claim, encoded."""
+        return encode(self.claim.loss).decode()
 
     @property
     def launches(self) -> str | None:

@@ -26,6 +26,7 @@ from counterpoint.errors import CounterpointError, LedgerError, RequestConflict
 from counterpoint.ledger.grants import UNNAMED, Acting, Grant
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
 from counterpoint.ledger.nesting import must_not_step
+from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Faulty, Node, Path, failed, granted
 from counterpoint.ledger.wanted import (
     Asking,
@@ -251,6 +252,17 @@ class Engine:
         """The id of the launch or of the ask of a question: one id of the analyst's, which no other request has."""
         own = self._own(given, session)
         return None if own is None else f"question {part} {own}"
+
+    def receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
+        """The receipt for the answer to a request of this session, by the id that the analyst gave it."""
+        question = self._of_question("ask", given, session)
+        assert question is not None
+        try:
+            return self.ledger.receipt(question)
+        except LedgerError:
+            own = self._own(given, session)
+            assert own is not None
+            return self.ledger.receipt(own)
 
     def close(self) -> None:
         """Let go of the ledger, and keep what was lost in those sessions that were looked at."""

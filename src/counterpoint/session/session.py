@@ -36,6 +36,7 @@ from counterpoint.errors import (
 from counterpoint.ledger.grants import Grant, expiry, mechanism_names, principal
 from counterpoint.ledger.ledger import Ledger
 from counterpoint.ledger.places import Place
+from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Fact, Path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -460,6 +461,15 @@ class Session:
             return Certificate(f"{path!r}: charged, and not started yet", "an open request, finished by its id")
         claimed = row.mechanism.claim.certificate
         return Certificate(f"{path!r}: {claimed.statement}", claimed.theorem, claimed.premises)
+
+    def receipt(self, id: str) -> tuple[Signed, Disclosure]:
+        """A signed receipt for the answer to the request with this id, and what opens its answer to others.
+
+        It can be checked against the public record without a key and without this library; see the guide's page on
+        receipts. Only a session with a durable ledger has receipts.
+        """
+        self._must_be_open()
+        return self._engine.receipt(self._path, id)
 
     @property
     def history(self) -> tuple[Fact, ...]:

@@ -72,6 +72,16 @@ def note_rows(store: Store, name: str, keys: DataKeys, master: MasterKey | None,
     return _replace(store, Unit(store, name, head), noted, "rows", same_data.about(beside, insisted=False))
 
 
+def note_signer(store: Store, name: str, public: str) -> None:
+    """Put the public key on record that receipts are signed with from here on."""
+    head = store.begin(name)
+    assert head is not None
+    unit = Unit(store, name, head)
+    unit.append("signer", "", (), public, "")
+    store.write(unit)
+    store.commit()
+
+
 def _replace(store: Store, unit: Unit, book: Book, kind: str, what: str) -> Book:
     """Write a changed book, and say on the chain what was changed."""
     unit.append(kind, "", (), what, "", record=book.record)

@@ -48,6 +48,8 @@ class Opened(NamedTuple):
     form: int
     ids: Ids
     placed: bool
+    signer: str = ""
+    """The public key that receipts are signed with, once there is one."""
 
 
 def opened(store: Store, name: str, witness: Witness | None) -> Opened | None:
@@ -107,14 +109,14 @@ def _check(store: Store, name: str, book: Book, witness: Witness | None, upto: i
         raise sightings.rolled_back(name, number, beyond)
     followed.compare(store, name, book)
     followed.ids.head = book.head
-    return Opened(book, followed.form, followed.ids, placed)
+    return Opened(book, followed.form, followed.ids, placed, followed.signer)
 
 
 class _Followed:
     """What the entries say about the records as they are now, and which ids they have."""
 
     def __init__(self) -> None:
-        self.form, self.ids = 0, Ids()
+        self.form, self.ids, self.signer = 0, Ids(), ""
         self._data = self._keys = self._book = ""
         self._rows: dict[str, tuple[int, str]] = {}
         self._waiting: dict[str, str] = {}
@@ -127,6 +129,8 @@ class _Followed:
             self._step_book(entry)
         elif entry.kind == "items":
             self._arrived.append((entry.version, entry.body, entry.request or None))
+        elif entry.kind == "signer":
+            self.signer = entry.what
         elif entry.kind == "answer":
             self._waiting.pop(entry.request, None)
         elif entry.kind in INTENTS or entry.kind == "upgrade":

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak, Unsealable
 from counterpoint.ledger.crypto.ids import Ids
-from counterpoint.ledger.crypto.rows import OpenRows, stored_row
+from counterpoint.ledger.crypto.rows import OpenRows, read_frame, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
 from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made
+from counterpoint.ledger.receipts import Disclosure, Receipt, Signed, Signer, commitment
 from counterpoint.ledger.state import Fact, Faulty, Path, Row, refused
 from counterpoint.ledger.store.records import StoredRequest, StoredRow, path_text, read_entry, read_path
 from counterpoint.ledger.store.store import Unit
@@ -128,6 +129,7 @@ class SealedTransaction:
             state=state,
             record=record,
             who=fact.who,
+            cost=fact.cost,
         )
         return intent
 
@@ -135,7 +137,7 @@ class SealedTransaction:
         """A refusal stays on record, and is replayed as every charge is."""
         _must_be_readable(fact.kind, body)
         line = refused(fact, refusal)
-        self.unit.append(line.kind, request, line.path, line.what, body.decode(), who=line.who)
+        self.unit.append(line.kind, request, line.path, line.what, body.decode(), who=line.who, cost=line.cost)
 
     def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         """The answer on record; None if the request is open, as it was begun."""
@@ -193,6 +195,33 @@ class SealedTransaction:
             self._body(found)
         self.unit.settled = True
         return StoredAnswer(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
+
+    def receipt(self, request: str, genesis: bytes, signer: Signer) -> tuple[Signed, Disclosure]:
+        """A receipt for a request that was answered, at the chain's head as it is in this transaction."""
+        found = self.unit.request(request)
+        if found is None or found.answer is None:
+            raise never_made()
+        self._body(found)  # which compares its entry with what is stored
+        data, row = self.unit.entry(found.entry), self.unit.row(read_path(found.path))
+        assert data is not None and row is not None
+        entry, number_and_head = read_entry(data, found.entry), self.unit.head
+        disclosed = signer.disclosed(request, self._done(found).answer)
+        receipt = Receipt(
+            ledger=genesis.hex(),
+            session=self.unit.name,
+            number=found.entry,
+            entry=sha256(data).hexdigest(),
+            head_number=number_and_head.number,
+            head=number_and_head.hash.hex(),
+            who=entry.who,
+            what=entry.what,
+            path=read_path(found.path),
+            cost=encode(read_frame(row.frame).mechanism.claim.loss).decode(),
+            data=found.pin,
+            answer=commitment(disclosed),
+            at=entry.at,
+        )
+        return signer.sign(receipt), disclosed
 
     def _body(self, found: StoredRequest) -> bytes:
         """What was asked, from the entry of a request, which must be the one that its digest is of."""

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount")
 REFUSALS = ("refusal", "denial")
-KINDS = (*INTENTS, *REFUSALS, "data", "answer", "keys", "items", "witness", "rows", "upgrade", "upgraded")
+KINDS = (*INTENTS, *REFUSALS, "data", "answer", "keys", "signer", "items", "witness", "rows", "upgrade", "upgraded")
 BUDGET = 2**62
 """A whole budget, where a database counts in 64 bits. Parts of it are rounded up: they exceed it iff the loss does."""
 FORM = 2
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     an answer or the upgrade of one; of the book, if it is about data, rows, the witness or a finished upgrade. Before
     form 2 it was empty; the `version` of data and of a finished upgrade is the form from there on.
     `who` is the principal whose request it was, if one was named. `salt` is random: the head of the chain confirms no
-    guess at what an entry says.
+    guess at what an entry says. `cost` is the loss of a launch, exactly, for auditors who have no code of ours.
     """
 
     number: int
@@ -57,6 +57,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     record: str = ""
     who: str = ""
     salt: str = ""
+    cost: str = ""
 
     def encoded(self) -> bytes:
         """The bytes that are stored and hashed."""
@@ -69,7 +70,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     @property
     def fact(self) -> Fact:
         """The line of the history."""
-        return Fact(self.kind, self.path, self.what, self.who, self.at)
+        return Fact(self.kind, self.path, self.what, self.who, self.at, self.cost)
 
 
 def link(before: bytes, entry: bytes) -> bytes:

@@ -163,10 +163,11 @@ class Unit:
         state: str = "",
         record: str = "",
         who: str = "",
+        cost: str = "",
     ) -> Entry:
         """Add a link to the chain."""
         number, now, salt = self.head.number + 1, int(time.time()), fresh(_SALT).hex()
-        entry = Entry(number, kind, request, path, what, body, version, state, now, record, who, salt)
+        entry = Entry(number, kind, request, path, what, body, version, state, now, record, who, salt, cost)
         self.begun.append((kind, request))
         data = entry.encoded()
         self.head = Head(entry.number, link(self.head.hash, data))

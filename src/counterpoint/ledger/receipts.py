@@ -1,0 +1,103 @@
+"""Receipts: a signed statement that an answer was given, to whom, to which question, on which data, at which price.
+
+A receipt names the entry of its question in the hash chain by number and hash, and a head of the chain at or behind it.
+It is signed with Ed25519, by a key that is derived from the session's data key; the public key stands on the chain. So
+whoever has the public record (`counterpoint ledger export`) can check a receipt, without a key and without our code
+(`counterpoint/checker.py`). The answer is in it as a commitment: its holder can open it to others by the answer and the
+nonce, and others cannot guess at it. The data version is a counter of items, or a keyed digest.
+
+>>> signer = Signer(bytes(32))
+>>> receipt = Receipt("00", "people", 3, "e" * 64, 4, "f" * 64, "ann", "count", (0, 0), "", "7", "c" * 64, 0)
+>>> signed = signer.sign(receipt)
+>>> forged = Signed(signed.receipt.replace("ann", "bob"), signed.signature)
+>>> is_signed(signed, signer.public), is_signed(forged, signer.public)
+(True, False)
+"""
+
+import hmac
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+from counterpoint.encoding import Plain, encode
+from counterpoint.errors import SecretLeak
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What is signed. `entry` is the hash of the question's entry, `head` the chain's at `head_number` or later."""
+
+    ledger: str
+    session: str
+    number: int
+    entry: str
+    head_number: int
+    head: str
+    who: str
+    what: str
+    path: tuple[int | str, ...]
+    cost: str
+    data: str
+    answer: str
+    at: int
+
+
+class Signed(NamedTuple):
+    """A receipt as it is handed out: the text that was signed, and the signature in hexadecimal digits."""
+
+    receipt: str
+    signature: str
+
+
+class Disclosure(NamedTuple):
+    """What opens the commitment of a receipt: the nonce, with the answer in its canonical encoding."""
+
+    nonce: str
+    answer: str
+
+
+class Signer:
+    """An Ed25519 key."""
+
+    __slots__ = ("_key", "_seed", "public")
+
+    def __init__(self, seed: bytes) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - where signed
+
+        self._seed = seed
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self.public = self._key.public_key().public_bytes_raw().hex()
+        """The public key, in hexadecimal digits."""
+
+    def sign(self, receipt: Receipt) -> Signed:
+        """The receipt with its signature."""
+        text = msgspec.json.encode(receipt)
+        return Signed(text.decode(), self._key.sign(text).hex())
+
+    def disclosed(self, request: str, answer: Plain) -> Disclosure:
+        """The nonce of a request, always the same, and its answer."""
+        return Disclosure(hmac.digest(self._seed, request.encode(), "sha256").hex(), encode(answer).decode())
+
+    def __repr__(self) -> str:
+        return f"Signer({self.public[:16]})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise SecretLeak("a signing key was to be copied or pickled")
+
+
+def commitment(disclosed: Disclosure) -> str:
+    """What stands in a receipt for the answer."""
+    return sha256(bytes.fromhex(disclosed.nonce) + disclosed.answer.encode()).hexdigest()
+
+
+def is_signed(signed: Signed, public: str) -> bool:
+    """Whether the key with this public part has signed it."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        key.verify(bytes.fromhex(signed.signature), signed.receipt.encode())
+    except (InvalidSignature, ValueError):
+        return False
+    return True

@@ -1,0 +1,223 @@
+"""Receipts and the public record: signed, checked without our code, and found out if anything was changed."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import counterpoint as cp
+from counterpoint import checker
+from counterpoint.cli import app
+from counterpoint.errors import LedgerError, NotAllowed
+from counterpoint.ledger.exporting import exported
+
+
+def new(tmp_path, within=None, name="ledger.db"):
+    visits = cp.Stream(fields={"clicks": cp.number(0, 9)})
+    session = cp.Session(visits, within=within or cp.PureDP(1), ledger=str(tmp_path / name))
+    visits.extend([{"clicks": 3}] * 50)
+    return session
+
+
+def lines(session):
+    store = session._engine.ledger._store
+    with store.lock:
+        return list(exported(store, session._engine.ledger.name))
+
+
+def as_json(session, id):
+    signed, disclosed = session.receipt(id)
+    return {**signed._asdict(), "disclosed": disclosed._asdict()}
+
+
+@pytest.fixture
+def story(tmp_path):
+    """A session with grants, refusals, a revocation, a recount, parts and answers; its receipts, and its record."""
+    with new(tmp_path) as session:
+        hers = session.grant("ann", cp.PureDP("0.5"))
+        noisy = hers.launch(cp.Laplace("0.2", asks=3))
+        noisy.ask(cp.count(), id="monday")
+        hers.ask(cp.count(), epsilon="0.1", id="tuesday")
+        with pytest.raises(cp.BudgetExceeded):
+            hers.launch(cp.Laplace("0.3"))
+        session.revoke(hers)
+        session.recount(hers)
+        session.launch(cp.Laplace("0.4")).ask(cp.count(), id="wednesday")
+        session.delegate(cp.PureDP("0.1")).launch(cp.Laplace("0.1"))
+        receipts = [as_json(hers, "monday"), as_json(hers, "tuesday"), as_json(session, "wednesday")]
+        yield lines(session), receipts, session
+
+
+def test_the_checker_imports_nothing_of_ours():
+    tree = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
+    names = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    ours = {name.split(".")[0] for name in names}
+    assert ours <= {*sys.stdlib_module_names, "cryptography"}
+
+
+def test_a_record_and_its_receipts_hold(story):
+    record, receipts, _ = story
+    said = checker.check(iter(record), receipts)
+    assert said.endswith("; 3 receipts hold") and "not checked" not in said
+    assert json.loads(receipts[0]["receipt"])["who"] == "ann"
+    assert json.loads(receipts[0]["receipt"])["cost"] == '{"type":"PureDP/1","epsilon":"1/5"}'
+
+
+def test_the_checker_runs_alone_as_a_script(story, tmp_path):
+    record, receipts, _ = story
+    (tmp_path / "record.jsonl").write_text("\n".join(record) + "\n")
+    (tmp_path / "receipt.json").write_text(json.dumps(receipts[0]))
+    alone = tmp_path / "checker.py"
+    alone.write_text(Path(checker.__file__).read_text(encoding="utf-8"))
+    command = [sys.executable, "-I", str(alone), str(tmp_path / "record.jsonl"), str(tmp_path / "receipt.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "1 receipts hold" in done.stdout, done.stderr
+    (tmp_path / "record.jsonl").write_text("\n".join(record[:-1]) + "\n")
+    assert subprocess.run(command, capture_output=True, text=True, check=False).returncode == 1
+
+
+def test_the_command_exports_what_the_checker_reads(tmp_path):
+    with new(tmp_path) as session:
+        session.launch(cp.Laplace("0.4")).ask(cp.count())
+        expected = lines(session)
+    done = CliRunner().invoke(app, ["ledger", "export", str(tmp_path / "ledger.db"), "session"])
+    assert done.exit_code == 0 and done.output.splitlines() == expected
+    assert CliRunner().invoke(app, ["ledger", "export", str(tmp_path / "ledger.db"), "nobody"]).exit_code == 1
+
+
+@pytest.mark.parametrize("number", range(1, 22))
+@pytest.mark.parametrize("how", ["change", "cut", "drop"])
+def test_a_record_that_was_changed_anywhere_does_not_hold(story, number, how):
+    record = list(story[0])
+    if number >= len(record):
+        pytest.skip("the record is shorter")
+    if how == "drop":
+        del record[number]
+    elif how == "cut":
+        record = record[:number]
+    else:
+        entry = json.loads(record[number])
+        entry["entry"] = entry["entry"].replace('"', '"x', 1)
+        record[number] = json.dumps(entry)
+    with pytest.raises((checker.DoesNotHold, ValueError)):
+        checker.check(iter(record), [])
+
+
+def rewritten(record, change):
+    """A record that was rewritten as a whole: one entry is another, and every hash after it was computed again."""
+    header, *rest = map(json.loads, record)
+    head = bytes.fromhex(header["genesis"])
+    texts = [change(json.loads(line["entry"])) for line in rest]
+    for values in texts:
+        head = checker.sha256(head + json.dumps(values, separators=(",", ":")).encode()).digest()
+    header["head"]["hash"] = head.hex()
+    entries = [json.dumps({"number": v[0], "entry": json.dumps(v, separators=(",", ":"))}) for v in texts]
+    return [json.dumps(header), *entries]
+
+
+def reworded(values):
+    return [*values[:4], "Count(where='clicks > 3')", *values[5:]] if values[1] == "ask" else values
+
+
+def dearer(values):
+    return [*values[:-1], values[-1].replace("1/5", "5")] if values[1] == "launch" else values
+
+
+def smaller(values):
+    return [*values[:-1], values[-1].replace("3/10", "1/100")] if values[1] == "refusal" else values
+
+
+def nobody(values):
+    return [*values[:10], "bob", *values[11:]] if values[1] == "ask" else values
+
+
+@pytest.mark.parametrize("change", [dearer, smaller], ids=lambda change: change.__name__)
+def test_a_record_that_was_rewritten_as_a_whole_is_found_by_its_sums(story, change):
+    with pytest.raises(checker.DoesNotHold, match=r"admitted that does not fit|refused that fits"):
+        checker.check(iter(rewritten(story[0], change)), [])
+
+
+@pytest.mark.parametrize("change", [reworded, nobody], ids=lambda change: change.__name__)
+def test_and_by_the_receipts_that_were_given(story, change):
+    record, receipts, _ = story
+    with pytest.raises(checker.DoesNotHold, match="not the one that this receipt was given on"):
+        checker.check(iter(rewritten(record, change)), receipts[:1])
+
+
+@pytest.mark.parametrize("field", ["who", "what", "cost", "data", "answer", "head", "entry"])
+def test_a_receipt_that_was_changed_is_not_signed(story, field):
+    record, receipts, _ = story
+    said = json.loads(receipts[0]["receipt"])
+    said[field] = "0" * 64
+    forged = {**receipts[0], "receipt": json.dumps(said)}
+    with pytest.raises(checker.DoesNotHold, match="no key on record has signed"):
+        checker.check(iter(record), [forged])
+
+
+def test_another_answer_does_not_open_a_receipt(story):
+    record, receipts, _ = story
+    other = {**receipts[0], "disclosed": {**receipts[0]["disclosed"], "answer": "7"}}
+    with pytest.raises(checker.DoesNotHold, match="not the one that the receipt was given for"):
+        checker.check(iter(record), [other])
+
+
+def test_a_receipt_of_another_ledger_is_about_another_record(story, tmp_path):
+    with new(tmp_path, name="other.db") as other:
+        other.launch(cp.Laplace("0.4")).ask(cp.count(), id="a")
+        receipt = as_json(other, "a")
+        other_record = lines(other)
+    assert "1 receipts hold" in checker.check(iter(other_record), [receipt])
+    with pytest.raises(checker.DoesNotHold):
+        checker.check(iter(story[0]), [receipt])
+
+
+def test_receipts_are_the_same_question_at_later_heads_and_survive_a_new_master_key(tmp_path):
+    with new(tmp_path) as session:
+        session.launch(cp.Laplace("0.4", asks=2)).ask(cp.count(), id="a")
+        first = json.loads(session.receipt("a")[0].receipt)
+        session.launch(cp.Laplace("0.1"))
+        later = json.loads(session.receipt("a")[0].receipt)
+        assert later["head_number"] > first["head_number"]
+        moving = {"head", "head_number"}
+        assert {k: v for k, v in first.items() if k not in moving} == {
+            k: v for k, v in later.items() if k not in moving
+        }
+    key = tmp_path / "new.key"
+    CliRunner().invoke(app, ["ledger", "key", str(key)])
+    assert CliRunner().invoke(app, ["ledger", "rotate", str(tmp_path / "ledger.db"), str(key)]).exit_code == 0
+    place = cp.Durable(str(tmp_path / "ledger.db"), key_file=str(key))
+    visits = cp.Stream(fields={"clicks": cp.number(0, 9)})
+    with cp.open(place, source=visits) as session:
+        again = as_json(session, "a")
+        record = lines(session)
+        assert "1 receipts hold" in checker.check(iter(record), [again])
+        assert len(checker.read_record(iter(record)).signers) == 1
+        session._engine.ledger.verify()
+
+
+def test_what_was_never_answered_has_no_receipt(tmp_path):
+    with new(tmp_path) as session, pytest.raises(LedgerError, match="never made"):
+        session.receipt("a")
+    with pytest.raises(NotAllowed, match="a session in memory"):
+        cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).receipt("a")
+
+
+def test_where_a_rule_is_no_sum_the_checker_says_what_it_did_not_check(tmp_path):
+    with new(tmp_path, within=cp.ApproxDP(1, 1e-6)) as session:
+        session.launch(cp.Laplace("0.4"))
+        session.delegate(cp.PureDP("0.2")).launch(cp.Laplace("0.1"))
+        said = checker.check(iter(lines(session)), [])
+    assert "1 admissions and refusals are right, 2 are not plain sums and were not checked" in said
+
+
+def test_a_launch_of_another_measure_ends_the_plain_sum(tmp_path):
+    with new(tmp_path, within=cp.zCDP(1)) as session:
+        session.launch(cp.Gaussian(rho="0.1"))
+        session.launch(cp.Laplace("0.1"))
+        session.launch(cp.Gaussian(rho="0.1"))
+        assert "1 admissions" in checker.check(iter(lines(session)), [])
