@@ -205,3 +205,9 @@ def test_the_rows_of_a_stream_and_a_live_table_are_asked_about_expressions():
     for source in (stream, live):
         assert people.found(source, speed) == (30 + 5,), "15 and 7/3, in halves"
         assert people.found(source, requests.count("NOT miles > 5 * hours")) == (2,)
+
+
+def test_a_quotient_by_a_negative_number_is_negative():
+    row = expressions.as_stored({**ROWS[0], "a": -0.5, "b": 1})
+    assert term_reader(DECLARED.find(clamped("b / a")))(row) == -8, "-2 in quarters"
+    assert evaluator(condition("b / a < 0 AND 1 / (b / a) = a", DECLARED))(row)
