@@ -24,6 +24,7 @@ from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.randomness.laws import gaussian_options, laplace_options, rounded_normal_options
 from counterpoint.session.answering import answer_table
 from counterpoint.session.answering.answers import labelled
+from counterpoint.session.answering.origin import Origin
 from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.source import Prepared
 
@@ -218,7 +219,7 @@ def test_no_error_is_stated_where_the_units_are_no_multiple_and_nothing_else_is_
     facts = Doubled(None, 1, 1, None, Fraction(1))
     with pytest.raises(NotCovered, match="no error is stated"):
         facts.error_in_units(3)
-    assert type(labelled(cp.Laplace(1), facts, 3)) is Fraction
+    assert type(labelled(Origin(cp.Laplace(1), facts, 3))) is Fraction
 
 
 def test_displays_align_numbers_at_the_right_and_escape_what_they_show():
@@ -259,12 +260,12 @@ def test_what_is_mostly_noise_says_so_by_what_was_released_alone():
     assert not people.mostly_noise and "noise" not in repr(people)
     origin = few._origin
     for released in (-2995, 2995, 0, 2996, -2996):
-        cell = labelled(origin.mechanism, origin.prepared, released)
+        cell = labelled(Origin(origin.mechanism, origin.prepared, released))
         assert cell.error() == 2996
         assert cell.mostly_noise == (abs(released) < 2996) == repr(cell).endswith("(mostly noise)")
         assert (cell.suppress(signal_to_noise=1) is None) == cell.mostly_noise
-    assert labelled(origin.mechanism, origin.prepared, 5000).suppress(2) is None
-    assert labelled(origin.mechanism, origin.prepared, 5992).suppress(2) == 5992
+    assert labelled(Origin(origin.mechanism, origin.prepared, 5000)).suppress(2) is None
+    assert labelled(Origin(origin.mechanism, origin.prepared, 5992)).suppress(2) == 5992
 
 
 def test_a_mean_is_noise_where_its_count_is():
@@ -272,14 +273,14 @@ def test_a_mean_is_noise_where_its_count_is():
     mean, var = s.ask(cp.mean("age"), epsilon=100)._origin, s.ask(cp.variance("age"), epsilon=100)._origin
     for origin, weigh in ((mean, lambda weight: (0, weight)), (var, lambda weight: (0, 0, weight))):
         steps = origin.steps("0.95")
-        assert labelled(origin.mechanism, origin.prepared, weigh(steps - 1)).mostly_noise
-        assert not labelled(origin.mechanism, origin.prepared, weigh(steps)).mostly_noise, "though the mean is 0"
+        assert labelled(Origin(origin.mechanism, origin.prepared, weigh(steps - 1))).mostly_noise
+        assert not labelled(Origin(origin.mechanism, origin.prepared, weigh(steps))).mostly_noise, "though the mean is 0"
 
 
 def test_a_table_suppresses_what_is_below_a_ratio_and_shows_that():
     s = session(cp.PureDP(10**6))
     origin = s.ask(cp.histogram("city"), epsilon=1)._origin
-    answer = labelled(origin.mechanism, origin.prepared, (30, 5, -1))
+    answer = labelled(Origin(origin.mechanism, origin.prepared, (30, 5, -1)))
     assert answer.error() == 3
     assert repr(answer).splitlines()[3].split("  ")[-1] == "mostly noise" and repr(answer).count("mostly noise") == 1
     kept = answer.suppress(signal_to_noise=2)
@@ -344,7 +345,7 @@ def asked_together(first, second, names=None):
 def test_several_answers_by_key_are_one_table_each_with_its_error():
     n, pay = table().prepare(cp.count(by="city")), table().prepare(cp.mean("pay", by="city"))
     facts = asked_together(n, pay, n.names)
-    answer = labelled(cp.Laplace(7), facts, (30, 28, 1, -300, 600, -280, 560, 3, 2))
+    answer = labelled(Origin(cp.Laplace(7), facts, (30, 28, 1, -300, 600, -280, 560, 3, 2)))
     steps = cp.Laplace(7).error("0.95", 7)
     assert list(answer.keys()) == ["Paris", "Rome", "<b>Ys</b>"] and "Rome" in answer and len(answer) == 3
     assert answer["Paris"]["n"] == 30 and answer["Paris"]["n"].error() == steps, "by the noise of the whole request"
@@ -361,7 +362,7 @@ def test_several_answers_by_key_are_one_table_each_with_its_error():
 
 def test_several_answers_without_keys_are_a_row():
     facts = asked_together(table().prepare(cp.count()), table().prepare(cp.mean("pay")))
-    answer = labelled(cp.Laplace(1), facts, (30, -300, 600))
+    answer = labelled(Origin(cp.Laplace(1), facts, (30, -300, 600)))
     assert answer["pay"] == 2.5 and list(answer.keys()) == ["n", "pay"] and pd.DataFrame(answer).shape == (1, 4)
 
 
@@ -377,7 +378,7 @@ def test_what_is_chosen_without_a_stated_error_still_knows_its_price():
             return tuple(self.names[choice.index] for choice in answer)
 
     facts = Best(None, 1, 1, 3, Fraction(1), names=("a", "b", "c"))
-    answer = labelled(cp.NoisyMax(2), facts, (Chosen(2), Chosen(0)))
+    answer = labelled(Origin(cp.NoisyMax(2), facts, (Chosen(2), Chosen(0))))
     assert answer == ("c", "a") and answer.cost == cp.PureDP(2) and isinstance(answer, cp.TupleAnswer)
     with pytest.raises(NotCovered, match="NoisyMax"):
         answer.error()

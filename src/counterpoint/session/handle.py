@@ -12,8 +12,9 @@ path after a restart.
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidRequest, LedgerError, NotCovered
 from counterpoint.ledger.state import Faulty, Path, Sealed
 from counterpoint.mechanisms.counting.counters import Counter
@@ -25,10 +26,24 @@ from counterpoint.pictures.picture import Picture
 from counterpoint.pictures.series import Series
 from counterpoint.session.explaining import explained
 from counterpoint.session.rehearsing import marked
-from counterpoint.sources.source import Source, in_units
+from counterpoint.sources.source import Prepared, Source, in_units
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
+
+
+class Released(NamedTuple):
+    """What a mechanism answered, and what makes it an answer in units: the request's public facts, or a grid."""
+
+    answer: Plain
+    prepared: Prepared | None
+    grid: Fraction
+    made_up: bool
+
+    def in_units(self) -> Any:
+        """The answer, in the request's units."""
+        found = in_units(self.answer, self.grid) if self.prepared is None else self.prepared.in_units(self.answer)
+        return marked(found) if self.made_up else found
 
 
 class Handle:
@@ -52,6 +67,9 @@ class Handle:
         it means so in this session, whatever ids others use. `Halted` if the mechanism has given its last answer, or
         if its code failed: code that sees data must not, whatever the data, as that would tell of it.
         """
+        return self._release(request, id, options).in_units()
+
+    def _release(self, request: object, id: str | None, options: Mapping[str, Any]) -> Released:
         self._session._must_be_open()
         prepared = None if request is None else self._source.prepare(request)
         grid, own = (None, {}) if prepared is None else (prepared.grid, prepared.options)
@@ -65,8 +83,7 @@ class Handle:
             refused = str(error)
         if refused is not None:
             raise InvalidRequest(explained(self.mechanism, public, prepared) or refused)
-        found = in_units(answer, self._source.update_grid) if prepared is None else prepared.in_units(answer)
-        return marked(found) if self._source.made_up else found
+        return Released(answer, prepared, self._source.update_grid, self._source.made_up)
 
     def error(self, request: object, probability: Number = "0.95", *, simultaneous: bool = False) -> int | Fraction:
         """How far off the answer to this request would be at most, with this probability, in the request's units.

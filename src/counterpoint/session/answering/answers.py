@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from counterpoint.encoding import Plain
-from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.session.answering.choices import KeysAnswer, TupleAnswer, choice
-from counterpoint.session.answering.origin import ONLY_ONE, Origin, Reason
+from counterpoint.session.answering.origin import Origin
 from counterpoint.session.answering.scalars import NumberAnswer, scalar
 from counterpoint.session.answering.several import RecordAnswer, SeveralAnswer
 from counterpoint.session.answering.tables import Cell, Label, TableAnswer
@@ -28,14 +26,12 @@ from counterpoint.sources.asking.request import Request
 from counterpoint.sources.source import Prepared
 
 
-def labelled(
-    mechanism: Mechanism, prepared: Prepared, released: Plain, reason: Reason = ONLY_ONE, *, made_up: bool = False
-) -> object:
+def labelled(origin: Origin) -> object:
     """The answer in units, with what it knows; what has no stated error stays as it is."""
-    origin = Origin(mechanism, prepared, released, reason, made_up)
-    parts = {name: _answer(origin.of(share, part)) for name, (part, share) in prepared.parts(released).items()}
+    shares = origin.prepared.parts(origin.released)
+    parts = {name: _answer(origin.of(share, part)) for name, (part, share) in shares.items()}
     if parts:
-        return RecordAnswer(parts, origin) if prepared.names is None else SeveralAnswer(parts, origin)
+        return RecordAnswer(parts, origin) if origin.prepared.names is None else SeveralAnswer(parts, origin)
     return _answer(origin)
 
 

@@ -133,6 +133,11 @@ def prepare(source: Source, request: object) -> Prepared:
 
 def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) -> object:
     """Launch what answers the request on these terms, and ask it; one request, whose answer is found by its id."""
+    return presented(request, release(session, request, on, id), on.suppress)
+
+
+def release(session: "Session", request: object, on: AnswerTerms, id: str | None) -> Origin:
+    """The same, as what was released with where it comes from: all that an answer is made of."""
     source, engine = session._source, session._engine
     own = made_up() if id is None else id  # so that a question which cannot be answered now can be repeated
     prepared = prepare(source, request)
@@ -148,11 +153,15 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
     except BaseException as error:
         error.add_note(f"This question has been paid for: repeat it with id={own!r}, and nothing more is charged.")
         raise
-    reason = on.reason(mechanisms)
-    answer = labelled(row.mechanism, prepared, released, reason, made_up=source.made_up)
+    return Origin(row.mechanism, prepared, released, on.reason(mechanisms), source.made_up)
+
+
+def presented(request: object, origin: Origin, suppress: Fraction | None) -> object:
+    """The answer to a request, made of what was released: postprocessing, so it can be done anywhere."""
+    answer = labelled(origin)
     if isinstance(request, SQLQuery):
-        answer = shown(request, answer, Origin(row.mechanism, prepared, released, reason, source.made_up))
-    return answer if on.suppress is None else suppressed(answer, on.suppress)
+        answer = shown(request, answer, origin)
+    return answer if suppress is None else suppressed(answer, suppress)
 
 
 def would_launch(session: "Session", given: object, on: GivenTerms) -> Mechanism:

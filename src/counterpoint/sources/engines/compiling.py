@@ -34,6 +34,8 @@ from counterpoint.sources.engines.emitter import statement
 from counterpoint.sources.engines.query_plan import ByKeys, QueryPlan
 from counterpoint.sources.source import Prepared, describe_request
 
+LANGUAGE: tuple[type[Request], ...] = (*REQUESTS, *VARIANCES, *CHOICES, *EXTREMES, *TOPS, *SELECTS)
+"""The requests for rows: exactly these classes, no subclasses."""
 _CACHED = 1024
 _LONGEST_CACHED = 2**16
 """The most bytes of a request whose compiled form is cached: a thousand longer ones would fill the memory."""
@@ -94,8 +96,8 @@ def _groups(declared: Declaration, view: RowView, cells: ByKeys) -> Groups | Non
 
 
 def is_request(request: object) -> bool:
-    """Whether this is one of the requests for rows: exactly these classes, no subclasses."""
-    return type(request) in (*REQUESTS, *VARIANCES, *CHOICES, *EXTREMES, *TOPS, *SELECTS)
+    """Whether this is one of the requests for rows."""
+    return type(request) in LANGUAGE
 
 
 def canonical(request: object) -> bytes:
