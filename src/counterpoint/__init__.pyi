@@ -45,6 +45,7 @@ from counterpoint.errors import (
     RelationMismatch as RelationMismatch,
     RequestConflict as RequestConflict,
     SecretLeak as SecretLeak,
+    ServiceFailed as ServiceFailed,
     TapeMismatch as TapeMismatch,
     UnknownSchema as UnknownSchema,
     Unsealable as Unsealable,

@@ -12,6 +12,7 @@ CounterpointError
 ├── SecretLeak           a decision, an answer or a display would have depended on raw data
 ├── TapeMismatch         two runs that should have tossed the same coins did not
 ├── NotAllowed           the caller may not do this
+├── ServiceFailed        a service could not be reached, or failed: repeat the call by its id
 ├── FeedFailed           the source of a feed failed; what had arrived stays, and feeding again goes on from there
 └── LedgerError          the durable record cannot be read, written or trusted
     ├── RequestConflict      this request id was used before, for another request
@@ -158,6 +159,10 @@ class NotAllowed(Refusal, CounterpointError):
 
 class NotGranted(NotAllowed):
     """The grant that a request was made under is another's, has ended, or does not cover it. Nothing was charged."""
+
+
+class ServiceFailed(CounterpointError):
+    """A service could not be reached, or failed. Repeat the call with the same id: it is charged once."""
 
 
 class FeedFailed(CounterpointError):

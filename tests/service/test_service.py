@@ -143,9 +143,12 @@ ROUTES = {
     ("POST", "/v1/sessions/{session}/quotes"): {"carol", "ann"},
     ("POST", "/v1/sessions/{session}/delegations"): {"ann"},
     ("POST", "/v1/sessions/{session}/partitions"): {"ann"},
-    ("GET", "/v1/sessions/{parts}/parts"): {"ann"},
+    ("POST", "/v1/sessions/{parts}/parts"): {"ann"},
+    ("GET", "/v1/sessions/{session}/place"): {"carol", "ann"},
+    ("POST", "/v1/sessions/{session}/sql"): {"ann"},
     ("GET", "/v1/handles/{handle}"): {"carol", "ann"},
     ("POST", "/v1/handles/{handle}/asks"): {"ann"},
+    ("POST", "/v1/handles/{handle}/errors"): {"carol", "ann"},
 }
 """Who gets through to each route, where the session was granted to ann."""
 BODIES = {
@@ -156,7 +159,10 @@ BODIES = {
     "/v1/sessions/{session}/quotes": {**COUNT, "epsilon": 0.1},
     "/v1/sessions/{session}/delegations": {"within": {"measure": "PureDP", "epsilon": 0.1}},
     "/v1/sessions/{session}/partitions": {"by": "state", "within": {"measure": "PureDP", "epsilon": 0.1}},
+    "/v1/sessions/{parts}/parts": {"key": "CA"},
+    "/v1/sessions/{session}/sql": {"text": "SELECT COUNT(*) FROM people WHERE age > 35", "epsilon": 0.1},
     "/v1/handles/{handle}/asks": COUNT,
+    "/v1/handles/{handle}/errors": COUNT,
 }
 
 
@@ -176,7 +182,7 @@ def test_who_may_call_what(call, route):
     handle = call.launched(session)
     by = {"by": "state", "within": {"measure": "PureDP", "epsilon": 0.1}}
     parts = call("ann", "POST", f"/v1/sessions/{session}/partitions", by).json()["partition"]
-    url = path.format(session=session, handle=handle, parts=parts) + ("?key=CA" if "{parts}" in path else "")
+    url = path.format(session=session, handle=handle, parts=parts)
     assert call(None, method, url, BODIES.get(path)).status_code == 401
     for who in PEOPLE:
         if method == "DELETE" and who == "carol":

@@ -274,7 +274,9 @@ def test_a_mean_is_noise_where_its_count_is():
     for origin, weigh in ((mean, lambda weight: (0, weight)), (var, lambda weight: (0, 0, weight))):
         steps = origin.steps("0.95")
         assert labelled(Origin(origin.mechanism, origin.prepared, weigh(steps - 1))).mostly_noise
-        assert not labelled(Origin(origin.mechanism, origin.prepared, weigh(steps))).mostly_noise, "though the mean is 0"
+        assert not labelled(Origin(origin.mechanism, origin.prepared, weigh(steps))).mostly_noise, (
+            "though the mean is 0"
+        )
 
 
 def test_a_table_suppresses_what_is_below_a_ratio_and_shows_that():

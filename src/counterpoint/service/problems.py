@@ -1,11 +1,21 @@
 """Errors as problem+json: the library's type, what was asked, the limit and what would work; never a value of the data.
 
->>> problem(BudgetExceeded("PureDP(2) does not fit", requested=PureDP(2)))["status"]
-409
+The `type` names the library's class, and what the error carries is there exactly, so that our own client raises the
+same error as a local session does.
+
+>>> said = problem(BudgetExceeded("PureDP(2) does not fit", requested=PureDP(2)))
+>>> said["status"], said["type"], error_of(said).requested
+(409, 'urn:counterpoint:BudgetExceeded', PureDP(2))
 """
 
+from fractions import Fraction
 from typing import Any
 
+import msgspec
+
+from counterpoint import errors
+from counterpoint.composition.rules.rule import Remaining
+from counterpoint.encoding import Tagged, decode, encode
 from counterpoint.errors import (
     BudgetExceeded,
     CounterpointError,
@@ -20,11 +30,15 @@ from counterpoint.errors import (
     NotGranted,
     RelationMismatch,
     RequestConflict,
+    ServiceFailed,
+    UnsupportedSQL,
 )
 from counterpoint.privacy.losses import PureDP
 from counterpoint.service.house import NoSuchThing
 
-__all__ = ["BudgetExceeded", "PureDP", "problem"]
+__all__ = ["BudgetExceeded", "PureDP", "error_of", "problem"]
+
+_URN = "urn:counterpoint:"
 
 _STATUS: tuple[tuple[type[CounterpointError], int], ...] = (
     (NotGranted, 403),
@@ -48,7 +62,7 @@ def problem(error: CounterpointError) -> dict[str, Any]:
     """What the caller sees of an error."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     said: dict[str, Any] = {
-        "type": f"urn:counterpoint:{type(error).__name__}",
+        "type": f"{_URN}{_public(type(error)).__name__}",
         "title": type(error).__name__,
         "status": status,
         "detail": str(error),
@@ -58,5 +72,56 @@ def problem(error: CounterpointError) -> dict[str, Any]:
             "requested": repr(error.requested),
             "remaining": repr(error.remaining),
             "would_fit": repr(error.would_fit),
+            "exact": {name: _exact(getattr(error, name)) for name in _CARRIED},
         }
+    if isinstance(error, UnsupportedSQL):
+        said |= {"found": error.found, "where": error.where, "works": error.works}
     return said
+
+
+def error_of(said: dict[str, Any]) -> CounterpointError:
+    """The library's error that a problem tells of; what is no error of the library's is told by its status."""
+    detail = str(said.get("detail") or said.get("title") or "the service gave no reason")
+    kind = _KINDS.get(str(said.get("type")).removeprefix(_URN)) or _by_status(int(said.get("status") or 500))
+    if kind is BudgetExceeded:
+        exact = said.get("exact") or {}
+        return BudgetExceeded(detail, **{name: _read(exact.get(name)) for name in _CARRIED})
+    if kind is UnsupportedSQL:
+        return UnsupportedSQL(*(str(said.get(name)) for name in ("found", "where", "works")))
+    return kind(detail)
+
+
+_KINDS: dict[str, type[CounterpointError]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, CounterpointError)
+}
+"""The tree of errors, by their names."""
+_CARRIED = ("requested", "remaining", "would_fit")
+
+
+def _public(kind: type[CounterpointError]) -> type[CounterpointError]:
+    """The class in the tree of errors that this one is, or is a kind of."""
+    return next(one for one in kind.__mro__ if _KINDS.get(one.__name__) is one)
+
+
+def _by_status(status: int) -> type[CounterpointError]:
+    if status in (401, 403, 404, 405, 429):
+        return NotAllowed
+    return InvalidRequest if 400 <= status < 500 else ServiceFailed
+
+
+def _exact(carried: object) -> str | None:
+    """What an error carries, in its canonical encoding: a loss, an account, what remains, or a number."""
+    return None if carried is None else encode(carried).decode()
+
+
+def _read(text: str | None) -> object:
+    """The same, read back."""
+    if text is None:
+        return None
+    said = msgspec.json.decode(text)
+    if isinstance(said, str):
+        return decode(text.encode(), Fraction)
+    remaining = isinstance(said, dict) and said.get("type") == Remaining.__struct_config__.tag
+    kind: type = Remaining if remaining else Tagged
+    found: object = decode(text.encode(), kind)
+    return found

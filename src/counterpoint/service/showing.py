@@ -1,20 +1,21 @@
 """What the service says of sessions, handles, answers and histories, as plain JSON.
 
-Numbers that may be exact are given twice: for people as a float, and exactly as a text. An answer also carries what our
-own client makes the same answer of as a local session does, in the library's canonical encoding.
+Losses, mechanisms and answers are given twice: as plain numbers for people, and as `exact`, in the library's canonical
+encoding, of which our own client makes the same objects as a local session does.
 
 >>> import counterpoint as cp
 >>> loss_shown(cp.PureDP("1/10"))
-{'measure': 'PureDP', 'epsilon': 0.1, 'text': 'PureDP(0.1)'}
+{'measure': 'PureDP', 'epsilon': 0.1, 'text': 'PureDP(0.1)', 'exact': '{"type":"PureDP/1","epsilon":"1/10"}'}
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from counterpoint.encoding import encode
+from counterpoint.encoding import encode, plain_number
 from counterpoint.errors import NotAllowed
 from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.state import Fact
@@ -22,34 +23,41 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.service.house import SessionId
-from counterpoint.session.answering.origin import Known
-from counterpoint.session.handle import Handle
+from counterpoint.session.answering.origin import Origin
+from counterpoint.session.handle import Handle, Released
 from counterpoint.session.partition import Partition
+from counterpoint.session.quote import Quote
 from counterpoint.session.session import Session
 
 
 def loss_shown(loss: Loss) -> dict[str, Any]:
     """A loss: its measure, its numbers, and how it is written."""
-    return {"measure": type(loss).__name__, **_numbers(loss), "text": repr(loss)}
+    return {"measure": type(loss).__name__, **_numbers(loss), "text": repr(loss), "exact": _exact(loss)}
 
 
 def mechanism_shown(mechanism: Mechanism) -> dict[str, Any]:
     """A mechanism: its class, its plain parameters, and how it is written."""
-    return {"mechanism": type(mechanism).__name__, **_numbers(mechanism), "text": repr(mechanism)}
+    name = type(mechanism).__name__
+    return {"mechanism": name, **_numbers(mechanism), "text": repr(mechanism), "exact": _exact(mechanism)}
 
 
 def session_shown(data_set: str, session: Session) -> dict[str, Any]:
     """What a session has lost and has left."""
+    rule = session.rule
     said: dict[str, Any] = {
         "session": str(SessionId(data_set, session._path)),
-        "rule": repr(session.rule),
+        "rule": repr(rule),
         "loss": loss_shown(session.loss),
+        "made_up": session.made_up,
+        "exact": {"rule": _exact(rule)},
     }
     try:
         left = session.remaining
-        said["remaining"] = {"epsilon": float(left.epsilon), "delta": float(left.delta)}
-    except NotAllowed:  # an odometer has no budget
+        exact = {"epsilon": plain_number(left.epsilon), "delta": plain_number(left.delta)}
+        said["remaining"] = {"epsilon": float(left.epsilon), "delta": float(left.delta), "exact": exact}
+    except NotAllowed as error:  # an odometer has no budget
         said["remaining"] = None
+        said["no_budget"] = str(error)
     return said
 
 
@@ -67,6 +75,25 @@ def given_shown(data_set: str, given: Session | Partition) -> dict[str, Any]:
     """What was delegated or partitioned."""
     kind, what = given.as_given()
     return {"id": str(SessionId(data_set, given._path)), "kind": kind, "what": what}
+
+
+def partition_shown(data_set: str, parts: Partition) -> dict[str, Any]:
+    """What was partitioned: by which column, what each part may lose, and what was charged for all of them."""
+    return {
+        "partition": str(SessionId(data_set, parts._path)),
+        "by": parts._by,
+        "within": [loss_shown(loss) for loss in parts.within]
+        if isinstance(parts.within, tuple)
+        else loss_shown(parts.within),
+        "charged": loss_shown(parts.loss),
+    }
+
+
+def placed_shown(data_set: str, found: Session | Handle | Partition) -> dict[str, Any]:
+    """Whatever lives at an id."""
+    if isinstance(found, Session):
+        return session_shown(data_set, found)
+    return handle_shown(data_set, found) if isinstance(found, Handle) else partition_shown(data_set, found)
 
 
 def grant_shown(id: SessionId, grant: Grant, session: Session) -> dict[str, Any]:
@@ -97,25 +124,53 @@ def certificate_shown(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def answer_shown(answer: object) -> dict[str, Any]:
-    """An answer with its error at 95 % where it states one, its price, and how it came about."""
-    if not isinstance(answer, Known):
-        return {"value": _plain(answer)}
-    origin = answer._origin
-    said: dict[str, Any] = {"value": _plain(answer), **_with_error(answer)}
-    said |= {
-        "units": answer.units,
-        "cost": loss_shown(answer.cost),
-        "mechanism": mechanism_shown(answer.mechanism),
-        "why": answer.why,
-        "made_up": answer.made_up,
+def quote_shown(quoted: Quote) -> dict[str, Any]:
+    """What a launch would cost."""
+    return {
+        "cost": loss_shown(quoted.cost),
+        "after": None if quoted.after is None else loss_shown(quoted.after),
+        "fits": quoted.fits,
+        "refusal": quoted.refusal,
+        "mechanism": None if quoted.mechanism is None else mechanism_shown(quoted.mechanism),
     }
-    said["exact"] = {
-        "mechanism": encode(origin.mechanism).decode(),
-        "prepared": encode(origin.prepared).decode(),
-        "released": encode(origin.released).decode(),
+
+
+def answer_shown(answer: object, origin: Origin) -> dict[str, Any]:
+    """The answer of a question with its error at 95 % where it states one, its price, and how it came about."""
+    reason = origin.reason
+    return {
+        "value": _plain(answer),
+        **_with_error(answer),
+        "units": origin.prepared.measured_in,
+        "cost": loss_shown(origin.mechanism.claim.loss),
+        "mechanism": mechanism_shown(origin.mechanism),
+        "why": reason.text(origin.mechanism, origin.asked),
+        "made_up": origin.made_up,
+        "exact": {
+            "mechanism": _exact(origin.mechanism),
+            "prepared": _exact(origin.prepared),
+            "released": _exact(origin.released),
+            "compared": _exact(reason.compared),
+            "wanted": reason.wanted,
+        },
     }
-    return said
+
+
+def released_shown(released: Released) -> dict[str, Any]:
+    """The answer of a launched mechanism, in the request's units."""
+    return {
+        "value": _plain(released.in_units()),
+        "made_up": released.made_up,
+        "exact": {
+            "released": _exact(released.answer),
+            "prepared": _exact(released.prepared),
+            "grid": plain_number(released.grid),
+        },
+    }
+
+
+def _exact(value: object) -> str:
+    return encode(value).decode()
 
 
 def _with_error(answer: object) -> dict[str, Any]:
@@ -142,4 +197,6 @@ def _plain(value: Any) -> Any:
         return float(value)
     if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
     return None

@@ -5,12 +5,18 @@ A mechanism is `{"mechanism": "Laplace", "epsilon": 0.5, "asks": 3}`, a request 
 class or function of that name, which reads and checks their values. A field that it does not have is an error, never
 ignored. What brings a claim, a relation or code along (`Concurrent`, a composite, a postprocessor) cannot be said.
 
+Our own client says `{"exact": "..."}`, the canonical encoding of a mechanism, request or loss of the same lists. Every
+tag in it is looked up in the list before anything is made of it, and what was made must have this very encoding, so
+that a field which the class does not have, or has twice, is an error here too.
+
 >>> mechanism({"mechanism": "Laplace", "epsilon": 0.5, "asks": 3})
 Laplace(epsilon=0.5, asks=3)
 >>> mechanism({"mechanism": "Laplace", "epsilon": 0.5, "ask": 3})
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidRequest: Laplace has no field 'ask'; it has epsilon, asks, clamp
+>>> mechanism(exactly(cp.Laplace("1/3"), "mechanism")) == cp.Laplace("1/3")
+True
 """
 
 import inspect
@@ -18,10 +24,16 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 import counterpoint as cp
-from counterpoint.errors import InvalidRequest, shown
+from counterpoint.encoding import Tagged, decode, encode
+from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed, shown
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.loss import Loss
+from counterpoint.sources.asking.about import About
+from counterpoint.sources.engines.compiling import LANGUAGE
+from counterpoint.sources.streams.stream import RunningTotal
 
 DEPTH = 6
 """How deep what is said may be nested."""
@@ -29,6 +41,9 @@ WIDTH = 10_000
 """How many entries a list or an object in it may have."""
 LONGEST = 10_000
 """How long a text in it may be."""
+LONGEST_EXACT = 2**19
+"""How long the exact form of a mechanism, request or loss may be."""
+EXACT = "exact"
 
 MECHANISMS = (
     "AboveThreshold",
@@ -63,6 +78,23 @@ SELECT = "select"
 """Several requests at once: `{"request": "select", "by": ..., "asking": {"n": {"request": "count"}, ...}}`."""
 
 
+@lru_cache
+def _classes(field: str) -> tuple[type[msgspec.Struct], ...]:
+    """What may be said exactly in a field: these classes, no subclasses."""
+    if field == "request":
+        rows: Any = LANGUAGE  # each is a struct, which the family does not say
+        return (*rows, RunningTotal, About)
+    return tuple(getattr(cp, name) for name in (MECHANISMS if field == "mechanism" else MEASURES))
+
+
+def exactly(value: object, field: str) -> dict[str, str]:
+    """How our own client says a mechanism, a request or a measure; `NotAllowed` if it is not on the list."""
+    if type(value) not in _classes(field):
+        names = ", ".join(kind.__name__ for kind in _classes(field))
+        raise NotAllowed(f"a service takes as {field} one of {names}, not {shown(value, 80)}")
+    return {EXACT: encode(value).decode()}
+
+
 def mechanism(said: object) -> Mechanism:
     """The mechanism that was named, with its parameters."""
     made = _made(said, "mechanism", MECHANISMS)
@@ -73,6 +105,8 @@ def mechanism(said: object) -> Mechanism:
 def request(said: object) -> Any:
     """The request that was named; requests may stand in its fields."""
     fields = _object(said, "request")
+    if EXACT in fields:
+        return _read_exactly(fields, "request")
     if fields.get("request") == SELECT:
         asking = _object(fields.get("asking"), "asking")
         named = {str(name): request(one) for name, one in asking.items()}
@@ -92,13 +126,20 @@ def checked(said: object, depth: int = DEPTH) -> None:
     """Refuse what is nested too deep or too large, before anything is made of it."""
     if depth < 0:
         raise InvalidRequest(f"what was sent is nested deeper than {DEPTH}")
-    if isinstance(said, str) and len(said) > LONGEST:
-        raise InvalidRequest(f"a text of {len(said)} characters was sent; at most {LONGEST} are read")
-    if isinstance(said, list | dict):
+    if isinstance(said, str):
+        _at_most(said, LONGEST)
+    elif isinstance(said, dict) and isinstance(said.get(EXACT), str) and len(said) == 1:
+        _at_most(said[EXACT], LONGEST_EXACT)
+    elif isinstance(said, list | dict):
         if len(said) > WIDTH:
             raise InvalidRequest(f"a list of {len(said)} entries was sent; at most {WIDTH} are read")
         for part in said.values() if isinstance(said, dict) else said:
             checked(part, depth - 1)
+
+
+def _at_most(text: str, longest: int) -> None:
+    if len(text) > longest:
+        raise InvalidRequest(f"a text of {len(text)} characters was sent; at most {longest} are read")
 
 
 def fields_of(name: str) -> tuple[str, ...]:
@@ -113,10 +154,52 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
 
 def _made(said: object, field: str, allowed: tuple[str, ...]) -> Any:
     fields = dict(_object(said, field))
+    if EXACT in fields:
+        return _read_exactly(fields, field)
     name = fields.pop(field, None)
     if name not in allowed:
         raise InvalidRequest(f"{field} is one of {', '.join(allowed)}, not {shown(name)}")
     return _called(getattr(cp, name), name, fields)
+
+
+def _read_exactly(fields: Mapping[str, Any], field: str) -> Any:
+    """What was said exactly: of these classes, with nothing in it that is not, in its one canonical encoding."""
+    text = fields[EXACT]
+    if len(fields) > 1 or not isinstance(text, str):
+        raise InvalidRequest(f"{EXACT} is a text, and stands alone")
+    try:
+        said = text.encode()
+        _must_be_listed(_plain_json(said), [kind.__struct_config__.tag for kind in _classes(field)])
+        made: object = decode(said, Tagged)
+        canonical = encode(made) == said
+    except (InvalidParameter, UnicodeError, RecursionError) as error:
+        raise InvalidRequest(f"{EXACT} is not the encoding of a {field}: {error}") from None
+    if type(made) not in _classes(field) or not canonical:
+        raise InvalidRequest(f"{EXACT} is not the canonical encoding of a {field}")
+    return made
+
+
+def _plain_json(said: bytes) -> object:
+    try:
+        return msgspec.json.decode(said)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(f"{EXACT} is no JSON: {error}") from None
+
+
+def _must_be_listed(said: object, tags: list[object]) -> None:
+    """Refuse an object of another class, wherever it stands, and what is too deep or too large."""
+    checked(said)
+    parts = [said]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            if part.get("type") not in tags:
+                raise InvalidRequest(
+                    f"{shown(part.get('type'))} cannot be said here; it is one of {', '.join(map(str, tags))}"
+                )
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
 
 
 def _called(made: Callable[..., Any], name: str, fields: dict[str, Any], *, open_ended: bool = False) -> Any:

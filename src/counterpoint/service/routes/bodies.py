@@ -4,7 +4,7 @@
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,6 +13,17 @@ from counterpoint.service import wire
 from counterpoint.session.answering.questions import GivenTerms
 
 Json = dict[str, Any]
+
+
+_TERMS: tuple[Literal["epsilon", "rho", "mu", "error", "rank_error", "probability", "suppress"], ...] = (
+    "epsilon",
+    "rho",
+    "mu",
+    "error",
+    "rank_error",
+    "probability",
+    "suppress",
+)
 
 
 class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -48,6 +59,14 @@ class AskBody(Body, frozen=True, kw_only=True):
     options: Json = {}
 
 
+class ErrorBody(Body, frozen=True, kw_only=True):
+    """A request whose error is wanted, and with which probability it shall hold."""
+
+    request: Json
+    probability: int | float | str = "0.95"
+    simultaneous: bool = False
+
+
 class TermsBody(Body, frozen=True, kw_only=True):
     """What an answer may cost, or how far off it may be."""
 
@@ -56,13 +75,15 @@ class TermsBody(Body, frozen=True, kw_only=True):
     mu: int | float | str | None = None
     loss: Json | None = None
     error: int | float | str | None = None
+    rank_error: int | float | str | None = None
     probability: int | float | str | None = None
     simultaneous: bool = False
+    suppress: int | float | str | None = None
 
     def given(self) -> GivenTerms:
         """Those that were said, as `Session.ask` takes them."""
         said: GivenTerms = {"simultaneous": True} if self.simultaneous else {}
-        for name in ("epsilon", "rho", "mu", "error", "probability"):
+        for name in _TERMS:
             value = getattr(self, name)
             if value is not None:
                 said[name] = value
@@ -75,6 +96,12 @@ class QuestionBody(TermsBody, frozen=True, kw_only=True):
     """A request to be answered once, on these terms."""
 
     request: Json
+
+
+class SQLBody(TermsBody, frozen=True, kw_only=True):
+    """A SELECT of aggregates to be answered once, on these terms."""
+
+    text: str
 
 
 class QuoteBody(TermsBody, frozen=True, kw_only=True):
@@ -97,9 +124,16 @@ class PartitionBody(Body, frozen=True, kw_only=True):
     """Parts of the data by a column, each within a budget."""
 
     by: str
-    within: Json
+    within: Json | list[Json]
     k: int = 1
     delta_total: int | float | str | None = None
+
+
+class PartBody(Body, frozen=True, kw_only=True):
+    """The key of a part, and of unlike parts what this one may lose."""
+
+    key: str | int | float | bool
+    within: Json | None = None
 
 
 class ItemsBody(Body, frozen=True, kw_only=True):

@@ -6,10 +6,10 @@ from litestar.params import JSONBody
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.routes.bodies import AskBody, Json, request_id
+from counterpoint.service.routes.bodies import AskBody, ErrorBody, Json, request_id
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import Caller, InPath, Key, TheHouse
-from counterpoint.service.showing import answer_shown, handle_shown
+from counterpoint.service.showing import handle_shown, released_shown
 from counterpoint.session.handle import Handle
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
@@ -27,7 +27,21 @@ def ask(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[AskBody], k
     """The answer, in the request's units. The same `Idempotency-Key` gets the same answer, for ever."""
     _, found = _found(house, who, handle)
     request = None if data.request is None else wire.request(data.request)
-    return answer_shown(found.ask(request, id=request_id(key), **data.options))
+    return released_shown(found._release(request, request_id(key), data.options))
+
+
+@post(
+    "/{handle:str}/errors",
+    summary="How far off an answer would be",
+    guards=[for_roles(*WORKERS)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def error(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[ErrorBody]) -> Json:
+    """By the law of the noise and the declaration; nothing is asked."""
+    _, found = _found(house, who, handle)
+    most = found.error(wire.request(data.request), data.probability, simultaneous=data.simultaneous)
+    return {"error": float(most), "exact": str(most)}
 
 
 def _found(house: House, who: Principal, text: str) -> tuple[str, Handle]:
@@ -37,4 +51,4 @@ def _found(house: House, who: Principal, text: str) -> tuple[str, Handle]:
     return SessionId.read(text).data_set, found
 
 
-ROUTES = Router("/v1/handles", route_handlers=[shown, ask])
+ROUTES = Router("/v1/handles", route_handlers=[shown, ask, error])

@@ -3,6 +3,7 @@
 from litestar import Router, get, post
 from litestar.params import JSONBody
 
+import counterpoint as cp
 from counterpoint.errors import InvalidRequest
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
@@ -11,24 +12,29 @@ from counterpoint.service.routes.bodies import (
     DelegationBody,
     Json,
     LaunchBody,
+    PartBody,
     PartitionBody,
     QuestionBody,
     QuoteBody,
+    SQLBody,
+    TermsBody,
     of,
     request_id,
 )
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import PAGE, After, Caller, InPath, InQuery, Key, Limit, TheHouse
+from counterpoint.service.routes.parameters import PAGE, After, Caller, InPath, Key, Limit, TheHouse
 from counterpoint.service.showing import (
     answer_shown,
     certificate_shown,
     fact_shown,
     given_shown,
     handle_shown,
-    loss_shown,
-    mechanism_shown,
+    partition_shown,
+    placed_shown,
+    quote_shown,
     session_shown,
 )
+from counterpoint.session.answering.questions import presented, release, terms
 from counterpoint.session.partition import Partition
 from counterpoint.session.session import Session
 
@@ -86,8 +92,13 @@ def launch(house: TheHouse, who: Caller, session: InPath, data: JSONBody[LaunchB
 @post("/{session:str}/questions", summary="Ask once", guards=[for_roles(*WORKERS)], sync_to_thread=True)
 def ask(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuestionBody], key: Key = None) -> Json:
     """Launch what answers this request on these terms, and ask it: one charge and one answer for one key."""
-    _, found = _work(house, who, session)
-    return answer_shown(found.ask(wire.request(data.request), id=request_id(key), **data.given()))
+    return answered(_work(house, who, session)[1], wire.request(data.request), data, key)
+
+
+@post("/{session:str}/sql", summary="Ask once, in SQL", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def sql(house: TheHouse, who: Caller, session: InPath, data: JSONBody[SQLBody], key: Key = None) -> Json:
+    """What a SELECT of aggregates says, compiled to the request that Python would make; else as a question."""
+    return answered(_work(house, who, session)[1], cp.sql(data.text), data, key)
 
 
 @post(
@@ -106,13 +117,7 @@ def quote(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuoteBod
         quoted = found.would_cost(wire.mechanism(data.mechanism), of=of(data.of), last=data.last)
     else:
         quoted = found.would_cost(wire.request(data.request), **data.given())
-    return {
-        "cost": loss_shown(quoted.cost),
-        "after": None if quoted.after is None else loss_shown(quoted.after),
-        "fits": quoted.fits,
-        "refusal": quoted.refusal,
-        "mechanism": None if quoted.mechanism is None else mechanism_shown(quoted.mechanism),
-    }
+    return quote_shown(quoted)
 
 
 @post("/{session:str}/delegations", summary="Delegate a budget", guards=[for_roles(*WORKERS)], sync_to_thread=True)
@@ -126,18 +131,33 @@ def delegate(house: TheHouse, who: Caller, session: InPath, data: JSONBody[Deleg
 def partition(house: TheHouse, who: Caller, session: InPath, data: JSONBody[PartitionBody], key: Key = None) -> Json:
     """Sessions for the parts of the data, all of them for the price of k."""
     name, found = _work(house, who, session)
-    within = wire.loss(data.within)
+    within = [wire.loss(one) for one in data.within] if isinstance(data.within, list) else wire.loss(data.within)
     parts = found.partition(data.by, data.k, within=within, delta_total=data.delta_total, id=request_id(key))
-    return {"partition": str(SessionId(name, parts._path)), "charged": loss_shown(parts.loss)}
+    return partition_shown(name, parts)
 
 
-@get("/{session:str}/parts", summary="One part of a partition", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def part(house: TheHouse, who: Caller, session: InPath, key: InQuery) -> Json:
+@post("/{session:str}/parts", summary="One part of a partition", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def part(house: TheHouse, who: Caller, session: InPath, data: JSONBody[PartBody]) -> Json:
     """The session of the part with this key; a part that was never looked at may cost its delta."""
     found = house.reached(who, session)
     if not isinstance(found, Partition):
         raise unknown(session)
-    return session_shown(SessionId.read(session).data_set, found[key])
+    made = found[data.key] if data.within is None else found.part(data.key, within=wire.loss(data.within))
+    return session_shown(SessionId.read(session).data_set, made)
+
+
+@get("/{session:str}/place", summary="What lives at an id", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def place(house: TheHouse, who: Caller, session: InPath) -> Json:
+    """A session, a handle or a partition, whichever it is."""
+    return placed_shown(SessionId.read(session).data_set, house.reached(who, session))
+
+
+def answered(found: Session, request: object, data: TermsBody, key: str | None) -> Json:
+    """Ask a question on these terms: one charge and one answer for one key."""
+    found._must_be_open()
+    on = terms(**data.given())
+    origin = release(found, request, on, request_id(key))
+    return answer_shown(presented(request, origin, on.suppress), origin)
 
 
 def _work(house: House, who: Principal, text: str) -> tuple[str, Session]:
@@ -161,5 +181,5 @@ def _read(house: House, who: Principal, text: str) -> tuple[str, Session]:
 
 ROUTES = Router(
     "/v1/sessions",
-    route_handlers=[listed, shown, certificate, history, launch, ask, quote, delegate, partition, part],
+    route_handlers=[listed, shown, place, certificate, history, launch, ask, sql, quote, delegate, partition, part],
 )
