@@ -21,6 +21,7 @@ WORK = re.compile(rf"({NAME}) ((?:19|20)\d\d)(?![-\d])")
 STATEMENTS = re.compile(rf"(?:,| \(|'s) ({KIND} \w[\w.]*(?:(?:,| and|, and) (?:{KIND} )?\d[\w.]*)*)")
 MONTHS = {"January", "February", "March", "April", "May", "June", "July", "August"}
 MONTHS |= {"September", "October", "November", "December"}
+MONTHS |= {month[:3] for month in MONTHS}
 NOT_HERE = re.compile(r"\bS[0-4]\b(?!\d)|\b(?:THEORY|ERRATA|DESIGN|TRAPS)\b|\b[TX][0-2]\d\b")
 
 

@@ -1,5 +1,7 @@
 """Plain data has one encoding, and reads back as what it was."""
 
+import subprocess
+import sys
 from collections import Counter
 from fractions import Fraction
 
@@ -146,3 +148,20 @@ def test_a_repr_shows_what_was_chosen_and_numbers_as_people_write_them():
 def test_a_number_that_was_read_back_is_encoded_to_the_same_bytes():
     circle = decode(encode(Circle(Fraction(1, 10))), Circle)
     assert repr(circle.radius) == "0.1" and encode(circle) == encode(Circle(Fraction(1, 10)))
+
+
+def test_a_class_with_the_name_of_one_of_ours_is_refused_where_it_is_defined():
+    """Also if ours has not been imported yet: which of the two is stored must not depend on the order of imports."""
+    program = (
+        "import counterpoint as cp\n"
+        "from counterpoint.encoding import Value\n"
+        "try:\n"
+        "    class Watching(cp.Own, Value, frozen=True):\n"
+        "        pass\n"
+        "except TypeError as error:\n"
+        "    print(error)\n"
+        "class Seeing(cp.Own, Value, frozen=True):\n"
+        "    pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "under the name Watching" in done.stdout and "give yours another name" in done.stdout

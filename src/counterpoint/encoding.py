@@ -60,9 +60,14 @@ class Tagged:
     def __init_subclass__(cls, **_config: object) -> None:
         """Register the class under the name that its tag will carry."""
         super().__init_subclass__()
+        if not _ours(cls):
+            import_module("counterpoint").load_everything()  # so that a name of ours is known, and not taken later
         before = _REGISTRY.get(cls.__qualname__, cls)
-        if before.__module__ != cls.__module__ and _ours(before) and _ours(cls):
-            raise TypeError(f"{cls.__qualname__} is the tag of {before.__module__} already; tags must be unique")
+        if before.__module__ != cls.__module__ and _ours(before):
+            raise TypeError(
+                f"the library stores a class of its own under the name {cls.__qualname__} (in {before.__module__}): "
+                "give yours another name"
+            )
         _REGISTRY[cls.__qualname__] = cls
         cls.__defined_in__ = sys.modules.get(cls.__module__)
 

@@ -327,7 +327,7 @@ def test_iterating_gives_rows_with_names():
 # ------------------------------------------------------------------------------------------------ several questions
 
 
-class Both(Prepared, frozen=True, kw_only=True):
+class BothNoises(Prepared, frozen=True, kw_only=True):
     """Two requests that were asked at once, of which each has its share of the integers."""
 
     first: Prepared
@@ -341,7 +341,7 @@ class Both(Prepared, frozen=True, kw_only=True):
 
 def asked_together(first, second, names=None):
     width = (first.width or 1) + second.width
-    return Both(None, 7, 49, width, Fraction(1), names=names, first=first, second=second, cut=first.width or 1)
+    return BothNoises(None, 7, 49, width, Fraction(1), names=names, first=first, second=second, cut=first.width or 1)
 
 
 def test_several_answers_by_key_are_one_table_each_with_its_error():
