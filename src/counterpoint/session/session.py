@@ -25,10 +25,9 @@ from typing import Any, Self, Unpack
 
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.parallel import Parallel, SummedParallel
-from counterpoint.composition.rules.rule import Remaining, Rule
+from counterpoint.composition.rules.rule import Rule
 from counterpoint.errors import (
     InvalidParameter,
-    LedgerError,
     NotAllowed,
     RelationMismatch,
     RequestConflict,
@@ -36,19 +35,16 @@ from counterpoint.errors import (
 from counterpoint.ledger.grants import Grant, expiry, mechanism_names, principal
 from counterpoint.ledger.ledger import Ledger
 from counterpoint.ledger.places import Place
-from counterpoint.ledger.receipts import Disclosure, Signed
-from counterpoint.ledger.state import Fact, Path
+from counterpoint.ledger.state import Path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import whole
 from counterpoint.pictures.picture import Picture
 from counterpoint.pictures.score_svg import ScorePicture
-from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, would_launch
-from counterpoint.session.counting import launched_claims
 from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_rich
 from counterpoint.session.engine import Engine
@@ -56,7 +52,8 @@ from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.quote import Quote, quote_of
-from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root, shared_data
+from counterpoint.session.reading import ReadableSession
+from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root
 from counterpoint.session.rehearsing import rehearse
 from counterpoint.session.scoring import score_of
 from counterpoint.session.sql.answer import SQLAnswer
@@ -66,7 +63,7 @@ from counterpoint.sources.source import Source
 from counterpoint.sources.streams.shape import followed_among
 
 
-class Session:
+class Session(ReadableSession):
     """A source, a rule and what was launched under it.
 
     Give a budget (`within=ApproxDP(1, 1e-6)`) or a rule (`rule=Odometer(zCDP)`). With `sequential=True` a handle
@@ -127,44 +124,6 @@ class Session:
     def _inside(self, path: Path, source: Source | None = None) -> "Session":
         """The session at a path below this one, on the same data or on a part of it."""
         return Session._at(self._source if source is None else source, self._engine, path)
-
-    @property
-    def rule(self) -> Rule:
-        """The rule that decides."""
-        return self._engine.node(self._path)[0].rule
-
-    @property
-    def loss(self) -> Loss:
-        """What has been lost so far; reading it changes nothing."""
-        composition, node = self._engine.node(self._path)
-        return composition.rule.loss(node.account)
-
-    def loss_at(self, *, distance: int) -> Loss:
-        """What has been lost between data that differ in `distance` units: a reading, at a distance fixed in advance.
-
-        Each launch counts with its own group loss, by the session's rule (theory, Groups), which is tighter than
-        `loss.group(distance)` where losses have a delta. What was delegated counts with its launches, a partition with
-        the group loss of what it was charged.
-
-        >>> import counterpoint as cp
-        >>> session = cp.Session(cp.Stream(bound=1), within=cp.ApproxDP(5, 1e-6))
-        >>> for _ in range(50):
-        ...     _ = session.launch(cp.Laplace(epsilon=0.1))
-        >>> session.loss_at(distance=3).delta, session.loss.group(3).delta > 1e-3
-        (1e-6, True)
-        """
-        apart = whole(distance, 0, "distance")
-        if self.made_up and not self._path:
-            raise NotAllowed(
-                "a rehearsal begins with an account, without the launches in it: read loss_at from the real session"
-            )
-        return self.loss if apart == 1 else self.rule.loss_at(apart, launched_claims(self._engine, self._path))
-
-    @property
-    def remaining(self) -> Remaining:
-        """The largest further PureDP that fits, and the delta that is left; for anything else, `would_cost`."""
-        composition, node = self._engine.node(self._path)
-        return composition.rule.remaining(node.account)
 
     def would_cost(
         self,
@@ -263,11 +222,6 @@ class Session:
             self._path, fitted, source.relation, cursor=source.pin(), of=followed_among(of), request=id
         )
         return Handle(self, source, path, fitted)
-
-    @property
-    def made_up(self) -> bool:
-        """Whether this is a rehearsal, whose rows and answers are made up."""
-        return self._source.made_up
 
     def rehearse(self) -> "Session":
         """The same session on made-up rows: the same calls and refusals, and no budget is spent.
@@ -443,48 +397,6 @@ class Session:
         pin = self._source.pin()
         return self._engine.launch(self._path, composition, composition.relation, cursor=pin, by=by, request=id)
 
-    def certificate(self) -> Certificate:
-        """Why the loss is what it is: the rule's derivation, on what was launched, in order, each with its path.
-
-        A part of a partition is named by its key, and its certificate is its own session's.
-        """
-        composition, node = self._engine.node(self._path)
-        root = composition.rule.certificate(node.account)
-        launched = (self._launched((*self._path, number)) for number in range(node.launched))
-        shared = () if self._path else shared_data(self._engine)
-        return Certificate(root.statement, root.theorem, (*root.premises, *launched, *shared))
-
-    def _launched(self, path: Path) -> Certificate:
-        """What a launch adds to the derivation: the claim of its mechanism, with the path where it is found."""
-        row = self._engine.ledger.read(path)
-        if row is None:
-            return Certificate(f"{path!r}: charged, and not started yet", "an open request, finished by its id")
-        claimed = row.mechanism.claim.certificate
-        return Certificate(f"{path!r}: {claimed.statement}", claimed.theorem, claimed.premises)
-
-    def receipt(self, id: str) -> tuple[Signed, Disclosure]:
-        """A signed receipt for the answer to the request with this id, and what opens its answer to others.
-
-        It can be checked against the public record without a key and without this library; see the guide's page on
-        receipts. Only a session with a durable ledger has receipts.
-        """
-        self._must_be_open()
-        return self._engine.receipt(self._path, id)
-
-    @property
-    def history(self) -> tuple[Fact, ...]:
-        """What has been done here and below, in order; public facts only, no answers."""
-        here = len(self._path)
-        return tuple(fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path)
-
-    def plot(self, by: str = "order") -> Picture:
-        """The session as a score: the loss under its budget, and a lane for each launch, on one axis of events.
-
-        With `by="time"` events stand at their times. Public facts only. A notebook shows it, `print` and rich write it
-        in a terminal, and `plot().save("session.svg")` keeps it.
-        """
-        return ScorePicture(score_of(self, by))
-
     @property
     def handles(self) -> tuple[Handle, ...]:
         """What was launched here, in order, by whichever process; what was delegated or parted is in `given`."""
@@ -544,6 +456,14 @@ class Session:
         if not self._path:
             self._engine.close()
 
+    def plot(self, by: str = "order") -> Picture:
+        """The session as a score: the loss under its budget, and a lane for each launch, on one axis of events.
+
+        With `by="time"` events stand at their times. Public facts only. A notebook shows it, `print` and rich write it
+        in a terminal, and `plot().save("session.svg")` keeps it.
+        """
+        return ScorePicture(score_of(self, by))
+
     def __enter__(self) -> Self:
         return self
 
@@ -551,19 +471,6 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def as_given(self) -> tuple[str, str]:
-        """How the session that gave this one a part of its budget shows it."""
-        budget = self.rule.budget if isinstance(self.rule, Filter) else self.rule
-        return "delegated", f"{budget!r}, of which {self.loss!r} is used; the rest stays reserved"
-
-    def __repr__(self) -> str:
-        try:
-            launched = self._engine.node(self._path)[1].launched
-            rows = ", made-up rows" if self.made_up else ""
-            return f"Session({self.rule!r}, {self.loss!r} lost, {launched} launched{rows})"
-        except LedgerError as error:
-            return f"Session(cannot be read: {type(error).__name__})"
 
     def __rich__(self) -> object:
         return as_rich(self)
