@@ -65,10 +65,10 @@ class Engine:
     def acting(self, who: str, path: Path) -> "Engine":
         """The same engine, for the requests of a principal in the session at a path."""
         engine = copy(self)  # ledger, locks and what was looked at are shared
-        engine._acting = Acting(who, self._grants_on(path)) if who else UNNAMED
+        engine._acting = Acting(who, self.grants_on(path)) if who else UNNAMED
         return engine
 
-    def _grants_on(self, path: Path) -> tuple[Path, ...]:
+    def grants_on(self, path: Path) -> tuple[Path, ...]:
         """The granted sessions that a path leads through, outermost first."""
         ends = (path[:length] for length in range(1, len(path) + 1))
         rows = ((end, self.ledger.read(end)) for end in ends)

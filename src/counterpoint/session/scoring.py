@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from counterpoint.composition.rules.rule import Account
 from counterpoint.errors import InvalidParameter, NotCovered, shown
-from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row
+from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, granted
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import spell
@@ -43,11 +43,14 @@ _READ_AT = Fraction(1, 10**6)
 """The delta at which a loss is read that has no number of its own to draw, such as a curve."""
 
 
-def score_of(session: "Session", by: str = "order") -> Score:
-    """The session's score, from its history and from the mechanisms that were launched; by order, or by time."""
+def score_of(session: "Session", by: str = "order", shows: Callable[[Fact], bool] = lambda fact: True) -> Score:
+    """The session's score, from its history and from the mechanisms that were launched; by order, or by time.
+
+    What `shows` leaves out is everything below a path: a reserve is then a lane without what happened in it.
+    """
     if by not in ("order", "time"):
         raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
-    return _Reading(session).score(by)
+    return _Reading(session).score(by, shows)
 
 
 @dataclass
@@ -72,7 +75,7 @@ class _Reading:
         self._path = session._path
         self._rule = session.rule
         self._made_up = session.made_up
-        self._read = _gauge(session)
+        self._read = gauge_of(session)
         self._lines: dict[Path, _Line] = {}
         self._launched: dict[Path, int] = defaultdict(int)
         self._inside: dict[Path, int] = defaultdict(int)
@@ -81,10 +84,10 @@ class _Reading:
         self._steps: list[Step] = []
         self._refusals: list[Mark] = []
 
-    def score(self, by: str) -> Score:
-        """All of it."""
+    def score(self, by: str, shows: Callable[[Fact], bool]) -> Score:
+        """All that is shown of it."""
         here = len(self._path)
-        facts = [fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path]
+        facts = [fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path and shows(fact)]
         known: dict[str, Callable[[int, Fact], ScoreEvent]] = {
             "launch": self._launch,
             "delegation": self._launch,
@@ -189,7 +192,8 @@ class _Reading:
         )
         asks, refusals = tuple(line.asks), tuple(line.refusals)
         if isinstance(mechanism, Concurrent):
-            name = "delegated" if line.by is None else f"by {line.by}"
+            grant = None if line.row is None else granted(line.row)
+            name = f"by {line.by}" if line.by is not None else "delegated" if grant is None else grant.to
             return Lane(line.number, name, f"reserve {cost}", (line.start,), cost, depth, True, asks, refusals)
         part = next((part_key(step) for step in reversed(line.path[:-1]) if isinstance(step, str)), None)
         name, detail = (kind, asked) if part is None else (str(part), f"{kind} · {asked}")
@@ -233,7 +237,7 @@ def _letters(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Gauge:
+class Gauge:
     """Reads a loss as one number: the first of its own, or the epsilon that it implies at a delta."""
 
     kind: type[Loss] | None
@@ -252,17 +256,18 @@ class _Gauge:
         return number if symbol == self.budget.symbol else f"{symbol} {number}"
 
 
-def _gauge(session: "Session") -> _Gauge:
+def gauge_of(session: "Session") -> Gauge:
+    """How the loss of a session is drawn: in the measure of its budget, if that is one of numbers."""
     loss = session.loss
     kind = type(loss) if loss.amounts else None
     try:
         bound = session.rule.bound(session._source.relation)
     except NotCovered:  # an odometer promises nothing beforehand
-        return _Gauge(kind, LossAxis(loss.letters[0], None, "no budget: the loss is counted"))
+        return Gauge(kind, LossAxis(loss.letters[0], None, "no budget: the loss is counted"))
     if type(bound) is kind:
         numbers = zip(bound.letters, bound.amounts, strict=False)
         words = ", ".join(f"{letter} {spell(amount)}" for letter, amount in numbers)
-        return _Gauge(kind, LossAxis(bound.letters[0], float(bound.amounts[0]), f"budget {words}"))
+        return Gauge(kind, LossAxis(bound.letters[0], float(bound.amounts[0]), f"budget {words}"))
     height = bound.epsilon_at(_READ_AT)
     words = f"budget {bound!r}, read at δ {spell(_READ_AT)}"
-    return _Gauge(None, LossAxis("ε", height if height < float("inf") else None, words))
+    return Gauge(None, LossAxis("ε", height if height < float("inf") else None, words))
