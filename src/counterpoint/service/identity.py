@@ -105,12 +105,20 @@ class Identity:
     def principal(self, presented: str) -> Principal | None:
         """Whose key this is; None if it is no key that stands. Every way takes the same comparison."""
         key = ApiKey.read(presented)
+        stored = self.standing("" if key is None else key.id, bytes(32) if key is None else key.digest)
+        return None if stored is None else self.holder(stored)
+
+    def standing(self, id: str, digest: bytes | None = None) -> StoredKey | None:
+        """The key of this id if it stands and, where a digest is given, if that is its own."""
         with self._store.lock:
-            stored = None if key is None else self._people.api_key(key.id)
-            right = hmac.compare_digest((stored or _NOBODY).digest, bytes(32) if key is None else key.digest)
-            if stored is None or not right or not stored.stands(int(time.time())):
-                return None
-            found = self._people.principal(stored.principal)
+            stored = self._people.api_key(id)
+        right = digest is None or hmac.compare_digest((stored or _NOBODY).digest, digest)
+        return stored if stored is not None and right and stored.stands(int(time.time())) else None
+
+    def holder(self, key: StoredKey) -> Principal | None:
+        """The principal that a key belongs to, if it has not ended."""
+        with self._store.lock:
+            found = self._people.principal(key.principal)
         if found is None or found.ended is not None:
             return None
         if found.role not in set(Role):
@@ -137,6 +145,11 @@ class Identity:
             expires = None if days is None else now + 86_400 * days
             self._people.add_api_key(StoredKey(key.id, name, key.digest, now, expires))
         return key
+
+    def add_key(self, key: StoredKey) -> None:
+        """Store a key that was made elsewhere, such as a browser's."""
+        with self._store.lock:
+            self._people.add_api_key(key)
 
     def end_key(self, id: str) -> None:
         """Revoke a key, by its public id."""
