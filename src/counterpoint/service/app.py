@@ -18,6 +18,7 @@ import counterpoint
 from counterpoint.errors import CounterpointError
 from counterpoint.service.house import House
 from counterpoint.service.identity import Principal
+from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
 from counterpoint.service.routes import data_sets, handles, health, sessions
 
@@ -44,7 +45,7 @@ class Authentication(AbstractAuthenticationMiddleware):
 def application(house: House) -> Litestar:
     """The service over these data sets."""
     return Litestar(
-        route_handlers=[data_sets.ROUTES, sessions.ROUTES, handles.ROUTES, *health.ROUTES],
+        route_handlers=[data_sets.ROUTES, sessions.ROUTES, handles.ROUTES, *health.ROUTES, pages.ROUTES],
         middleware=[DefineMiddleware(Authentication, exclude=[f"^{path}" for path in OPEN])],
         dependencies={
             "house": Provide(_house, sync_to_thread=False),

@@ -1,0 +1,144 @@
+"""The data sets: what is left of each budget, what needs attention, and how items arrive.
+
+Custodians and auditors see the budget of each data set, an analyst what is left of each grant, a producer the names.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from litestar import Response, get
+from markupsafe import Markup
+
+from counterpoint.pictures.markup import element, joined, percent
+from counterpoint.pictures.score import Score, count
+from counterpoint.service.house import House, SessionId
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.pages.meters import Meter, meter_of
+from counterpoint.service.pages.rendering import drawn, page
+from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_score, source_words
+from counterpoint.service.pages.signing import By
+from counterpoint.service.pages.words import ahead, day, figure
+from counterpoint.service.routes.parameters import TheHouse
+from counterpoint.session.session import Session
+
+_DAYS = 90
+_SOON = 7 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLine:
+    """A data set, or a grant of one; a producer sees no meter."""
+
+    name: str
+    href: str | None
+    what: str
+    meter: Meter | None = None
+    spark: str = ""
+    sessions: str = ""
+    active: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that needs a person: about what, the sentence, and where to go."""
+
+    about: str
+    says: str
+    href: str
+    link: str
+    stops: bool = False
+
+
+@get("/", sync_to_thread=True, include_in_schema=False)
+def index(house: TheHouse, by: By) -> Response[Any]:
+    """The first page."""
+    lines, now = _lines(house, by.who), time.time()
+    notices = [*_short(lines), *_ending(house, by.who, now)]
+    return page("index", by, here="/", lines=lines, notices=notices)
+
+
+def _lines(house: House, who: Principal) -> list[IndexLine]:
+    if who.role in OVERSEERS:
+        return [_data_set(house, who, name) for name in house.names]
+    if who.role is Role.PRODUCER:
+        return [IndexLine(name, None, source_words(house.data_set(name).source)) for name in house.names]
+    return [
+        _granted(name, given.id, given.session, who) for name in house.names for given in seen_grants(house, who, name)
+    ]
+
+
+def _data_set(house: House, who: Principal, name: str) -> IndexLine:
+    whole = house.data_set(name).session()
+    score = seen_score(whole, who, by="time")
+    standing = [given for given in house.granted(name) if not given.grant.revoked]
+    sessions = count(len(standing), "grant") if standing else "none"
+    return IndexLine(
+        name,
+        f"/sessions/{name}",
+        source_words(whole._source),
+        meter_of(whole, score),
+        _spark(score, time.time()),
+        sessions,
+        score.times[-1] if score.times else None,
+    )
+
+
+def _granted(name: str, id: SessionId, session: Session, who: Principal) -> IndexLine:
+    score = seen_score(session, who, by="time")
+    return IndexLine(
+        str(id),
+        f"/sessions/{id}",
+        f"your session on {name} · {source_words(session._source)}",
+        meter_of(session, score),
+        _spark(score, time.time()),
+        "",
+        score.times[-1] if score.times else None,
+    )
+
+
+def _short(lines: list[IndexLine]) -> list[Notice]:
+    says = "{} {} left. What was launched goes on answering; larger launches are refused."
+    return [
+        Notice(
+            line.name,
+            f"has {says.format(line.meter.symbol, figure(line.meter.left))}",
+            line.href,
+            "See its session",
+            True,
+        )
+        for line in lines
+        if line.meter is not None and line.href is not None and line.meter.is_short
+    ]
+
+
+def _ending(house: House, who: Principal, now: float) -> list[Notice]:
+    """Grants that end within a week."""
+    found = []
+    for name in () if who.role is Role.PRODUCER else house.names:
+        for given in seen_grants(house, who, name):
+            until = given.grant.until
+            if not given.grant.revoked and until is not None and now < until < now + _SOON:
+                says = f"has a grant on {name} that ends {ahead(until, now)}, on {day(until)}."
+                found.append(Notice(given.grant.to, says, f"/sessions/{given.id}", "See its session"))
+    return found
+
+
+def _spark(score: Score, now: float) -> Markup:
+    """The loss over the last 90 days, under its ceiling."""
+    highest = score.budget.ceiling or score.lost or 1.0
+    first = now - _DAYS * 86_400
+    level, start = 0.0, 0.0
+    parts: list[str] = []
+    for step in (*score.steps, None):
+        end = 1.0 if step is None else min(1.0, max(0.0, (score.times[step.at - 1] - first) / (now - first)))
+        if end > start:
+            y = 30 - 26 * min(1.0, level / highest)
+            parts.append(
+                element("rect", class_="area", x=percent(start), width=percent(end - start), y=y, height=30 - y)
+            )
+            parts.append(element("line", x1=percent(start), x2=percent(end), y1=y, y2=y))
+        start, level = end, level if step is None else step.after
+    cap = [element("line", class_="cap", x1=0, x2="100%", y1=4, y2=4)] if score.budget.ceiling else []
+    words = f"{figure(score.lost)} lost, over the last {_DAYS} days"
+    return drawn(element("svg", joined(*cap, *parts), class_="spark", role="img", aria_label=words))

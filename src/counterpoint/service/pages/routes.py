@@ -1,0 +1,73 @@
+"""The pages with their addresses, and how errors look there."""
+
+from typing import Any
+
+from litestar import MediaType, Request, Response, Router, get
+from litestar.di import Provide
+from litestar.exceptions import HTTPException, NotAuthorizedException
+from litestar.middleware import DefineMiddleware
+
+from counterpoint.errors import CounterpointError
+from counterpoint.service.browser import SignedIn
+from counterpoint.service.pages import index, session, signing
+from counterpoint.service.pages.rendering import HEADERS, elsewhere, page, sheet
+from counterpoint.service.problems import problem
+
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 28 24"><path d="M2 18h6v-6h7V6h11" fill="none" '
+    'stroke="#1d5fa6" stroke-width="3"/></svg>'
+)
+
+
+@get("/assets/style.css", sync_to_thread=False, include_in_schema=False, opt=signing.SIGNED_OUT)
+def style() -> Response[str]:
+    """The style sheet."""
+    return Response(sheet(), media_type=MediaType.CSS, headers={**HEADERS, "Cache-Control": "max-age=300"})
+
+
+@get("/assets/icon.svg", sync_to_thread=False, include_in_schema=False, opt=signing.SIGNED_OUT)
+def icon() -> Response[str]:
+    """The sign of the tab."""
+    return Response(_ICON, media_type="image/svg+xml", headers={**HEADERS, "Cache-Control": "max-age=86400"})
+
+
+def _refused(request: Request[Any, Any, Any], error: CounterpointError) -> Response[Any]:
+    said = problem(error)
+    return _problem(request, said["title"], said["detail"], said["status"])
+
+
+def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
+    if isinstance(error, NotAuthorizedException):
+        return elsewhere("/sign-in")
+    return _problem(request, "This cannot be shown", error.detail, error.status_code)
+
+
+def _fault(request: Request[Any, Any, Any], _error: Exception) -> Response[Any]:
+    """A fault of ours: what went wrong may quote anything, so nothing of it is shown."""
+    return _problem(request, "The service failed", "See its log.", 500)
+
+
+def _problem(request: Request[Any, Any, Any], title: str, detail: str, status: int) -> Response[Any]:
+    found = request.scope.get("auth")
+    by = found if isinstance(found, SignedIn) else None
+    return page("problem", by, status=status, title=title, detail=detail)
+
+
+ROUTES = Router(
+    "/",
+    route_handlers=[
+        style,
+        icon,
+        signing.ask_for_key,
+        signing.sign_in,
+        signing.sign_out,
+        index.index,
+        session.show,
+    ],
+    middleware=[DefineMiddleware(signing.BrowserAuthentication, exclude_from_auth_key="signed_out")],
+    guards=[signing.from_our_form],
+    dependencies={"by": Provide(signing.signed_in, sync_to_thread=False)},
+    exception_handlers={CounterpointError: _refused, HTTPException: _http, Exception: _fault},
+    opt={"exclude_from_auth": True},
+)
+"""All pages. The API's authentication leaves them out; `BrowserAuthentication` covers them, but for signing in."""

@@ -1,0 +1,145 @@
+"""A session: what is left, its loss and lanes on one axis, and why the loss is what it is.
+
+The page of a whole data set is this page, with a lane for each grant.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from litestar import Request, Response, get
+
+from counterpoint.errors import NotAllowed
+from counterpoint.pictures.score import Score, count
+from counterpoint.pictures.score_svg import ScorePicture
+from counterpoint.pictures.tree import as_details
+from counterpoint.service.browser import SignedIn
+from counterpoint.service.house import House, SessionId
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.pages.meters import Meter, meter_of, reserves
+from counterpoint.service.pages.references import cited
+from counterpoint.service.pages.rendering import drawn, page
+from counterpoint.service.pages.sight import grants_around, seen_score, seen_session, source_words
+from counterpoint.service.pages.signing import By
+from counterpoint.service.pages.words import at_most, figure, moment
+from counterpoint.service.routes.parameters import InPath, TheHouse
+from counterpoint.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """A session as a principal meets it: its id, and why nothing can be launched in it, if so."""
+
+    id: SessionId
+    session: Session
+    state: str
+    closed: str | None
+
+    @property
+    def href(self) -> str:
+        """Its page."""
+        return f"/sessions/{self.id}"
+
+
+def place_of(house: House, who: Principal, text: str) -> SessionPlace:
+    """The session of this id, and whether this principal may launch and ask in it now."""
+    session = seen_session(house, who, text)
+    state, closed = _standing(session, who, time.time())
+    return SessionPlace(SessionId.read(text), session, state, closed)
+
+
+def _standing(session: Session, who: Principal, now: float) -> tuple[str, str | None]:
+    """The state of a session, and why this principal can launch nothing in it, by the grants that it lies in."""
+    grants = grants_around(session)
+    if any(grant.revoked for grant in grants):
+        return "revoked", "This grant was revoked: nothing more is launched or asked in it, and its charge stays."
+    if any(grant.until is not None and now >= grant.until for grant in grants):
+        return "expired", "This grant has expired: nothing more is launched or asked in it."
+    if who.role is Role.AUDITOR:
+        return "running", "An auditor reads, and launches nothing."
+    if grants and grants[-1].to != who.name:
+        return "running", f"Only {grants[-1].to}, to whom it was granted, launches and asks here."
+    return "running", None
+
+
+@get("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False)
+def show(request: Request[Any, Any, Any], house: TheHouse, by: By, session: InPath) -> Response[Any]:
+    """The page of a session; `?by=order` draws it by order."""
+    chosen = "order" if request.query_params.get("by") == "order" else "time"
+    return session_page(request, house, by, session, axis=chosen)
+
+
+def session_page(
+    request: Request[Any, Any, Any],
+    house: House,
+    by: SignedIn,
+    text: str,
+    *,
+    axis: str = "time",
+    status: int = 200,
+    **more: Any,
+) -> Response[Any]:
+    """The page, with what became of a form that was sent from it."""
+    place = place_of(house, by.who, text)
+    session = place.session
+    score = seen_score(session, by.who, by=axis)
+    certificate = session.certificate()
+    return page(
+        "session",
+        by,
+        here="/",
+        status=status,
+        place=place,
+        meta=_meta(place),
+        axis=axis,
+        score=score,
+        drawing=drawn(ScorePicture(score).figure()),
+        said=_said(score),
+        meter=(meter := meter_of(session, score)),
+        lines=_lines(session, score, meter),
+        room=_room(session),
+        tree=drawn(as_details(certificate)),
+        references=cited(certificate),
+        address=str(request.base_url).rstrip("/"),
+        **more,
+    )
+
+
+def _meta(place: SessionPlace) -> list[str]:
+    grants, words = grants_around(place.session), [source_words(place.session._source)]
+    if not grants:
+        return words
+    grant = grants[-1]
+    words.append(f"granted to {grant.to}")
+    words.append("no end" if grant.until is None else f"until {moment(grant.until)} UTC")
+    words.append("every mechanism" if grant.mechanisms is None else f"only {', '.join(grant.mechanisms)}")
+    return words
+
+
+def _said(score: Score) -> str:
+    launches = sum(event.kind in ("launch", "reserve") for event in score.events)
+    refused = sum(event.kind == "refused" for event in score.events)
+    return ", ".join(
+        [count(launches, "launch", "launches"), count(score.asks, "ask"), *([f"{refused} refused"] if refused else [])]
+    )
+
+
+def _lines(session: Session, score: Score, meter: Meter) -> list[tuple[str, str, str]]:
+    """The bar in figures: kind, name, amount."""
+    names = {lane.number: lane.name for lane in score.lanes}
+    kept = [
+        ("reserve", f"reserved, {names.get(number, number)}", figure(amount))
+        for number, amount in reserves(session, score)
+    ]
+    left = [] if meter.ceiling is None else [("free", "left", figure(meter.left))]
+    return [("spent", "spent", figure(meter.spent)), *kept, *left]
+
+
+def _room(session: Session) -> str | None:
+    """The largest further launch, in words; None for an odometer."""
+    try:
+        left = session.remaining
+    except NotAllowed:
+        return None
+    delta = f", with δ up to {at_most(left.delta)}" if left.delta else ""
+    return f"a launch of up to ε {at_most(left.epsilon)} fits{delta}"

@@ -1,0 +1,71 @@
+"""Numbers, times and names as the pages write them.
+
+>>> figure(0.30000000000000004), figure(1e-6), figure(2.0)
+('0.3', '1e-6', '2')
+>>> ago(60, now=200), ago(0, now=200_000), day(1_794_826_800), moment(1_794_826_800)
+('2 min ago', '2 days ago', '16 Nov 2026', '16 Nov 2026, 11:00')
+"""
+
+from datetime import UTC, datetime
+from decimal import ROUND_FLOOR, Context
+from fractions import Fraction
+
+_UNITS = ((86_400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
+
+
+def figure(value: float | Fraction) -> str:
+    """A number of four digits, as people write it."""
+    text = f"{float(value):.4g}"
+    if "e" not in text:
+        return text
+    digits, power = text.split("e")
+    return f"{digits}e{int(power)}"
+
+
+def at_most(value: Fraction) -> str:
+    """The same, rounded down: so much fits.
+
+    >>> at_most(Fraction(2, 3)), at_most(Fraction(1, 2))
+    ('0.6666', '0.5')
+    """
+    return figure(float(Context(prec=4, rounding=ROUND_FLOOR).divide(value.numerator, value.denominator)))
+
+
+def ago(at: float, now: float) -> str:
+    """How long ago a moment was."""
+    passed = now - at
+    for seconds, one, many in _UNITS:
+        if passed >= seconds:
+            number = int(passed // seconds)
+            return f"{number} {one if number == 1 else many} ago"
+    return "just now"
+
+
+def ahead(at: float, now: float) -> str:
+    """In how long a moment will be.
+
+    >>> ahead(200_000, now=0), ahead(30, now=0)
+    ('in 2 days', 'in less than a minute')
+    """
+    left = at - now
+    for seconds, one, many in _UNITS:
+        if left >= seconds:
+            number = int(left // seconds)
+            return f"in {number} {one if number == 1 else many}"
+    return "in less than a minute"
+
+
+def day(at: float) -> str:
+    """A day, in UTC."""
+    when = datetime.fromtimestamp(at, UTC)
+    return f"{when.day} {when:%b %Y}"
+
+
+def moment(at: float) -> str:
+    """A moment, in UTC."""
+    return f"{day(at)}, {datetime.fromtimestamp(at, UTC):%H:%M}"
+
+
+def clock(at: float) -> str:
+    """The time of the day, in UTC."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"

@@ -1,0 +1,272 @@
+"""The pages: who sees what, forms that only our pages can send, and nothing that a name could smuggle in."""
+
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from litestar.testing import TestClient
+from tests.service.browser import Browser
+from tests.service.house import PEOPLE, served
+
+import counterpoint as cp
+from counterpoint.service.app import application
+from counterpoint.service.browser import LASTS, Browsers, BrowserToken
+from counterpoint.service.house import House
+from counterpoint.service.pages.references import works
+
+COUNT = {"request": {"request": "count", "where": "age > 35"}}
+
+
+@pytest.fixture
+def call(tmp_path):
+    with served(tmp_path) as caller:
+        yield caller
+
+
+class Elements(HTMLParser):
+    """The elements of a page, with their attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+
+def test_without_a_session_every_page_leads_to_the_form_to_sign_in(call):
+    for path in ("/", "/sessions/people"):
+        response = call.client.get(path, follow_redirects=False)
+        assert response.status_code == 303 and response.headers["location"] == "/sign-in"
+    bearer = {"Authorization": f"Bearer {call.keys['carol']}"}
+    assert call.client.get("/", headers=bearer, follow_redirects=False).status_code == 303
+
+
+def test_a_key_signs_in_and_the_cookie_is_neither_the_key_nor_one(call):
+    browser = Browser(call, "ann")
+    cookie = browser.cookies["counterpoint"]
+    assert browser.get("/").status_code == 200 and "ann" in browser.get("/").text
+    assert call.keys["ann"] not in cookie and call.keys["ann"].split("_", 2)[2] not in cookie
+    assert call(None, "GET", "/v1/sessions").status_code == 401
+    for presented in (cookie, f"cp_{cookie}"):
+        headers = {"Authorization": f"Bearer {presented}"}
+        assert call.client.get("/v1/sessions", headers=headers).status_code == 401
+
+
+def test_the_cookie_is_for_this_site_and_not_for_scripts(call):
+    browser = Browser(call, "ann")
+    said = browser.sign_in(call.keys["ann"]).headers["set-cookie"].lower()
+    assert "httponly" in said and "samesite=strict" in said and "path=/" in said and "secure" not in said
+    call.client.base_url = "https://testserver.local"
+    assert "secure" in browser.sign_in(call.keys["ann"]).headers["set-cookie"].lower()
+
+
+def test_a_wrong_key_signs_nobody_in(call):
+    browser = Browser(call, "ann")
+    for key in ("", "cp_x", call.keys["ann"][:-2] + "AA", "x" * 100_000):
+        browser.cookies.clear()
+        refused = browser.sign_in(key)
+        assert refused.status_code == 401 and (not key or key not in refused.text)
+        assert browser.get("/").status_code == 303
+
+
+def test_signing_out_ends_the_session_on_the_server(call):
+    browser = Browser(call, "ann")
+    kept = dict(browser.cookies)
+    assert browser.post("/sign-out").headers["location"] == "/sign-in"
+    browser.cookies = kept
+    assert browser.get("/").status_code == 303
+
+
+def test_a_session_ends_with_the_key_that_signed_in_with_its_principal_and_after_half_a_day(call, monkeypatch):
+    ann, bob, carol = (Browser(call, who) for who in ("ann", "bob", "carol"))
+    call.house.identity.end_key(BrowserToken.read(ann.cookies["counterpoint"]).key)
+    call.house.identity.end("bob")
+    assert [browser.get("/").status_code for browser in (ann, bob, carol)] == [303, 303, 200]
+    later = time.time() + LASTS
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert carol.get("/").status_code == 303
+
+
+def test_what_is_stored_of_a_session_is_a_digest(call):
+    browser = Browser(call, "ann")
+    cookie = browser.cookies["counterpoint"]
+    secret = cookie.rpartition(".")[2]
+    rows = call.house._store._run("SELECT id, principal, digest, expires FROM counterpoint_api_key")
+    assert secret not in repr(rows) and bytes.fromhex(secret) not in [row[2] for row in rows]
+    assert Browsers(call.house.identity).signed_in(cookie).who.name == "ann"
+
+
+def test_a_form_without_the_token_of_this_browser_is_refused(call):
+    ann, other = Browser(call, "ann"), Browser(call, "bob")
+    forged = [{}, {"form_token": ""}, {"form_token": "0" * 64}, {"form_token": other.token()}]
+    for form in forged:
+        assert ann.request("POST", "/sign-out", form).status_code == 403
+        assert ann.request("POST", "/sign-in", {**form, "key": call.keys["bob"]}).status_code == 403
+    assert "ann" in ann.get("/").text
+
+
+def test_every_page_is_sent_with_a_policy_that_allows_no_script(call):
+    browser = Browser(call, "carol")
+    pages = [browser.get(path) for path in ("/", "/sign-in", "/sessions/people", "/sessions/none", "/assets/style.css")]
+    for response in pages:
+        policy = response.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "script-src" not in policy
+        assert "form-action 'self'" in policy and "frame-ancestors 'none'" in policy
+        assert response.headers["x-content-type-options"] == "nosniff"
+    assert pages[0].headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("who", PEOPLE)
+def test_no_page_has_script_or_style_of_its_own_or_anything_from_elsewhere(call, who):
+    handle = call.launched(call.granted())
+    call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT)
+    browser = Browser(call, who)
+    for path in ("/", "/sessions/people", "/sessions/people.0"):
+        for tag, attributes in Elements(browser.get(path).text).found:
+            assert tag not in ("script", "style", "iframe", "object", "embed")
+            assert not any(name == "style" or name.startswith("on") for name in attributes)
+            places = [attributes[name] or "" for name in ("href", "src", "action") if name in attributes]
+            assert all(place.startswith(("/", "#")) for place in places)
+
+
+SEEN = [
+    # page, custodian, the analyst whose it is, another analyst, auditor, producer
+    ("/", 200, 200, 200, 200, 200),
+    ("/sessions/people", 200, 404, 404, 200, 404),
+    ("/sessions/people.0", 200, 200, 404, 200, 404),
+    ("/sessions/people.0.0", 404, 404, 404, 404, 404),
+    ("/sessions/people.9", 404, 404, 404, 404, 404),
+    ("/sessions/none", 404, 404, 404, 404, 404),
+]
+
+
+@pytest.mark.parametrize("page", SEEN, ids=lambda page: page[0])
+def test_who_sees_which_page(call, page):
+    call.launched(call.granted())
+    path, *expected = page
+    found = [Browser(call, who).get(path).status_code for who in ("carol", "ann", "bob", "olga", "paul")]
+    assert found == expected
+
+
+def test_what_is_anothers_and_what_there_is_not_look_the_same(call):
+    call.granted()
+    bob = Browser(call, "bob")
+    anothers, none = (re.sub(r"people\.\d", "ID", bob.get(f"/sessions/people.{number}").text) for number in (0, 7))
+    assert anothers == none
+
+
+def test_an_auditor_sees_no_halt_and_an_analyst_sees_their_own(call):
+    session = call.granted()
+    handle = call.launched(session, mechanism="Laplace", epsilon=0.1, asks=1)
+    call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT)
+    assert "1 ask · halted" in Browser(call, "ann").get(f"/sessions/{session}").text
+    for path in (f"/sessions/{session}", "/sessions/people"):
+        seen = Browser(call, "olga").get(path).text
+        assert "1 ask" in seen and "· halted" not in seen and "halted at event" not in seen
+
+
+def test_what_was_granted_to_another_inside_a_session_is_a_band(call):
+    session = call.granted()
+    hers = call.house.data_set("people").session().at((0,)).acting_as("ann")
+    bobs = hers.grant("bob", cp.PureDP(0.5))
+    bobs.launch(cp.Laplace(0.1, asks=2)).ask(cp.count(where="age > 59"))
+    seen = {who: Browser(call, who).get(f"/sessions/{session}").text for who in ("ann", "carol")}
+    assert "age &gt; 59" in seen["carol"] and "age &gt; 59" not in seen["ann"]
+    assert "reserved, bob" in seen["ann"] and "Laplace" not in seen["ann"]
+    inner = Browser(call, "bob").get(f"/sessions/{session}.0")
+    assert inner.status_code == 200 and "age &gt; 59" in inner.text
+
+
+def test_what_people_write_is_escaped(call):
+    session = call.granted()
+    handle = call.launched(session)
+    asked = call(
+        "ann",
+        "POST",
+        f"/v1/handles/{handle}/asks",
+        {"request": {"request": "count", "where": "state = '<script>alert(1)</script>'"}},
+    )
+    assert asked.status_code == 201
+    for who in ("ann", "carol", "olga"):
+        seen = Browser(call, who).get(f"/sessions/{session}").text
+        assert "<script" not in seen and "&lt;script&gt;" in seen
+    missing = Browser(call, "carol").get("/sessions/%3Cscript%3Ealert(1)%3C%2Fscript%3E")
+    assert missing.status_code == 404 and "<script" not in missing.text
+
+
+def test_the_number_of_rows_of_a_table_is_on_no_page_and_two_worlds_look_alike(tmp_path):
+    seen = []
+    for ages in ([20] * 7919, [20] * 7918):
+        (tmp_path / str(len(ages))).mkdir()
+        with served(tmp_path / str(len(ages)), ages) as call:
+            session = call.granted()
+            call.launched(session)
+            browser = Browser(call, "carol")
+            pages = [browser.get(path).text for path in ("/", "/sessions/people", f"/sessions/{session}?by=order")]
+            seen.append([re.sub(r'value="\w{64}"|\d\d:\d\d(:\d\d)?', "", text) for text in pages])
+    assert seen[0] == seen[1] and "791" not in "".join(seen[0])
+
+
+def test_the_items_of_a_stream_are_counted_for_everyone_who_may_append_or_ask(call):
+    call.granted(data_set="visits")
+    for _ in range(3):
+        call("paul", "POST", "/v1/data-sets/visits/items", {"items": [1]})
+    for who, sees in {"carol": True, "ann": True, "bob": False, "olga": True, "paul": True}.items():
+        assert ("3 items" in Browser(call, who).get("/").text) is sees
+
+
+def test_what_needs_a_person_comes_first(call):
+    call.granted(epsilon="3.9")
+    call.granted(
+        data_set="visits", until=f"{time.strftime('%Y-%m-%d', time.gmtime(time.time() + 3 * 86400))}T00:00:00Z"
+    )
+    carol, ann, bob = (Browser(call, who).get("/").text for who in ("carol", "ann", "bob"))
+    assert "has ε 0.1 left" in carol and "has a grant on visits that ends in 2 days" in carol
+    assert "has ε 0.1 left" not in ann and "ends in 2 days" in ann
+    assert "Needs attention" not in bob
+
+
+def test_pages_stand_without_data(tmp_path):
+    house = House(cp.Durable(str(tmp_path / "ledger.db")))
+    with TestClient(application(house)) as client:
+        call = type("Call", (), {"client": client, "keys": {}})
+        for name, role in PEOPLE.items():
+            house.identity.add(name, role)
+            call.keys[name] = house.identity.new_key(name).shown()
+            response = Browser(call, name).get("/")
+            assert response.status_code == 200
+            assert ("Nothing was granted to you yet" if name in ("ann", "bob") else "No data set yet") in response.text
+    house.close()
+
+
+def test_an_empty_session_says_how_to_start(call):
+    session = call.granted()
+    seen = Browser(call, "ann").get(f"/sessions/{session}").text
+    assert "Nothing was launched yet" in seen and f'session("{session}")' in seen
+    assert "A launch of up to ε 1 fits" in seen
+
+
+def test_an_odometer_has_no_bar(tmp_path):
+    with served(tmp_path) as call:
+        call.house.register("clicks", lambda: cp.Stream(bound=1), cp.Odometer(cp.zCDP))
+        browser = Browser(call, "carol")
+        assert "an odometer: it counts" in browser.get("/").text
+        seen = browser.get("/sessions/clicks").text
+        assert "Lost so far" in seen and 'class="bar"' not in seen
+
+
+def test_the_works_that_pages_cite_are_those_of_the_references():
+    page = (Path(__file__).parents[2] / "docs/references.md").read_text()
+    papers = re.findall(r"^### (.+?)\n\n(.+?)\n\n", page, re.S | re.M)
+    others = re.findall(r"^- \*\*(.+?)\.\*\* (.+?)(?=\n- |\n\n|\Z)", page, re.S | re.M)
+    assert list(works()) == [(name, " ".join(full.replace("*", "").split())) for name, full in papers + others]
+
+
+def test_a_certificate_is_shown_with_the_works_it_cites(call):
+    call.launched(call.granted())
+    seen = Browser(call, "olga").get("/sessions/people.0").text
+    assert "PureDP(0.1) lost so far" in seen and "Samuel Haney, Michael Shoemate" in seen
