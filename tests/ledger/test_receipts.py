@@ -13,7 +13,6 @@ import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import LedgerError, NotAllowed
-from counterpoint.ledger.exporting import exported
 
 
 def new(tmp_path, within=None, name="ledger.db"):
@@ -24,9 +23,7 @@ def new(tmp_path, within=None, name="ledger.db"):
 
 
 def lines(session):
-    store = session._engine.ledger._store
-    with store.lock:
-        return list(exported(store, session._engine.ledger.name))
+    return session.record()
 
 
 def as_json(session, id):
@@ -205,6 +202,8 @@ def test_what_was_never_answered_has_no_receipt(tmp_path):
         session.receipt("a")
     with pytest.raises(NotAllowed, match="a session in memory"):
         cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).receipt("a")
+    with pytest.raises(NotAllowed, match="a session in memory"):
+        cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).record()
 
 
 def test_where_a_rule_is_no_sum_the_checker_says_what_it_did_not_check(tmp_path):

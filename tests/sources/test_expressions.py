@@ -40,7 +40,7 @@ def read(text, reader=lambda text: DECLARED.find(clamped(text))):
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(expressions.numbers, st.lists(expressions.rows, min_size=1, max_size=8))
-def test_a_placeis_computed_exactly_and_rounded_once(expression, rows):
+def test_a_value_is_computed_exactly_and_rounded_once(expression, rows):
     text, meaning = expression
     computed = term_reader(read(text))
     for row in rows:

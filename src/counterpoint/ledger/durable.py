@@ -33,6 +33,7 @@ from counterpoint.ledger.crypto.keeping import KeptLog
 from counterpoint.ledger.crypto.rows import seen_row
 from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
+from counterpoint.ledger.exporting import exported
 from counterpoint.ledger.ledger import Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Signed, Signer
@@ -301,6 +302,11 @@ class DurableLedger(Ledger):
                 return SealedTransaction(unit, self._sealer).receipt(request, self._opened_book.genesis, signer)
             finally:
                 store.rollback()
+
+    def record(self) -> list[str]:
+        """The public record as JSON lines, as of one moment."""
+        with self._connection() as store:
+            return list(exported(store, self.name))
 
     def _read_book(self, store: Store) -> Book:
         found = store.book(self.name)

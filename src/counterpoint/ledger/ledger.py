@@ -266,6 +266,10 @@ class Ledger:
         """A signed receipt for a request that was answered, and what opens its answer to others."""
         raise NotAllowed("a session in memory keeps no record that a receipt could name; give it a ledger")
 
+    def record(self) -> list[str]:
+        """The public record as JSON lines."""
+        raise NotAllowed("a session in memory has a history, and no record that others could check; give it a ledger")
+
     def beside(self) -> tuple[str, ...]:
         """Which other records are about the same data, as far as is known: what is lost there adds to this one."""
         return ()

@@ -101,6 +101,11 @@ class ReadableSession:
         self._must_be_open()
         return self._engine.receipt(self._path, id)
 
+    def record(self) -> list[str]:
+        """The public record of the whole session as JSON lines, which `checker.py` and others' checkers read."""
+        self._must_be_open()
+        return self._engine.ledger.record()
+
     @property
     def history(self) -> tuple[Fact, ...]:
         """What has been done here and below, in order; public facts only, no answers."""
