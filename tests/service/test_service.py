@@ -1,6 +1,7 @@
 """The service: who may do what, strict bodies, one charge for one id, and nothing that tells of others."""
 
 import re
+import time
 
 import pytest
 from tests.service.house import AGES, PEOPLE, served
@@ -277,6 +278,16 @@ def test_a_ledger_that_was_lost_is_opened_anew_and_the_request_finished_by_its_i
     ledger._group.stop(cp.LedgerFailed("the connection was lost"))
     assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="a").json() == first
     assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="b").status_code == 201
+
+
+def test_a_key_that_another_process_revoked_opens_no_more_after_a_second(call, monkeypatch):
+    key = call.house.identity.new_key("ann")
+    assert call("ann", "GET", "/v1/sessions", key=key.shown()).status_code == 200
+    call.house._store.end_api_key(key.id, int(time.time()))
+    later = time.monotonic() + 1.5
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert call.house.identity.known(key.shown()) is None
+    assert call.house.identity.principal(key.shown()) is None
 
 
 def test_a_role_that_was_changed_in_the_database_opens_nothing(call):

@@ -6,6 +6,7 @@ decoded strictly, so that a field that no route knows is an error and nothing is
 
 from typing import Any
 
+from anyio import to_thread
 from litestar import Litestar, MediaType, Request, Response
 from litestar.connection import ASGIConnection
 from litestar.di import Provide
@@ -17,7 +18,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 import counterpoint
 from counterpoint.errors import CounterpointError
 from counterpoint.service.house import House
-from counterpoint.service.identity import Principal
+from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
 from counterpoint.service.routes import data_sets, handles, health, sessions
@@ -36,10 +37,15 @@ class Authentication(AbstractAuthenticationMiddleware):
         """The principal whose key it is."""
         scheme, _, presented = connection.headers.get("authorization", "").partition(" ")
         house: House = connection.app.state.house
-        who = house.identity.principal(presented.strip()) if scheme.lower() == "bearer" else None
+        who = await _owner(house.identity, presented.strip()) if scheme.lower() == "bearer" else None
         if who is None:
             raise NotAuthorizedException("send a key that stands, as in: Authorization: Bearer cp_...")
         return AuthenticationResult(user=who, auth=None)
+
+
+async def _owner(identity: Identity, presented: str) -> Principal | None:
+    """Whose key this is. The database is asked in a thread: it may wait for a commit, and others go on meanwhile."""
+    return identity.known(presented) or await to_thread.run_sync(identity.principal, presented)
 
 
 def application(house: House) -> Litestar:

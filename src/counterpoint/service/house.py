@@ -28,6 +28,7 @@ from counterpoint.session.partition import Partition
 from counterpoint.session.session import Session
 from counterpoint.sources.source import Source
 
+_MOST_FOUND = 10_000
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -61,6 +62,12 @@ class DataSet:
         self._place = place
         self._lock = threading.Lock()
         self._opened: Session | None = None
+        self.found: dict[tuple[Principal, Path], Session | Handle | Partition] = {}
+        """What principals have reached in the session as it is open now.
+
+        Where a path leads, and to whom it was granted, never changes. That a grant still stands is checked in the
+        transaction of each request.
+        """
 
     def session(self) -> Session:
         """The whole session. A ledger that has failed is opened anew; what it left open is finished by its seed."""
@@ -72,6 +79,7 @@ class DataSet:
                 except LedgerError:
                     with suppress(LedgerError):
                         self._opened.close()
+            self.found = {}
             self._opened = Session(self._source(), rule=self._rule, ledger=self._place, name=self.name)
             return self._opened
 
@@ -142,12 +150,18 @@ class House:
         id = SessionId.read(text)
         if id.data_set not in self._data_sets:
             raise unknown(text)
-        whole = self.data_set(id.data_set).session()
+        data_set = self.data_set(id.data_set)
+        whole, known = data_set.session(), data_set.found
+        if (who, id.path) in known:
+            return known[who, id.path]
         if who.role is not Role.CUSTODIAN and not self._is_theirs(whole, who, id.path):
             raise unknown(text)
         found = whole.acting_as(who.name).at(id.path)
         if found is None:
             raise unknown(text)
+        if len(known) >= _MOST_FOUND:
+            known.clear()
+        known[who, id.path] = found
         return found
 
     def _is_theirs(self, whole: Session, who: Principal, path: Path) -> bool:
