@@ -5,14 +5,14 @@
 True
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from counterpoint import __version__
-from counterpoint.errors import CounterpointError, InvalidParameter
+from counterpoint.errors import InvalidParameter
+from counterpoint.service import commands
+from counterpoint.service.commands import explained
 
 app = typer.Typer(
     name="counterpoint",
@@ -75,7 +75,7 @@ def key(file: str = typer.Argument(help="The file to make; it must not exist."))
     """Make a new master key in a file that only you may read."""
     from counterpoint.ledger.crypto.sealing import MasterKey  # noqa: PLC0415 - as above
 
-    with _explained():
+    with explained():
         typer.echo(f"made key {MasterKey.create(file).name} in {file}; keep it apart from the ledger and its backups")
 
 
@@ -88,7 +88,7 @@ def verify_ledger(
     from counterpoint.ledger.opening import sessions_at  # noqa: PLC0415
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
 
-    with _explained():
+    with explained():
         for found in sessions_at(Durable(place, witness=witness)):
             typer.echo(found)
 
@@ -102,7 +102,7 @@ def export(
     from counterpoint.ledger.exporting import exported  # noqa: PLC0415
     from counterpoint.ledger.places import Durable, looked_at  # noqa: PLC0415
 
-    with _explained(), looked_at(Durable(place)) as store, store.lock:
+    with explained(), looked_at(Durable(place)) as store, store.lock:
         for line in exported(store, session):
             typer.echo(line)
 
@@ -118,19 +118,12 @@ def rotate(
     from counterpoint.ledger.opening import rotate as rotated  # noqa: PLC0415
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
 
-    with _explained():
+    with explained():
         for done in rotated(Durable(place, key_file=key_file, witness=witness), new_key_file):
             typer.echo(done)
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Show an error as one line for people, and as an exit status for scripts."""
-    try:
-        yield
-    except CounterpointError as error:
-        typer.echo(f"{type(error).__name__}: {error}", err=True)
-        raise typer.Exit(1) from None
+app.command()(commands.serve)
 
 
 def main() -> None:

@@ -111,6 +111,7 @@ class House:
         self._store = hold(place, existing=False)
         self.identity = Identity(self._store)
         self._data_sets: dict[str, DataSet] = {}
+        self._closed = False
 
     def register(self, name: str, source: Callable[[], Source], rule: Rule) -> DataSet:
         """Add a data set, with its budget."""
@@ -172,6 +173,9 @@ class House:
 
     def close(self) -> None:
         """Let go of every ledger."""
+        if self._closed:
+            return
+        self._closed = True
         for data_set in self._data_sets.values():
             data_set.close()
         release(self._store)

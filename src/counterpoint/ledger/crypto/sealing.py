@@ -123,6 +123,10 @@ class MasterKey:
             raise _unmade(path, error) from None
         return cls(key)
 
+    def derived(self, purpose: str) -> bytes:
+        """A secret for another purpose, which tells nothing of this key."""
+        return hmac.digest(self._key, b"counterpoint secret for " + purpose.encode(), sha256)
+
     def wrap(self, key: bytes, place: bytes) -> bytes:
         """A data key, sealed."""
         nonce = fresh(_NONCE)

@@ -1,0 +1,140 @@
+"""Starting and stopping the service: one process over any ledger, or several workers over one in PostgreSQL.
+
+The process that is started opens everything once, so that a mistake in the configuration is an error before anything is
+served, and makes the first custodian's key. A worker opens sessions of its own. SIGTERM and SIGINT stop it: running
+requests are finished, no new ones are taken, and the ledgers are closed.
+
+>>> address("127.0.0.1", 8000, tls=False)
+'http://127.0.0.1:8000'
+"""
+
+import ipaddress
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from typing import NamedTuple
+
+import uvicorn
+from litestar import Litestar
+from uvicorn.supervisors import Multiprocess
+
+from counterpoint.errors import InvalidParameter
+from counterpoint.service.app import application
+from counterpoint.service.config import Settings
+from counterpoint.service.house import House
+from counterpoint.service.identity import Role
+
+FIRST = "custodian"
+"""The principal that the first start makes."""
+_STOPPING = 30
+"""Seconds that running requests have to finish once the service is stopped."""
+
+
+class Listening(NamedTuple):
+    """Where the service listens, and how."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    certificate: str | None = None
+    private_key: str | None = None
+
+
+def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) -> None:
+    """Serve until a signal stops it. `say` shows the address and, on the first start, the custodian's key."""
+    _check(settings, listening)
+    with closing(open_house(settings)) as house, _bound(listening) as listener:
+        host, port = listener.getsockname()[:2]
+        key, names = first_key(house), ", ".join(house.names)
+        say(f"serving {names or 'no data sets'} at {address(host, port, listening.certificate is not None)}")
+        if listening.certificate is None and not ipaddress.ip_address(host).is_loopback:
+            say("without TLS, keys can be read on the way: give --certificate, or put a proxy with TLS in front")
+        if key is not None:
+            say(f"the key of {FIRST!r}, which is shown this once: {key}")
+        say("stop it with Ctrl-C, or SIGTERM")
+        if listening.workers == 1:
+            uvicorn.Server(_config(listening, partial(_closing, house))).run(sockets=[listener])
+        else:
+            house.close()
+            Multiprocess(_config(listening, partial(_worker, settings)), sockets=[listener]).run()
+
+
+def _config(listening: Listening, factory: Callable[[], Litestar]) -> uvicorn.Config:
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        workers=listening.workers,
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.private_key,
+        timeout_graceful_shutdown=_STOPPING,
+        access_log=False,
+        server_header=False,
+        log_level="warning",
+    )
+
+
+def open_house(settings: Settings) -> House:
+    """The data sets, with their ledgers open."""
+    house = House(settings.place)
+    try:
+        for name, data in settings.data_sets.items():
+            house.register(name, partial(settings.bind, name), data.rule())
+    except BaseException:
+        house.close()
+        raise
+    return house
+
+
+def first_key(house: House) -> str | None:
+    """The key of a first custodian, if the ledger has no principals; of several processes one makes it."""
+    if house.identity.principals():
+        return None
+    try:
+        house.identity.add(FIRST, Role.CUSTODIAN)
+    except InvalidParameter:  # another process has made it meanwhile
+        return None
+    return house.identity.new_key(FIRST).shown()
+
+
+def address(host: str, port: int, tls: bool) -> str:
+    """The URL of a service."""
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _worker(settings: Settings) -> Litestar:
+    """What a worker serves; each opens its own connections."""
+    return _closing(open_house(settings))
+
+
+def _closing(house: House) -> Litestar:
+    """The application, which closes the ledgers when it stops."""
+    app = application(house)
+    app.on_shutdown.append(house.close)
+    return app
+
+
+def _check(settings: Settings, listening: Listening) -> None:
+    if listening.workers < 1:
+        raise InvalidParameter(f"workers is a number from 1, not {listening.workers}")
+    if listening.workers > 1 and not settings.place.in_postgres:
+        raise InvalidParameter(
+            f"an SQLite ledger serves one process, and {listening.workers} workers were asked for: leave --workers "
+            "out, or keep the ledger in PostgreSQL (--ledger postgresql://...)"
+        )
+    if (listening.certificate is None) != (listening.private_key is None):
+        raise InvalidParameter("TLS needs both --certificate and --private-key")
+
+
+def _bound(listening: Listening) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((listening.host, listening.port))
+        listener.listen()  # a client that has read the address waits until the first worker is there
+    except OSError as error:
+        listener.close()
+        raise InvalidParameter(f"cannot listen at {listening.host}:{listening.port}: {error.strerror}") from None
+    listener.set_inheritable(True)
+    return listener

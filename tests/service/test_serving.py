@@ -1,0 +1,197 @@
+"""`counterpoint serve`: one command to the first answer, a strict configuration, TLS, and a stop that loses nothing."""
+
+import datetime
+import ipaddress
+import ssl
+import threading
+
+import httpx
+import pyarrow
+import pyarrow.parquet
+import pytest
+from tests.service.process import Served
+from typer.testing import CliRunner
+
+import counterpoint as cp
+from counterpoint.cli import app
+from counterpoint.errors import InvalidParameter
+from counterpoint.service import config
+from counterpoint.service.serving import Listening, first_key, open_house, serve
+
+MEAN = {"request": {"request": "mean", "column": "age"}, "epsilon": 0.1}
+DECLARED = """
+unit = "person"
+rows_per_unit = 1
+budget = { measure = "PureDP", epsilon = 1 }
+columns.age = { type = "number", low = 0, high = 100 }
+"""
+
+
+def write_people(folder):
+    rows = {"person": [str(number) for number in range(100)], "age": [40] * 100}
+    pyarrow.parquet.write_table(pyarrow.table(rows), folder / "people.parquet")
+
+
+def test_one_command_serves_made_up_people_and_a_second_start_goes_on(tmp_path):
+    with Served(tmp_path, "--demo") as first, first.client() as client:
+        question = {"Idempotency-Key": "first question"}
+        answer = client.post("/v1/sessions/people/questions", json=MEAN, headers=question)
+        assert answer.status_code == 201 and answer.json()["cost"]["text"] == "PureDP(0.1)"
+        assert first.stop() == -15 and not first.log
+    with Served(tmp_path, "--demo") as again, again.client(first.key) as client:
+        assert again.key is None, "a key is made once"
+        repeated = client.post("/v1/sessions/people/questions", json=MEAN, headers=question)
+        assert repeated.json() == answer.json()
+        assert client.get("/v1/sessions/people").json()["loss"]["epsilon"] == 0.1
+
+
+def test_a_stop_finishes_what_was_begun_and_closes_the_ledger(tmp_path):
+    with Served(tmp_path, "--demo") as service:
+        codes = []
+
+        def ask(number):
+            with service.client() as client:
+                headers = {"Idempotency-Key": f"question {number}"}
+                try:
+                    answer = client.post(
+                        "/v1/sessions/people/questions", json={**MEAN, "epsilon": 0.01}, headers=headers
+                    )
+                    codes.append(answer.status_code)
+                except httpx.TransportError:  # it came after the stop
+                    codes.append(None)
+
+        with service.client() as client:
+            assert client.get("/ready").status_code == 200
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        service.stop()
+        for thread in threads:
+            thread.join()
+        assert set(codes) <= {201, None}
+    ledger = CliRunner().invoke(app, ["ledger", "verify", str(tmp_path / "ledger.db")])
+    assert ledger.exit_code == 0 and "0 requests to be finished" in ledger.output
+
+
+def test_a_file_is_served_by_the_declaration_beside_it(tmp_path):
+    write_people(tmp_path)
+    said = f"people={tmp_path / 'people.parquet'}"
+    with pytest.raises(InvalidParameter, match="rows_per_unit = 1"):
+        config.declared_beside(said)
+    (tmp_path / "people.toml").write_text(DECLARED)
+    with Served(tmp_path, "--data", said) as service, service.client() as client:
+        assert client.get("/v1/data-sets/people").json()["description"]
+        assert client.post("/v1/sessions/people/questions", json=MEAN).json()["error"] > 0
+
+
+def test_a_configuration_has_tables_and_streams_relative_to_its_file(tmp_path):
+    write_people(tmp_path)
+    text = f"""
+ledger = "books/ledger.db"
+witness = "witness"
+[tables.people]
+source = "people.parquet"
+{DECLARED}
+[streams.visits]
+budget = {{ measure = "zCDP", rho = 0.5 }}
+fields.page = {{ type = "category", keys = ["a", "b"] }}
+fields.day = {{ type = "date", low = "2020-01-01", high = "2030-12-31" }}
+fields.note = {{ type = "text" }}
+fields.new = {{ type = "boolean" }}
+"""
+    (tmp_path / "counterpoint.toml").write_text(text)
+    (tmp_path / "books").mkdir()
+    settings = config.read_file(tmp_path / "counterpoint.toml")
+    house = open_house(settings)
+    try:
+        assert house.names == ("people", "visits")
+        assert house.data_set("visits").session().rule == cp.Filter(cp.zCDP(0.5))
+        assert first_key(house) is not None and first_key(house) is None
+    finally:
+        house.close()
+    assert {file.name for file in tmp_path.iterdir()} >= {"witness", "books"}
+    assert (tmp_path / "books" / "ledger.db.data-key").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("ledgr = 'ledger.db'", "unknown field `ledgr`"),
+        ("[tables.people]\nsource = 'a'\nunit = 'p'\nbudget = {}", "missing required field `rows_per_unit`"),
+        (f"[tables.people]\nsource = 'a'\n{DECLARED}\ncolumns.b = {{ type = 'code' }}", "Invalid value 'code'"),
+        (
+            f"[tables.people]\nsource = 'a'\n{DECLARED}\ncolumns.b = {{ type = 'number', low = 0, hi = 1 }}",
+            "unknown field `hi`",
+        ),
+        ("[tables.people", "is no TOML"),
+        ("[streams.visits]\nbound = 1", "missing required field `budget`"),
+    ],
+)
+def test_a_configuration_that_is_not_understood_is_refused(text, reason):
+    with pytest.raises(InvalidParameter, match=reason):
+        config.read(text)
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        ("{ measure = 'PureDP', epsilon = 1, delta = 0 }", "no field"),
+        ("{ measure = 'Nothing' }", "measure is one of"),
+        ("{ measure = 'PureDP', epsilon = -1 }", "epsilon"),
+    ],
+)
+def test_a_budget_that_is_none_is_refused_before_anything_is_made(tmp_path, budget, reason):
+    text = f"[streams.visits]\nbudget = {budget}"
+    with pytest.raises(cp.CounterpointError, match=reason):
+        open_house(config.read(text, tmp_path))
+
+
+def test_an_sqlite_ledger_has_one_worker_and_tls_needs_both_files(tmp_path):
+    settings = config.read("", tmp_path)
+    with pytest.raises(InvalidParameter, match="keep the ledger in PostgreSQL"):
+        serve(settings, Listening(workers=2), print)
+    with pytest.raises(InvalidParameter, match="both --certificate and --private-key"):
+        serve(settings, Listening(certificate="a.pem"), print)
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_data_sets_of_one_name_are_refused(tmp_path):
+    twice = config.read(
+        "[streams.a]\nbudget = {}\n[tables.a]\nsource = 'a'\nunit = 'p'\nrows_per_unit = 1\nbudget = {}"
+    )
+    with pytest.raises(InvalidParameter, match="two data sets are called 'a'"):
+        _ = twice.data_sets
+
+
+def certificate(folder):
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.PrivateFormat.PKCS8
+    secret = key.private_bytes(serialization.Encoding.PEM, plain, serialization.NoEncryption())
+    (folder / "certificate.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "private.pem").write_bytes(secret)
+
+
+def test_tls_by_flags(tmp_path):
+    certificate(tmp_path)
+    flags = ("--certificate", tmp_path / "certificate.pem", "--private-key", tmp_path / "private.pem")
+    trusted = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
+    with Served(tmp_path, *flags) as service, service.client(verify=trusted) as client:
+        assert service.url.startswith("https://") and client.get("/v1/data-sets").json() == []
