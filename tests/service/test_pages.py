@@ -176,7 +176,7 @@ def test_what_was_granted_to_another_inside_a_session_is_a_band(call):
     bobs.launch(cp.Laplace(0.1, asks=2)).ask(cp.count(where="age > 59"))
     seen = {who: Browser(call, who).get(f"/sessions/{session}").text for who in ("ann", "carol")}
     assert "age &gt; 59" in seen["carol"] and "age &gt; 59" not in seen["ann"]
-    assert "reserved, bob" in seen["ann"] and "Laplace" not in seen["ann"]
+    assert "reserved, bob" in seen["ann"] and "Laplace(0.1" not in seen["ann"]
     inner = Browser(call, "bob").get(f"/sessions/{session}.0")
     assert inner.status_code == 200 and "age &gt; 59" in inner.text
 
@@ -207,7 +207,7 @@ def test_the_number_of_rows_of_a_table_is_on_no_page_and_two_worlds_look_alike(t
             call.launched(session)
             browser = Browser(call, "carol")
             pages = [browser.get(path).text for path in ("/", "/sessions/people", f"/sessions/{session}?by=order")]
-            seen.append([re.sub(r'value="\w{64}"|\d\d:\d\d(:\d\d)?', "", text) for text in pages])
+            seen.append([re.sub(r'value="\w{32,}"|\d\d:\d\d(:\d\d)?', "", text) for text in pages])
     assert seen[0] == seen[1] and "791" not in "".join(seen[0])
 
 

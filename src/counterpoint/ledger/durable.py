@@ -14,6 +14,7 @@ between is finished from its seed, on the pinned data.
 >>> ledger.close()
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -34,7 +35,7 @@ from counterpoint.ledger.crypto.rows import seen_row
 from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.exporting import exported
-from counterpoint.ledger.ledger import Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
+from counterpoint.ledger.ledger import Answered, Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Signed, Signer
 from counterpoint.ledger.state import Fact, Path, Row
@@ -180,6 +181,20 @@ class DurableLedger(Ledger):
         with self._connection() as store:
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
             return tuple(entry.fact for entry in entries if entry.kind in (*INTENTS, *REFUSALS, "data", "rows"))
+
+    def answered(self, path: Path, who: str, most: int) -> list[Answered]:
+        """The newest asks of a principal at or below a path that were answered, in order, at most so many."""
+        with self._connection() as store:
+            entries = (read_entry(data) for _, data in store.entries(self.name, 0))
+            here = len(path)
+            asks = deque(
+                (one for one in entries if one.kind == "ask" and one.who == who and one.path[:here] == path), most
+            )
+            records = SealedTransaction(Unit(store, self.name, self._opened_book.head), self._sealer)
+            found = ((ask, records.find(ask.request)) for ask in asks)
+            return [
+                Answered(ask.fact, ask.body.encode(), done) for ask, done in found if isinstance(done, StoredAnswer)
+            ]
 
     def verify(self) -> None:
         """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""

@@ -84,6 +84,14 @@ class StoredAnswer(msgspec.Struct, frozen=True):
         return []
 
 
+class Answered(NamedTuple):
+    """An ask on record: the line of its history, its body, and its answer."""
+
+    fact: Fact
+    body: bytes
+    answer: StoredAnswer
+
+
 class StepOutcome(msgspec.Struct, frozen=True):
     """What a step came to: the row after it, and the answer. A durable ledger adds both as they will be stored."""
 
@@ -261,6 +269,10 @@ class Ledger:
         `rows` is a digest of the data as it was given: a new record is refused if another one of the same ledger has
         these rows, unless `second_budget` insists. A ledger in memory has nothing to compare with.
         """
+
+    def answered(self, path: Path, who: str, most: int) -> list[Answered]:
+        """The newest asks of a principal at or below a path that were answered, in order, at most so many."""
+        raise NotAllowed("a session in memory keeps no list of its answers; give it a ledger")
 
     def receipt(self, request: str) -> tuple[Signed, Disclosure]:
         """A signed receipt for a request that was answered, and what opens its answer to others."""

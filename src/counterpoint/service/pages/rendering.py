@@ -16,6 +16,7 @@ from litestar.response import Redirect
 from markupsafe import Markup
 
 from counterpoint.pictures.styles import SHEET
+from counterpoint.randomness.fresh import fresh
 from counterpoint.service.browser import COOKIE, LASTS, BrowserToken, SignedIn
 from counterpoint.service.identity import Role
 from counterpoint.service.pages import words
@@ -50,6 +51,7 @@ def page(template: str, by: SignedIn | None, *, here: str = "", status: int = 20
         "places": places,
         "here": here,
         "now": time.time(),
+        "once": fresh(16).hex(),
     }
     made = text.render(frame | values)
     return Response(made, status_code=status, media_type=MediaType.HTML, headers=HEADERS)

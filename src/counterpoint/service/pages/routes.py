@@ -1,5 +1,7 @@
 """The pages with their addresses, and how errors look there."""
 
+import logging
+import traceback
 from typing import Any
 
 from litestar import MediaType, Request, Response, Router, get
@@ -9,7 +11,7 @@ from litestar.middleware import DefineMiddleware
 
 from counterpoint.errors import CounterpointError
 from counterpoint.service.browser import SignedIn
-from counterpoint.service.pages import index, session, signing
+from counterpoint.service.pages import acting, grants, index, session, signing
 from counterpoint.service.pages.rendering import HEADERS, elsewhere, page, sheet
 from counterpoint.service.problems import problem
 
@@ -42,8 +44,10 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Any
     return _problem(request, "This cannot be shown", error.detail, error.status_code)
 
 
-def _fault(request: Request[Any, Any, Any], _error: Exception) -> Response[Any]:
-    """A fault of ours: what went wrong may quote anything, so nothing of it is shown."""
+def _fault(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+    """A fault of ours: what went wrong may quote anything, so the log has its kind and place, and the page nothing."""
+    place = "".join(traceback.format_tb(error.__traceback__))
+    logging.getLogger("counterpoint.service").error("a page failed: %s\n%s", type(error).__name__, place)
     return _problem(request, "The service failed", "See its log.", 500)
 
 
@@ -63,6 +67,11 @@ ROUTES = Router(
         signing.sign_out,
         index.index,
         session.show,
+        acting.act,
+        grants.show,
+        grants.grant,
+        grants.revoke,
+        grants.recount,
     ],
     middleware=[DefineMiddleware(signing.BrowserAuthentication, exclude_from_auth_key="signed_out")],
     guards=[signing.from_our_form],

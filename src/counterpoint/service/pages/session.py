@@ -4,25 +4,30 @@ The page of a whole data set is this page, with a lane for each grant.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from litestar import Request, Response, get
 
-from counterpoint.errors import NotAllowed
+from counterpoint.errors import BudgetExceeded, CounterpointError, NotAllowed
 from counterpoint.pictures.score import Score, count
 from counterpoint.pictures.score_svg import ScorePicture
 from counterpoint.pictures.tree import as_details
 from counterpoint.service.browser import SignedIn
 from counterpoint.service.house import House, SessionId
 from counterpoint.service.identity import Principal, Role
+from counterpoint.service.pages.answers import own_answers
 from counterpoint.service.pages.meters import Meter, meter_of, reserves
 from counterpoint.service.pages.references import cited
 from counterpoint.service.pages.rendering import drawn, page
-from counterpoint.service.pages.sight import grants_around, seen_score, seen_session, source_words
+from counterpoint.service.pages.sight import WORKERS, grants_around, seen_score, seen_session, source_words
 from counterpoint.service.pages.signing import By
 from counterpoint.service.pages.words import at_most, figure, moment
+from counterpoint.service.problems import problem
 from counterpoint.service.routes.parameters import InPath, TheHouse
+from counterpoint.session.quote import Quote
+from counterpoint.session.scoring import gauge_of
 from counterpoint.session.session import Session
 
 
@@ -62,6 +67,22 @@ def _standing(session: Session, who: Principal, now: float) -> tuple[str, str | 
     return "running", None
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why nothing was done, and the largest loss that would fit, if that is known."""
+
+    title: str
+    detail: str
+    fits: str | None = None
+
+
+def refusal(error: CounterpointError) -> tuple[Refused, int]:
+    """What a page says of a refusal, and its status."""
+    said = problem(error)
+    fits = repr(error.would_fit) if isinstance(error, BudgetExceeded) and error.would_fit is not None else None
+    return Refused(said["title"], said["detail"], fits), said["status"]
+
+
 @get("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False)
 def show(request: Request[Any, Any, Any], house: TheHouse, by: By, session: InPath) -> Response[Any]:
     """The page of a session; `?by=order` draws it by order."""
@@ -77,13 +98,16 @@ def session_page(
     *,
     axis: str = "time",
     status: int = 200,
-    **more: Any,
+    form: Mapping[str, str] = {},
+    quote: Quote | None = None,
+    refused: Refused | None = None,
 ) -> Response[Any]:
     """The page, with what became of a form that was sent from it."""
     place = place_of(house, by.who, text)
     session = place.session
     score = seen_score(session, by.who, by=axis)
     certificate = session.certificate()
+    works_here = by.who.role in WORKERS
     return page(
         "session",
         by,
@@ -101,8 +125,19 @@ def session_page(
         tree=drawn(as_details(certificate)),
         references=cited(certificate),
         address=str(request.base_url).rstrip("/"),
-        **more,
+        answers=own_answers(session, by.who) if works_here else [],
+        running=_running(session) if place.closed is None else [],
+        form=form,
+        quote=quote,
+        quoted=None if quote is None else gauge_of(session)(quote.cost),
+        refused=refused,
     )
+
+
+def _running(session: Session) -> list[tuple[str, str]]:
+    """The handles of a session that have not halted, by what a form calls them."""
+    handles = [handle for handle in session.handles if not handle.halted]
+    return [(str(handle.path[-1]), f"{int(handle.path[-1]) + 1} {handle.mechanism!r}") for handle in handles]
 
 
 def _meta(place: SessionPlace) -> list[str]:

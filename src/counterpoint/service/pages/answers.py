@@ -1,0 +1,124 @@
+"""The answers of a principal's own asks, with their errors: read from the record, nothing is asked again.
+
+An answer is drawn from 0 to the end of its whisker, on a scale of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.ledger.ledger import Answered
+from counterpoint.ledger.state import Faulty, Row
+from counterpoint.ledger.wanted import Asking, read_wanted
+from counterpoint.pictures.markup import element, percent
+from counterpoint.pictures.whiskers import Whisker, Whiskers, written
+from counterpoint.service.identity import Principal
+from counterpoint.service.pages.rendering import drawn
+from counterpoint.session.answering.answers import labelled
+from counterpoint.session.answering.origin import Origin
+from counterpoint.session.answering.scalars import NumberAnswer
+from counterpoint.session.answering.tables import Tabular
+from counterpoint.session.handle import Released
+from counterpoint.session.session import Session
+
+MOST = 30
+"""How many answers a page shows."""
+_MOST_CELLS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCell:
+    """A value as it is written, with its key and its error if it has them."""
+
+    key: str
+    value: str
+    error: str = ""
+    note: str = ""
+    whisker: Markup | str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLine:
+    """An ask and its answer."""
+
+    at: int
+    number: str
+    mechanism: str
+    question: str
+    cells: Sequence[AnswerCell]
+    more: int = 0
+
+
+def own_answers(session: Session, who: Principal) -> list[AnswerLine]:
+    """The newest answers to this principal's own asks in a session, newest first."""
+    found = session._engine.ledger.answered(session._path, who.name, MOST)
+    return [_line(session, one) for one in reversed(found)]
+
+
+def _line(session: Session, one: Answered) -> AnswerLine:
+    row = session._engine.ledger.read(one.fact.path)
+    asked = read_wanted(one.body)
+    assert row is not None and isinstance(asked, Asking)
+    cells = _cells(session, row, asked, one)
+    steps = one.fact.path[len(session._path) :]
+    number = ".".join(str(step + 1) if isinstance(step, int) else step.partition(":")[2] for step in steps)
+    kind = type(row.mechanism).__name__
+    return AnswerLine(one.fact.at, number, kind, one.fact.what, cells[:_MOST_CELLS], max(0, len(cells) - _MOST_CELLS))
+
+
+def _cells(session: Session, row: Row, asked: Asking, one: Answered) -> list[AnswerCell]:
+    released = one.answer.answer
+    if isinstance(released, Faulty):
+        return [AnswerCell("", "its code failed")]
+    if asked.prepared is not None and not isinstance(released, bool):
+        whiskers = _whiskers(Origin(row.mechanism, asked.prepared, released))
+        if whiskers:
+            return [_cell(whisker, whiskers) for whisker in whiskers]
+    source = session._engine.source_at(session._source, asked.at, len(session._path))
+    value = Released(released, asked.prepared, source.update_grid, False).in_units()
+    return [AnswerCell("", _text(value))]
+
+
+def _whiskers(origin: Origin) -> Sequence[Whisker]:
+    """The values with their errors; none where no error is stated, or where values have no common scale."""
+    try:
+        answer = labelled(origin)
+        picture = answer.plot() if isinstance(answer, NumberAnswer | Tabular) else None
+        return picture.cells if isinstance(picture, Whiskers) else ()
+    except (InvalidParameter, NotCovered):
+        return ()
+
+
+def _cell(cell: Whisker, cells: Sequence[Whisker]) -> AnswerCell:
+    error = "" if cell.error is None else f"± {written(cell.error)}"
+    return AnswerCell(cell.key, written(cell.value), error, cell.note, _drawn(cell, cells))
+
+
+def _drawn(cell: Whisker, cells: Sequence[Whisker]) -> Markup | str:
+    if cell.value is None or cell.error is None:
+        return ""
+    ends = [end for one in cells for end in one.ends]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    width = (high - low) or 1.0
+    value, first, last = (percent((place - low) / width) for place in (cell.value, *cell.ends))
+    return drawn(
+        element(
+            "svg",
+            element("line", class_="track", x1=0, x2="100%", y1=8, y2=8),
+            element("line", class_="err", x1=first, x2=last, y1=8, y2=8),
+            element("line", class_="end", x1=first, x2=first, y1=4, y2=12),
+            element("line", class_="end", x1=last, x2=last, y1=4, y2=12),
+            element("circle", class_="mid", cx=value, cy=8, r=3.5),
+            class_="whisker",
+            role="img",
+            aria_label=f"{written(cell.value)} within {written(cell.error)}",
+        )
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "above" if value else "below"
+    return ", ".join(map(_text, value)) if isinstance(value, tuple | list) else str(value)

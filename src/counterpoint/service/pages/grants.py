@@ -1,0 +1,197 @@
+"""Grants: who may launch, on which data set, up to what loss, and until when; granting, revoking, recounting.
+
+Revoking says beforehand what stops and what stays charged. Recounting returns what a revoked grant left unused where a
+theorem allows it (theory, Returning); where none does, the page says why not.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from litestar import Request, Response, get, post
+
+import counterpoint as cp
+from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
+from counterpoint.ledger.grants import Grant
+from counterpoint.service import wire
+from counterpoint.service.browser import SignedIn
+from counterpoint.service.house import Given, House, unknown
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.pages.meters import Meter, meter_of
+from counterpoint.service.pages.rendering import elsewhere, page
+from counterpoint.service.pages.session import Refused, refusal
+from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_score
+from counterpoint.service.pages.signing import By, Form
+from counterpoint.service.pages.words import ahead, day, figure
+from counterpoint.service.routes.bodies import request_id
+from counterpoint.service.routes.guards import for_roles
+from counterpoint.service.routes.parameters import InPath, TheHouse
+
+MEASURES = {
+    "PureDP": ("epsilon",),
+    "ApproxDP": ("epsilon", "delta"),
+    "zCDP": ("rho",),
+    "GaussianDP": ("mu",),
+}
+"""What a form grants in, and the numbers that it takes: an amount, and a delta."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantLine:
+    """A grant, as the page shows it; `mark` and `state` are its state as a sign and in words."""
+
+    id: str
+    data_set: str
+    to: str
+    meter: Meter
+    mechanisms: str
+    until: str
+    mark: str
+    state: str
+    revoked: bool
+
+
+@get("/grants", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
+def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
+    """All grants; with `?revoke=`, what revoking that one would mean."""
+    return _page(house, by, asked=request.query_params.get("revoke"))
+
+
+@post("/grants", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
+def grant(house: TheHouse, by: By, data: Form) -> Response[Any]:
+    """Charge a data set with a budget for an analyst."""
+    form = {key: value for key, value in data.items() if isinstance(value, str)}
+    names = data.get("mechanisms", [])
+    chosen = [names] if isinstance(names, str) else list(names)
+    try:
+        whole = house.data_set(form.get("data_set", "")).session().acting_as(by.who.name)
+        whole.grant(
+            form.get("to", ""),
+            _loss(form),
+            until=_until(form.get("until", "")),
+            mechanisms=[getattr(cp, name) for name in wire.MECHANISMS if name in chosen] or None,
+            id=request_id(form.get("once")),
+        )
+    except LedgerError:
+        raise
+    except CounterpointError as error:
+        refused, status = refusal(error)
+        return _page(house, by, refused=refused, form=form, status=status)
+    return elsewhere("/grants")
+
+
+@post("/grants/{session:str}/revoke", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
+def revoke(house: TheHouse, by: By, session: InPath) -> Response[Any]:
+    """Stop it at once; its charge stays."""
+    given = _given(house, by.who, session)
+    house.data_set(given.id.data_set).session().acting_as(by.who.name).revoke(given.session)
+    return elsewhere("/grants")
+
+
+@post("/grants/{session:str}/recount", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
+def recount(house: TheHouse, by: By, session: InPath) -> Response[Any]:
+    """Return what it left unused, or say why not."""
+    given = _given(house, by.who, session)
+    try:
+        house.data_set(given.id.data_set).session().acting_as(by.who.name).recount(given.session)
+    except LedgerError:
+        raise
+    except CounterpointError as error:
+        refused, status = refusal(error)
+        return _page(house, by, refused=refused, status=status)
+    return elsewhere("/grants")
+
+
+def _page(
+    house: House,
+    by: SignedIn,
+    *,
+    asked: str | None = None,
+    refused: Refused | None = None,
+    form: dict[str, str] | None = None,
+    status: int = 200,
+) -> Response[Any]:
+    now = time.time()
+    lines = []
+    for name in house.names:
+        recounted = _recounted(house, name)
+        lines += [_line(given, by.who, now, recounted) for given in seen_grants(house, by.who, name)]
+    analysts = [one.name for one in house.identity.principals() if one.role == Role.ANALYST and one.ended is None]
+    data_sets = [(name, _left(house, by.who, name)) for name in house.names]
+    return page(
+        "grants",
+        by,
+        here="/grants",
+        status=status,
+        lines=lines,
+        asked=asked,
+        refused=refused,
+        form=form or {},
+        analysts=analysts,
+        data_sets=data_sets,
+        measures=tuple(MEASURES),
+        mechanisms=wire.MECHANISMS,
+    )
+
+
+def _recounted(house: House, name: str) -> set[int]:
+    """The numbers of the grants of a data set that were recounted."""
+    facts = house.data_set(name).session().history
+    return {int(fact.what.split()[1].rstrip(":")) for fact in facts if fact.kind == "recount" and fact.path == ()}
+
+
+def _line(given: Given, who: Principal, now: float, recounted: set[int]) -> GrantLine:
+    grant = given.grant
+    mark, state = ("end", "recounted") if given.id.path[-1] in recounted else _state(grant, now)
+    return GrantLine(
+        str(given.id),
+        given.id.data_set,
+        grant.to,
+        meter_of(given.session, seen_score(given.session, who)),
+        "all" if grant.mechanisms is None else ", ".join(grant.mechanisms),
+        "no end" if grant.until is None else day(grant.until),
+        mark,
+        state,
+        grant.revoked,
+    )
+
+
+def _state(grant: Grant, now: float) -> tuple[str, str]:
+    if grant.revoked:
+        return "end", "revoked"
+    if grant.until is None:
+        return "on", "active"
+    if now >= grant.until:
+        return "end", "expired"
+    return ("stop", f"ends {ahead(grant.until, now)}") if grant.until - now < 7 * 86_400 else ("on", "active")
+
+
+def _left(house: House, who: Principal, name: str) -> str:
+    whole = house.data_set(name).session()
+    meter = meter_of(whole, seen_score(whole, who))
+    return "an odometer" if meter.ceiling is None else f"{meter.symbol} {figure(meter.left)} left"
+
+
+def _given(house: House, who: Principal, text: str) -> Given:
+    for name in house.names:
+        for given in seen_grants(house, who, name):
+            if str(given.id) == text:
+                return given
+    raise unknown(text)
+
+
+def _loss(form: dict[str, str]) -> Any:
+    measure = form.get("measure", "")
+    amounts = (form.get("amount", "").strip(), form.get("delta", "").strip())
+    return wire.loss({"measure": measure, **dict(zip(MEASURES.get(measure, ()), amounts, strict=False))})
+
+
+def _until(text: str) -> datetime | None:
+    """The end of a day, in UTC."""
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+    except ValueError:
+        raise InvalidParameter("until is a day such as 2030-01-31") from None
