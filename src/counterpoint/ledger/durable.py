@@ -35,7 +35,7 @@ from counterpoint.ledger.crypto.rows import seen_row
 from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.exporting import exported
-from counterpoint.ledger.ledger import Answered, Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
+from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Signed, Signer
 from counterpoint.ledger.state import Fact, Path, Row
@@ -182,7 +182,7 @@ class DurableLedger(Ledger):
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
             return tuple(entry.fact for entry in entries if entry.kind in (*INTENTS, *REFUSALS, "data", "rows"))
 
-    def answered(self, path: Path, who: str, most: int) -> list[Answered]:
+    def answered(self, path: Path, who: str, most: int) -> list[AnsweredAsk]:
         """The newest asks of a principal at or below a path that were answered, in order, at most so many."""
         with self._connection() as store:
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
@@ -193,7 +193,7 @@ class DurableLedger(Ledger):
             records = SealedTransaction(Unit(store, self.name, self._opened_book.head), self._sealer)
             found = ((ask, records.find(ask.request)) for ask in asks)
             return [
-                Answered(ask.fact, ask.body.encode(), done) for ask, done in found if isinstance(done, StoredAnswer)
+                AnsweredAsk(ask.fact, ask.body.encode(), done) for ask, done in found if isinstance(done, StoredAnswer)
             ]
 
     def verify(self) -> None:

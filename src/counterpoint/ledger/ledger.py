@@ -84,7 +84,7 @@ class StoredAnswer(msgspec.Struct, frozen=True):
         return []
 
 
-class Answered(NamedTuple):
+class AnsweredAsk(NamedTuple):
     """An ask on record: the line of its history, its body, and its answer."""
 
     fact: Fact
@@ -270,7 +270,7 @@ class Ledger:
         these rows, unless `second_budget` insists. A ledger in memory has nothing to compare with.
         """
 
-    def answered(self, path: Path, who: str, most: int) -> list[Answered]:
+    def answered(self, path: Path, who: str, most: int) -> list[AnsweredAsk]:
         """The newest asks of a principal at or below a path that were answered, in order, at most so many."""
         raise NotAllowed("a session in memory keeps no list of its answers; give it a ledger")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.ledger.ledger import Answered
+from counterpoint.ledger.ledger import AnsweredAsk
 from counterpoint.ledger.state import Faulty, Row
 from counterpoint.ledger.wanted import Asking, read_wanted
 from counterpoint.pictures.markup import element, percent
@@ -57,7 +57,7 @@ def own_answers(session: Session, who: Principal) -> list[AnswerLine]:
     return [_line(session, one) for one in reversed(found)]
 
 
-def _line(session: Session, one: Answered) -> AnswerLine:
+def _line(session: Session, one: AnsweredAsk) -> AnswerLine:
     row = session._engine.ledger.read(one.fact.path)
     asked = read_wanted(one.body)
     assert row is not None and isinstance(asked, Asking)
@@ -68,7 +68,7 @@ def _line(session: Session, one: Answered) -> AnswerLine:
     return AnswerLine(one.fact.at, number, kind, one.fact.what, cells[:_MOST_CELLS], max(0, len(cells) - _MOST_CELLS))
 
 
-def _cells(session: Session, row: Row, asked: Asking, one: Answered) -> list[AnswerCell]:
+def _cells(session: Session, row: Row, asked: Asking, one: AnsweredAsk) -> list[AnswerCell]:
     released = one.answer.answer
     if isinstance(released, Faulty):
         return [AnswerCell("", "its code failed")]

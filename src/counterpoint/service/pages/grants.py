@@ -20,7 +20,7 @@ from counterpoint.service.house import Given, House, unknown
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.meters import Meter, meter_of
 from counterpoint.service.pages.rendering import elsewhere, page
-from counterpoint.service.pages.session import Refused, refusal
+from counterpoint.service.pages.session import PageRefusal, refusal
 from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_score
 from counterpoint.service.pages.signing import By, Form
 from counterpoint.service.pages.words import ahead, day, figure
@@ -108,7 +108,7 @@ def _page(
     by: SignedIn,
     *,
     asked: str | None = None,
-    refused: Refused | None = None,
+    refused: PageRefusal | None = None,
     form: dict[str, str] | None = None,
     status: int = 200,
 ) -> Response[Any]:

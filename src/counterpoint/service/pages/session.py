@@ -68,7 +68,7 @@ def _standing(session: Session, who: Principal, now: float) -> tuple[str, str | 
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class PageRefusal:
     """Why nothing was done, and the largest loss that would fit, if that is known."""
 
     title: str
@@ -76,11 +76,11 @@ class Refused:
     fits: str | None = None
 
 
-def refusal(error: CounterpointError) -> tuple[Refused, int]:
+def refusal(error: CounterpointError) -> tuple[PageRefusal, int]:
     """What a page says of a refusal, and its status."""
     said = problem(error)
     fits = repr(error.would_fit) if isinstance(error, BudgetExceeded) and error.would_fit is not None else None
-    return Refused(said["title"], said["detail"], fits), said["status"]
+    return PageRefusal(said["title"], said["detail"], fits), said["status"]
 
 
 @get("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False)
@@ -100,7 +100,7 @@ def session_page(
     status: int = 200,
     form: Mapping[str, str] = {},
     quote: Quote | None = None,
-    refused: Refused | None = None,
+    refused: PageRefusal | None = None,
 ) -> Response[Any]:
     """The page, with what became of a form that was sent from it."""
     place = place_of(house, by.who, text)
