@@ -412,6 +412,10 @@ EARLIER = {
         "ALTER TABLE counterpoint_book DROP COLUMN content",
         "ALTER TABLE counterpoint_book DROP COLUMN beside",
     ],
+    7: [
+        "DROP TABLE counterpoint_principal",
+        "DROP TABLE counterpoint_api_key",
+    ],
 }
 """How the tables of each version become those of the one before it."""
 

@@ -78,7 +78,7 @@ def test_on_neighbouring_tables_with_equal_coins_everything_public_is_the_same(w
 
 def moved(one, two):
     pairs = zip(one, two, strict=True) if isinstance(one, tuple) else [(one, two)]
-    return sum(abs(a - b) for a, b in pairs) if two is not None else 0
+    return sum(abs(a - b) for a, b in pairs if a is not None and b is not None)  # what noise left without a value
 
 
 def allowed(table, request):

@@ -464,7 +464,7 @@ def test_sources_that_do_not_fit_together_are_refused(make, message):
         (cp.count(of="calls"), "there is no source 'calls'"),
         (cp.count("visits.page = '/a'", of="people"), "there is no column 'visits.page'"),
         (cp.count("people.height > 3", of="visits"), "there is no column 'people.height'"),
-        (cp.count("a.b.c = 3", of="visits"), "where does not support"),
+        (cp.count("a.b.c = 3", of="visits"), "an expression does not support"),
         (cp.keys("people.state", of="visits"), "the keys of people.state are declared"),
         ("how many?", "these sources answer requests such as"),
     ],

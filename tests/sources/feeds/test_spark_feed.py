@@ -24,7 +24,9 @@ def write(folder, number, values):
     who = [f"user {value % 3}" for value in values]
     folder.mkdir(exist_ok=True)
     table = pa.table({"seconds": [float(value) for value in values], "page": pages, "who": who, "more": pages})
-    pyarrow.parquet.write_table(table, folder / f"{number:03}.parquet")
+    file = folder / f"{number:03}.parquet"
+    pyarrow.parquet.write_table(table, file)
+    os.utime(file, (10**9 + number,) * 2)  # Spark takes files by their times, which may be alike
 
 
 def streamed(folder):

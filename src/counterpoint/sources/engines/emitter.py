@@ -143,7 +143,7 @@ def _aggregates(plan: QueryPlan, dialect: str, only: Condition | None = None) ->
     """What a plan adds up, over the rows that satisfy `only`."""
     from sqlglot import exp  # noqa: PLC0415
 
-    def counted(value: "exp.Expr") -> "exp.Expr":
+    def where_counted(value: "exp.Expr") -> "exp.Expr":
         if only is None:
             return value
         return exp.Case(ifs=[exp.If(this=written_condition(only, dialect, total=False), true=value)])
@@ -151,10 +151,10 @@ def _aggregates(plan: QueryPlan, dialect: str, only: Condition | None = None) ->
     if isinstance(plan.adds, Together):
         return [aggregate for part in plan.adds.plans for aggregate in _aggregates(part, dialect, part.condition)]
     if isinstance(plan.adds, Rows):
-        return [exp.Count(this=exp.Star() if only is None else counted(exp.Literal.number(1)))]
+        return [exp.Count(this=exp.Star() if only is None else where_counted(exp.Literal.number(1)))]
     if isinstance(plan.adds, Units):
-        return [exp.Count(this=exp.Distinct(expressions=[counted(exp.column("u"))]))]
-    column = counted(written_term(plan.adds.column, dialect))
+        return [exp.Count(this=exp.Distinct(expressions=[where_counted(exp.column("u"))]))]
+    column = where_counted(written_term(plan.adds.column, dialect))
     return [_total(column, power, WIDE[dialect]) for power in plan.adds.powers]
 
 

@@ -92,9 +92,9 @@ _SELECTION = (
     Instance("noisy max, exponential", NoisyMax(1, by="exponential", asks=2)),
     Instance("noisy max, zCDP", NoisyMax(rho="0.5", asks=3), alpha=_TWO),
     Instance("noisy max, 2 cells", NoisyMax(2, by="exponential"), _IN_CELLS),
-    Instance("noisy max, 2 cells, zCDP", NoisyMax(rho="0.5"), _IN_CELLS, alpha=_TWO),
-    Instance("noisy max, largest 2", NoisyMax(2, by="exponential"), _LARGEST),
-    Instance("noisy max, largest 2, zCDP", NoisyMax(rho="0.5"), _LARGEST, alpha=_TWO),
+    Instance("noisy max, cells, zCDP", NoisyMax(rho="0.5"), _IN_CELLS, alpha=_TWO),
+    Instance("noisy max, top 2", NoisyMax(2, by="exponential"), _LARGEST),
+    Instance("noisy max, top 2, zCDP", NoisyMax(rho="0.5"), _LARGEST, alpha=_TWO),
     Instance("partition selection", PartitionSelection(1, _HUNDREDTH), delta=_HUNDREDTH),
     Instance("selection of 2 keys", PartitionSelection(1, _HUNDREDTH), _KEYS, 1, delta=_HUNDREDTH),
 )
