@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from counterpoint.encoding import Plain, encode
-from counterpoint.errors import SecretLeak
+from counterpoint.errors import LedgerError, SecretLeak
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -40,6 +40,10 @@ class Receipt(msgspec.Struct, frozen=True):
     data: str
     answer: str
     at: int
+
+
+class NeverAnswered(LedgerError):
+    """There is no answer under this id that a receipt could be for."""
 
 
 class Signed(NamedTuple):

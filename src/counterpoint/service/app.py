@@ -7,7 +7,7 @@ decoded strictly, so that a field that no route knows is an error and nothing is
 from typing import Any
 
 from anyio import to_thread
-from litestar import Litestar, MediaType, Request, Response
+from litestar import Litestar, Request, Response
 from litestar.connection import ASGIConnection
 from litestar.di import Provide
 from litestar.exceptions import HTTPException, NotAuthorizedException
@@ -17,11 +17,14 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 import counterpoint
 from counterpoint.errors import CounterpointError
+from counterpoint.ledger.ledger import made_up
 from counterpoint.service.house import House
 from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
 from counterpoint.service.routes import data_sets, handles, health, sessions
+from counterpoint.service.routes.parameters import Key
+from counterpoint.sources.streams.ids import checked_id
 
 PROBLEM = "application/problem+json"
 LARGEST_BODY = 2**20
@@ -56,6 +59,7 @@ def application(house: House) -> Litestar:
         dependencies={
             "house": Provide(_house, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
+            "request_id": Provide(_request_id, sync_to_thread=False),
         },
         exception_handlers={CounterpointError: _refused, HTTPException: _http, Exception: _fault},
         request_max_body_size=LARGEST_BODY,
@@ -85,9 +89,17 @@ def _who(request: Request[Any, Any, Any]) -> Principal:
     return found
 
 
-def _refused(_request: Request[Any, Any, Any], error: CounterpointError) -> Response[Any]:
+def _request_id(request: Request[Any, Any, Any], idempotency_key: Key = None) -> str:
+    """The id of a request, kept for its errors: a request that was paid for and not answered is repeated by it."""
+    own = made_up() if idempotency_key is None else checked_id(idempotency_key)
+    request.scope["state"]["id"] = own
+    return own
+
+
+def _refused(request: Request[Any, Any, Any], error: CounterpointError) -> Response[Any]:
     said = problem(error)
-    return Response(said, status_code=said["status"], media_type=PROBLEM)
+    named = _repeatable(request) if said["status"] >= 500 else {}
+    return Response({**said, **named}, status_code=said["status"], media_type=PROBLEM)
 
 
 def _http(_request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
@@ -97,7 +109,12 @@ def _http(_request: Request[Any, Any, Any], error: HTTPException) -> Response[An
     return Response(said, status_code=error.status_code, media_type=PROBLEM)
 
 
-def _fault(_request: Request[Any, Any, Any], _error: Exception) -> Response[Any]:
+def _fault(request: Request[Any, Any, Any], _error: Exception) -> Response[Any]:
     """A fault of ours: what went wrong may quote anything, so nothing of it is shown."""
     said = {"type": "about:blank", "title": "InternalError", "status": 500, "detail": "the service failed; see its log"}
-    return Response(said, status_code=500, media_type=MediaType.JSON)
+    return Response({**said, **_repeatable(request)}, status_code=500, media_type=PROBLEM)
+
+
+def _repeatable(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """The id by which a request that failed is repeated: what it has paid for is not charged again."""
+    return {"id": request.scope["state"]["id"]} if "id" in request.scope["state"] else {}

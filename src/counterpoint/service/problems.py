@@ -33,6 +33,7 @@ from counterpoint.errors import (
     ServiceFailed,
     UnsupportedSQL,
 )
+from counterpoint.ledger.receipts import NeverAnswered
 from counterpoint.privacy.losses import PureDP
 from counterpoint.service.house import NoSuchThing
 
@@ -43,6 +44,7 @@ _URN = "urn:counterpoint:"
 _STATUS: tuple[tuple[type[CounterpointError], int], ...] = (
     (NotGranted, 403),
     (NoSuchThing, 404),
+    (NeverAnswered, 404),
     (NotAllowed, 409),
     (BudgetExceeded, 409),
     (RequestConflict, 409),

@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 from counterpoint.encoding import encode, plain_number
 from counterpoint.errors import NotAllowed
 from counterpoint.ledger.grants import Grant
+from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Fact
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.certificates import Certificate
@@ -167,6 +168,11 @@ def released_shown(released: Released) -> dict[str, Any]:
             "grid": plain_number(released.grid),
         },
     }
+
+
+def receipt_shown(id: str, signed: Signed, disclosed: Disclosure) -> dict[str, Any]:
+    """The id of a request, and its receipt as `counterpoint/checker.py` reads it from a file."""
+    return {"id": id, "receipt": {**signed._asdict(), "disclosed": disclosed._asdict()}}
 
 
 def _exact(value: object) -> str:

@@ -26,7 +26,7 @@ from counterpoint.errors import CounterpointError, LedgerError, RequestConflict
 from counterpoint.ledger.grants import UNNAMED, Acting, Grant
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
 from counterpoint.ledger.nesting import must_not_step
-from counterpoint.ledger.receipts import Disclosure, Signed
+from counterpoint.ledger.receipts import Disclosure, NeverAnswered, Signed
 from counterpoint.ledger.state import Faulty, Node, Path, failed, granted
 from counterpoint.ledger.wanted import (
     Asking,
@@ -259,7 +259,7 @@ class Engine:
         assert question is not None
         try:
             return self.ledger.receipt(question)
-        except LedgerError:
+        except NeverAnswered:
             own = self._own(given, session)
             assert own is not None
             return self.ledger.receipt(own)

@@ -22,7 +22,7 @@ from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.rows import OpenRows, read_frame, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
 from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made
-from counterpoint.ledger.receipts import Disclosure, Receipt, Signed, Signer, commitment
+from counterpoint.ledger.receipts import Disclosure, NeverAnswered, Receipt, Signed, Signer, commitment
 from counterpoint.ledger.state import Fact, Faulty, Path, Row, refused
 from counterpoint.ledger.store.records import StoredRequest, StoredRow, path_text, read_entry, read_path
 from counterpoint.ledger.store.store import Unit
@@ -200,7 +200,7 @@ class SealedTransaction:
         """A receipt for a request that was answered, at the chain's head as it is in this transaction."""
         found = self.unit.request(request)
         if found is None or found.answer is None:
-            raise never_made()
+            raise NeverAnswered("this request was never made, or not by you; an answer's receipt is found by its id")
         self._body(found)  # which compares its entry with what is stored
         data, row = self.unit.entry(found.entry), self.unit.row(read_path(found.path))
         assert data is not None and row is not None

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from counterpoint.errors import InvalidRequest
 from counterpoint.service import wire
 from counterpoint.session.answering.questions import GivenTerms
 
@@ -146,10 +145,3 @@ class ItemsBody(Body, frozen=True, kw_only=True):
 def of(said: str | list[str] | Json | None) -> Any:
     """What a mechanism follows of a stream's records."""
     return wire.request(said) if isinstance(said, dict) else said
-
-
-def request_id(given: str | None) -> str | None:
-    """The id of a request, from its `Idempotency-Key`."""
-    if given is not None and not 0 < len(given) <= 200:
-        raise InvalidRequest("an Idempotency-Key has 1 to 200 characters")
-    return given

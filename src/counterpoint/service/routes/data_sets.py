@@ -9,9 +9,9 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.routes.bodies import GrantBody, ItemsBody, Json, request_id
+from counterpoint.service.routes.bodies import GrantBody, ItemsBody, Json
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import Caller, InPath, Key, TheHouse
+from counterpoint.service.routes.parameters import Caller, InPath, RequestId, TheHouse
 from counterpoint.service.showing import grant_shown, session_shown
 from counterpoint.session.session import Session
 
@@ -43,7 +43,7 @@ def granted(house: TheHouse, name: InPath) -> list[Json]:
 
 
 @post("/{name:str}/grants", summary="Grant a budget", guards=[for_roles(Role.CUSTODIAN)], sync_to_thread=True)
-def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody], key: Key = None) -> Json:
+def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody], request_id: RequestId) -> Json:
     """Charge the data set with a budget for an analyst; the same `Idempotency-Key` grants it once."""
     whole = house.data_set(name).session().acting_as(who.name)
     given = whole.grant(
@@ -51,7 +51,7 @@ def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody],
         wire.loss(data.within),
         until=data.until,
         mechanisms=_kinds(data.mechanisms),
-        id=request_id(key),
+        id=request_id,
     )
     return session_shown(name, given)
 
@@ -85,12 +85,12 @@ def recount(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json
 
 
 @post("/{name:str}/items", summary="Append to a stream", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
-def append(house: TheHouse, name: InPath, data: JSONBody[ItemsBody], key: Key = None) -> Json:
+def append(house: TheHouse, name: InPath, data: JSONBody[ItemsBody], request_id: RequestId) -> Json:
     """Items arrive in this order; the same `Idempotency-Key` adds them once."""
     stream = house.data_set(name).source
     if not isinstance(stream, cp.Stream):
         raise InvalidRequest(f"{name} is no stream")
-    stream.extend(data.items, **({} if data.owners is None else {"units": data.owners}), id=request_id(key))
+    stream.extend(data.items, **({} if data.owners is None else {"units": data.owners}), id=request_id)
     return {"data_set": name, "items": len(data.items)}
 
 
@@ -105,6 +105,18 @@ def verify(house: TheHouse, name: InPath) -> Json:
     """Follow the chain, replay every charge, and compare with what is stored."""
     house.data_set(name).session()._engine.ledger.verify()
     return {"data_set": name, "holds": True}
+
+
+@get(
+    "/{name:str}/record",
+    summary="The public record",
+    guards=[for_roles(*READERS)],
+    media_type="application/jsonl",
+    sync_to_thread=True,
+)
+def record(house: TheHouse, name: InPath) -> str:
+    """Every entry of the chain as JSON lines, which `counterpoint/checker.py` checks; no answer is in it."""
+    return "".join(f"{line}\n" for line in house.data_set(name).session().record())
 
 
 def _given(house: House, who: Principal, name: str, text: str) -> tuple[Session, Session]:
@@ -130,4 +142,6 @@ def _must_see(house: House, who: Principal, name: str) -> None:
         raise unknown(name)
 
 
-ROUTES = Router("/v1/data-sets", route_handlers=[listed, described, granted, grant, revoke, recount, append, verify])
+ROUTES = Router(
+    "/v1/data-sets", route_handlers=[listed, described, granted, grant, revoke, recount, append, verify, record]
+)

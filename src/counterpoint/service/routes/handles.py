@@ -6,10 +6,10 @@ from litestar.params import JSONBody
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.routes.bodies import AskBody, ErrorBody, Json, request_id
+from counterpoint.service.routes.bodies import AskBody, ErrorBody, Json
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import Caller, InPath, Key, TheHouse
-from counterpoint.service.showing import handle_shown, released_shown
+from counterpoint.service.routes.parameters import Caller, InPath, RequestId, TheHouse
+from counterpoint.service.showing import handle_shown, receipt_shown, released_shown
 from counterpoint.session.handle import Handle
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
@@ -23,11 +23,12 @@ def shown(house: TheHouse, who: Caller, handle: InPath) -> Json:
 
 
 @post("/{handle:str}/asks", summary="Ask", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def ask(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[AskBody], key: Key = None) -> Json:
+def ask(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[AskBody], request_id: RequestId) -> Json:
     """The answer, in the request's units. The same `Idempotency-Key` gets the same answer, for ever."""
     _, found = _found(house, who, handle)
     request = None if data.request is None else wire.request(data.request)
-    return released_shown(found._release(request, request_id(key), data.options))
+    released = found._release(request, request_id, data.options)
+    return {**released_shown(released), **receipt_shown(request_id, *found._session.receipt(request_id))}
 
 
 @post(

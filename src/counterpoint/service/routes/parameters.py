@@ -8,6 +8,8 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 from counterpoint.service.house import House
 from counterpoint.service.identity import Principal
 
+LONGEST_ID = 200
+"""How many characters the id of a request may have."""
 PAGE = 200
 """How many lines of a history are sent at once, at most."""
 
@@ -17,4 +19,6 @@ InPath: TypeAlias = Annotated[str, PathParameter()]
 InQuery: TypeAlias = Annotated[str, QueryParameter()]
 After: TypeAlias = Annotated[int, QueryParameter(ge=0)]
 Limit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE)]
-Key: TypeAlias = Annotated[str | None, HeaderParameter(name="Idempotency-Key")]
+Key: TypeAlias = Annotated[str | None, HeaderParameter(name="Idempotency-Key", min_length=1, max_length=LONGEST_ID)]
+RequestId: TypeAlias = NamedDependency[str]
+"""The id of a request: its `Idempotency-Key`, or one that was made up."""

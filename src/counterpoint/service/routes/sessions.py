@@ -19,10 +19,9 @@ from counterpoint.service.routes.bodies import (
     SQLBody,
     TermsBody,
     of,
-    request_id,
 )
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import PAGE, After, Caller, InPath, Key, Limit, TheHouse
+from counterpoint.service.routes.parameters import PAGE, After, Caller, InPath, InQuery, Limit, RequestId, TheHouse
 from counterpoint.service.showing import (
     answer_shown,
     certificate_shown,
@@ -32,6 +31,7 @@ from counterpoint.service.showing import (
     partition_shown,
     placed_shown,
     quote_shown,
+    receipt_shown,
     session_shown,
 )
 from counterpoint.session.answering.questions import presented, release, terms
@@ -82,23 +82,23 @@ def history(
 
 
 @post("/{session:str}/launches", summary="Launch a mechanism", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def launch(house: TheHouse, who: Caller, session: InPath, data: JSONBody[LaunchBody], key: Key = None) -> Json:
+def launch(house: TheHouse, who: Caller, session: InPath, data: JSONBody[LaunchBody], request_id: RequestId) -> Json:
     """Pay for a mechanism and start it. The same `Idempotency-Key` finds it again, and nothing more is charged."""
     name, found = _work(house, who, session)
-    made = found.launch(wire.mechanism(data.mechanism), of=of(data.of), last=data.last, id=request_id(key))
+    made = found.launch(wire.mechanism(data.mechanism), of=of(data.of), last=data.last, id=request_id)
     return handle_shown(name, made)
 
 
 @post("/{session:str}/questions", summary="Ask once", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def ask(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuestionBody], key: Key = None) -> Json:
+def ask(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuestionBody], request_id: RequestId) -> Json:
     """Launch what answers this request on these terms, and ask it: one charge and one answer for one key."""
-    return answered(_work(house, who, session)[1], wire.request(data.request), data, key)
+    return answered(_work(house, who, session)[1], wire.request(data.request), data, request_id)
 
 
 @post("/{session:str}/sql", summary="Ask once, in SQL", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def sql(house: TheHouse, who: Caller, session: InPath, data: JSONBody[SQLBody], key: Key = None) -> Json:
+def sql(house: TheHouse, who: Caller, session: InPath, data: JSONBody[SQLBody], request_id: RequestId) -> Json:
     """What a SELECT of aggregates says, compiled to the request that Python would make; else as a question."""
-    return answered(_work(house, who, session)[1], cp.sql(data.text), data, key)
+    return answered(_work(house, who, session)[1], cp.sql(data.text), data, request_id)
 
 
 @post(
@@ -121,18 +121,22 @@ def quote(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuoteBod
 
 
 @post("/{session:str}/delegations", summary="Delegate a budget", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def delegate(house: TheHouse, who: Caller, session: InPath, data: JSONBody[DelegationBody], key: Key = None) -> Json:
+def delegate(
+    house: TheHouse, who: Caller, session: InPath, data: JSONBody[DelegationBody], request_id: RequestId
+) -> Json:
     """A session inside this one; what it leaves stays reserved."""
     name, found = _work(house, who, session)
-    return session_shown(name, found.delegate(wire.loss(data.within), delta=data.delta, id=request_id(key)))
+    return session_shown(name, found.delegate(wire.loss(data.within), delta=data.delta, id=request_id))
 
 
 @post("/{session:str}/partitions", summary="Partition the data", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def partition(house: TheHouse, who: Caller, session: InPath, data: JSONBody[PartitionBody], key: Key = None) -> Json:
+def partition(
+    house: TheHouse, who: Caller, session: InPath, data: JSONBody[PartitionBody], request_id: RequestId
+) -> Json:
     """Sessions for the parts of the data, all of them for the price of k."""
     name, found = _work(house, who, session)
     within = [wire.loss(one) for one in data.within] if isinstance(data.within, list) else wire.loss(data.within)
-    parts = found.partition(data.by, data.k, within=within, delta_total=data.delta_total, id=request_id(key))
+    parts = found.partition(data.by, data.k, within=within, delta_total=data.delta_total, id=request_id)
     return partition_shown(name, parts)
 
 
@@ -152,12 +156,24 @@ def place(house: TheHouse, who: Caller, session: InPath) -> Json:
     return placed_shown(SessionId.read(session).data_set, house.reached(who, session))
 
 
-def answered(found: Session, request: object, data: TermsBody, key: str | None) -> Json:
-    """Ask a question on these terms: one charge and one answer for one key."""
+@get(
+    "/{session:str}/receipts",
+    summary="The receipt of an answer, again",
+    guards=[for_roles(*WORKERS)],
+    sync_to_thread=True,
+)
+def receipt(house: TheHouse, who: Caller, session: InPath, id: InQuery) -> Json:
+    """For the answer that you got under this id: a signed receipt, and what opens the answer in it to others."""
+    return receipt_shown(id, *_work(house, who, session)[1].receipt(id))
+
+
+def answered(found: Session, request: object, data: TermsBody, id: str) -> Json:
+    """Ask a question on these terms: one charge, one answer and one receipt for one id."""
     found._must_be_open()
     on = terms(**data.given())
-    origin = release(found, request, on, request_id(key))
-    return answer_shown(presented(request, origin, on.suppress), origin)
+    origin = release(found, request, on, id)
+    answer = answer_shown(presented(request, origin, on.suppress), origin)
+    return {**answer, **receipt_shown(id, *found.receipt(id))}
 
 
 def _work(house: House, who: Principal, text: str) -> tuple[str, Session]:
@@ -181,5 +197,19 @@ def _read(house: House, who: Principal, text: str) -> tuple[str, Session]:
 
 ROUTES = Router(
     "/v1/sessions",
-    route_handlers=[listed, shown, place, certificate, history, launch, ask, sql, quote, delegate, partition, part],
+    route_handlers=[
+        listed,
+        shown,
+        place,
+        certificate,
+        history,
+        receipt,
+        launch,
+        ask,
+        sql,
+        quote,
+        delegate,
+        partition,
+        part,
+    ],
 )
