@@ -6,7 +6,7 @@ import pyarrow
 from litestar.testing import TestClient
 
 import counterpoint as cp
-from counterpoint.service.app import application
+from counterpoint.service.app import DEFAULT, application
 from counterpoint.service.house import House
 from counterpoint.service.identity import Role
 
@@ -31,6 +31,10 @@ def table(ages=AGES):
         columns={"age": cp.number(0, 100), "state": cp.category(["CA", "NY"])},
         key=bytes(32),
     )
+
+
+def staff():
+    return cp.LiveTable(unit="person", rows_per_unit=1, key="row", columns={"age": cp.number(0, 100)})
 
 
 class Caller:
@@ -65,11 +69,12 @@ class Caller:
 
 
 @contextmanager
-def served(folder, ages=AGES):
+def served(folder, ages=AGES, limits=DEFAULT):
     """The service, with its callers."""
     house = House(cp.Durable(str(folder / "ledger.db")))
     house.register("people", lambda: table(ages), cp.Filter(cp.PureDP(4)))
     house.register("visits", lambda: cp.Stream(bound=1), cp.Filter(cp.PureDP(4)))
-    with TestClient(application(house), raise_server_exceptions=False) as client:
+    house.register("staff", staff, cp.Filter(cp.PureDP(4)))
+    with TestClient(application(house, limits), raise_server_exceptions=False) as client:
         yield Caller(house, client)
     house.close()

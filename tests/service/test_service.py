@@ -134,12 +134,15 @@ ROUTES = {
     ("DELETE", "/v1/data-sets/people/grants/{session}"): {"carol"},
     ("POST", "/v1/data-sets/people/grants/{session}/recount"): {"carol"},
     ("POST", "/v1/data-sets/visits/items"): {"paul"},
+    ("POST", "/v1/data-sets/staff/rows"): {"paul"},
+    ("POST", "/v1/data-sets/staff/removals"): {"paul"},
     ("POST", "/v1/data-sets/people/verification"): {"carol", "olga"},
     ("GET", "/v1/data-sets/people/record"): {"carol", "olga"},
     ("GET", "/v1/sessions"): {"carol", "ann", "bob"},
     ("GET", "/v1/sessions/{session}"): {"carol", "ann", "olga"},
     ("GET", "/v1/sessions/{session}/certificate"): {"carol", "ann", "olga"},
     ("GET", "/v1/sessions/{session}/history"): {"carol", "ann", "olga"},
+    ("GET", "/v1/sessions/{session}/events?seconds=1"): {"carol", "ann", "olga"},
     ("GET", "/v1/sessions/{session}/receipts?id=first"): {"ann"},
     ("POST", "/v1/sessions/{session}/launches"): {"ann"},
     ("POST", "/v1/sessions/{session}/questions"): {"ann"},
@@ -157,6 +160,8 @@ ROUTES = {
 BODIES = {
     "/v1/data-sets/people/grants": {"to": "bob", "within": {"measure": "PureDP", "epsilon": 0.1}},
     "/v1/data-sets/visits/items": {"items": [1]},
+    "/v1/data-sets/staff/rows": {"rows": [{"person": "ann", "row": 1, "age": 41}]},
+    "/v1/data-sets/staff/removals": {"rows": [{"person": "ann", "row": 1}]},
     "/v1/sessions/{session}/launches": {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1}},
     "/v1/sessions/{session}/questions": {**COUNT, "epsilon": 0.1},
     "/v1/sessions/{session}/quotes": {**COUNT, "epsilon": 0.1},
@@ -172,7 +177,7 @@ BODIES = {
 def test_every_route_is_in_the_table(call):
     paths = call.client.get("/schema/openapi.json").json()["paths"]
     known = {
-        (method, re.sub("people|visits", "{name}", path.partition("?")[0]).replace("{parts}", "{session}"))
+        (method, re.sub("people|visits|staff", "{name}", path.partition("?")[0]).replace("{parts}", "{session}"))
         for method, path in ROUTES
     }
     open_to_all = {("GET", "/health"), ("GET", "/ready")}
@@ -261,6 +266,21 @@ def test_items_arrive_once_under_one_id(call):
     assert call.house.data_set("visits").source.pin() == 3
     assert call("paul", "POST", "/v1/data-sets/visits/items", {"items": [1]}, id="batch").status_code == 409
     assert call("paul", "POST", "/v1/data-sets/people/items", body).status_code == 422
+
+
+def test_rows_are_put_replaced_and_removed_once_under_one_id(call):
+    rows = {"rows": [{"person": "ann", "row": 1, "age": 41}, {"person": "bob", "row": 1, "age": 17}]}
+    for _ in range(2):
+        assert call("paul", "POST", "/v1/data-sets/staff/rows", rows, id="a").json()["updates"] == 2
+    source = call.house.data_set("staff").source
+    assert source.pin() == 2
+    gone = {"rows": [{"person": "ann", "row": 1}, {"person": "nobody", "row": 7}]}
+    assert call("paul", "POST", "/v1/data-sets/staff/removals", gone).status_code == 201
+    assert source.pin() == 4
+    for wrong in ({"rows": [{"person": "ann"}]}, {"rows": [{"person": "ann", "row": 1, "wage": 3}]}, {"rows": [3]}, {}):
+        assert 400 <= call("paul", "POST", "/v1/data-sets/staff/rows", wrong).status_code < 500
+    assert call("paul", "POST", "/v1/data-sets/visits/rows", rows).status_code == 422
+    assert source.pin() == 4
 
 
 @pytest.mark.parametrize("text", ["", ".", "people.", "people..0", "pe ople", "people.0" + ".0" * 40, "ä", "people/0"])

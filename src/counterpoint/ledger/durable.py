@@ -323,6 +323,11 @@ class DurableLedger(Ledger):
         with self._connection() as store:
             return list(exported(store, self.name))
 
+    def head(self) -> int:
+        """The number of the last entry: while it stays, nothing has changed."""
+        with self._connection() as store:
+            return self._read_book(store).head.number
+
     def _read_book(self, store: Store) -> Book:
         found = store.book(self.name)
         assert found is not None

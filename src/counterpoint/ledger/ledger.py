@@ -282,6 +282,10 @@ class Ledger:
         """The public record as JSON lines."""
         raise NotAllowed("a session in memory has a history, and no record that others could check; give it a ledger")
 
+    def head(self) -> int:
+        """The number of the last entry: while it stays, nothing has changed."""
+        raise NotAllowed("a session in memory has no chain of entries; give it a ledger")
+
     def beside(self) -> tuple[str, ...]:
         """Which other records are about the same data, as far as is known: what is lost there adds to this one."""
         return ()

@@ -4,11 +4,13 @@ Every handler runs in a thread, as the library is synchronous. Who calls is sett
 decoded strictly, so that a field that no route knows is an error and nothing is charged.
 """
 
+import threading
 from typing import Any
 
 from anyio import to_thread
 from litestar import Litestar, Request, Response
 from litestar.connection import ASGIConnection
+from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException, NotAuthorizedException
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult, DefineMiddleware
@@ -17,16 +19,16 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 import counterpoint
 from counterpoint.errors import CounterpointError
-from counterpoint.ledger.ledger import made_up
 from counterpoint.service.house import House
 from counterpoint.service.identity import Identity, Principal
+from counterpoint.service.limits import PROBLEM, Limiter, Limiting, Limits
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
-from counterpoint.service.routes import data_sets, handles, health, sessions
+from counterpoint.service.routes import data_sets, events, handles, health, sessions
+from counterpoint.service.routes.bodies import request_id
 from counterpoint.service.routes.parameters import Key
-from counterpoint.sources.streams.ids import checked_id
 
-PROBLEM = "application/problem+json"
+DEFAULT = Limits()
 LARGEST_BODY = 2**20
 """How many bytes a request may have."""
 OPEN = ("/health", "/ready", "/schema")
@@ -51,11 +53,11 @@ async def _owner(identity: Identity, presented: str) -> Principal | None:
     return identity.known(presented) or await to_thread.run_sync(identity.principal, presented)
 
 
-def application(house: House) -> Litestar:
+def application(house: House, limits: Limits = DEFAULT) -> Litestar:
     """The service over these data sets."""
     return Litestar(
-        route_handlers=[data_sets.ROUTES, sessions.ROUTES, handles.ROUTES, *health.ROUTES, pages.ROUTES],
-        middleware=[DefineMiddleware(Authentication, exclude=[f"^{path}" for path in OPEN])],
+        route_handlers=[data_sets.ROUTES, sessions.ROUTES, events.ROUTES, handles.ROUTES, *health.ROUTES, pages.ROUTES],
+        middleware=[DefineMiddleware(Authentication, exclude=[f"^{path}" for path in OPEN]), Limiting()],
         dependencies={
             "house": Provide(_house, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
@@ -69,14 +71,9 @@ def application(house: House) -> Litestar:
             components=Components(security_schemes={"key": SecurityScheme(type="http", scheme="bearer")}),
             security=[{"key": []}],
         ),
-        state=_state(house),
+        state=State({"house": house, "limiter": Limiter(limits), "stopping": threading.Event()}),
+        on_startup=[events.end_on_signals],
     )
-
-
-def _state(house: House) -> Any:
-    from litestar.datastructures import State  # noqa: PLC0415
-
-    return State({"house": house})
 
 
 def _house(request: Request[Any, Any, Any]) -> House:
@@ -91,7 +88,7 @@ def _who(request: Request[Any, Any, Any]) -> Principal:
 
 def _request_id(request: Request[Any, Any, Any], idempotency_key: Key = None) -> str:
     """The id of a request, kept for its errors: a request that was paid for and not answered is repeated by it."""
-    own = made_up() if idempotency_key is None else checked_id(idempotency_key)
+    own = request_id(idempotency_key)
     request.scope["state"]["id"] = own
     return own
 

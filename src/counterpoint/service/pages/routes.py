@@ -11,6 +11,7 @@ from litestar.middleware import DefineMiddleware
 
 from counterpoint.errors import CounterpointError
 from counterpoint.service.browser import SignedIn
+from counterpoint.service.limits import Limiting
 from counterpoint.service.pages import acting, grants, index, session, signing
 from counterpoint.service.pages.rendering import HEADERS, elsewhere, page, sheet
 from counterpoint.service.problems import problem
@@ -73,7 +74,7 @@ ROUTES = Router(
         grants.revoke,
         grants.recount,
     ],
-    middleware=[DefineMiddleware(signing.BrowserAuthentication, exclude_from_auth_key="signed_out")],
+    middleware=[DefineMiddleware(signing.BrowserAuthentication, exclude_from_auth_key="signed_out"), Limiting()],
     guards=[signing.from_our_form],
     dependencies={"by": Provide(signing.signed_in, sync_to_thread=False)},
     exception_handlers={CounterpointError: _refused, HTTPException: _http, Exception: _fault},

@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from counterpoint.ledger.ledger import made_up
 from counterpoint.service import wire
 from counterpoint.session.answering.questions import GivenTerms
+from counterpoint.sources.streams.ids import checked_id
 
 Json = dict[str, Any]
 
@@ -142,6 +144,17 @@ class ItemsBody(Body, frozen=True, kw_only=True):
     owners: list[int | str] | None = None
 
 
+class RowsBody(Body, frozen=True, kw_only=True):
+    """Rows of a live table, in the order in which they are to arrive; to remove them, their units and keys alone."""
+
+    rows: list[Json]
+
+
 def of(said: str | list[str] | Json | None) -> Any:
     """What a mechanism follows of a stream's records."""
     return wire.request(said) if isinstance(said, dict) else said
+
+
+def request_id(given: str | None) -> str:
+    """The id of a request: what its caller gave, or one that is made up."""
+    return made_up() if given is None else checked_id(given)

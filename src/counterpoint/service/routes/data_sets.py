@@ -9,7 +9,7 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.routes.bodies import GrantBody, ItemsBody, Json
+from counterpoint.service.routes.bodies import GrantBody, ItemsBody, Json, RowsBody
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import Caller, InPath, RequestId, TheHouse
 from counterpoint.service.showing import grant_shown, session_shown
@@ -94,6 +94,20 @@ def append(house: TheHouse, name: InPath, data: JSONBody[ItemsBody], request_id:
     return {"data_set": name, "items": len(data.items)}
 
 
+@post("/{name:str}/rows", summary="Put rows", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
+def put(house: TheHouse, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
+    """Put rows into a live table: a row that is there is replaced. The same `Idempotency-Key` puts them once."""
+    _live_table(house, name).put(data.rows, id=request_id)
+    return {"data_set": name, "updates": len(data.rows)}
+
+
+@post("/{name:str}/removals", summary="Remove rows", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
+def remove(house: TheHouse, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
+    """Remove rows of a live table, each named by its unit and key. Nothing says whether there was such a row."""
+    _live_table(house, name).remove(data.rows, id=request_id)
+    return {"data_set": name, "updates": len(data.rows)}
+
+
 @post(
     "/{name:str}/verification",
     summary="Verify the record",
@@ -127,6 +141,13 @@ def _given(house: House, who: Principal, name: str, text: str) -> tuple[Session,
     return house.data_set(name).session().acting_as(who.name), found
 
 
+def _live_table(house: House, name: str) -> cp.LiveTable:
+    table = house.data_set(name).source
+    if not isinstance(table, cp.LiveTable):
+        raise InvalidRequest(f"{name} is no live table")
+    return table
+
+
 def _kinds(names: list[str] | None) -> list[type[Mechanism]] | None:
     if names is None:
         return None
@@ -143,5 +164,6 @@ def _must_see(house: House, who: Principal, name: str) -> None:
 
 
 ROUTES = Router(
-    "/v1/data-sets", route_handlers=[listed, described, granted, grant, revoke, recount, append, verify, record]
+    "/v1/data-sets",
+    route_handlers=[listed, described, granted, grant, revoke, recount, append, put, remove, verify, record],
 )

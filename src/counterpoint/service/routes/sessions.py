@@ -53,7 +53,7 @@ def listed(house: TheHouse, who: Caller) -> list[Json]:
 @get("/{session:str}", summary="What was lost, what is left, what was launched", sync_to_thread=True)
 def shown(house: TheHouse, who: Caller, session: InPath) -> Json:
     """Reading changes nothing."""
-    name, found = _read(house, who, session)
+    name, found = to_read(house, who, session)
     handles = [handle_shown(name, handle) for handle in found.handles]
     given = [given_shown(name, one) for one in found.given]
     return {**session_shown(name, found), "handles": handles, "given": given}
@@ -62,7 +62,7 @@ def shown(house: TheHouse, who: Caller, session: InPath) -> Json:
 @get("/{session:str}/certificate", summary="Why the loss is what it is", sync_to_thread=True)
 def certificate(house: TheHouse, who: Caller, session: InPath) -> Json:
     """The derivation, with the theorem of each step."""
-    return certificate_shown(_read(house, who, session)[1].certificate())
+    return certificate_shown(to_read(house, who, session)[1].certificate())
 
 
 @get("/{session:str}/history", summary="What was done, by whom and when", sync_to_thread=True)
@@ -74,7 +74,7 @@ def history(
     limit: Limit = PAGE,
 ) -> Json:
     """Public facts, in order; `next` is where the page after this one begins."""
-    name, found = _read(house, who, session)
+    name, found = to_read(house, who, session)
     facts = found.history
     page = facts[after : after + limit]
     lines = [fact_shown(name, number, fact) for number, fact in enumerate(page, start=after + 1)]
@@ -184,7 +184,7 @@ def _work(house: House, who: Principal, text: str) -> tuple[str, Session]:
     return SessionId.read(text).data_set, found
 
 
-def _read(house: House, who: Principal, text: str) -> tuple[str, Session]:
+def to_read(house: House, who: Principal, text: str) -> tuple[str, Session]:
     """The session of this id, to read public facts of: an auditor reads every one."""
     if who.role is not Role.AUDITOR:
         return _work(house, who, text)
