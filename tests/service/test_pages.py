@@ -125,7 +125,7 @@ def test_no_page_has_script_or_style_of_its_own_or_anything_from_elsewhere(call,
     handle = call.launched(call.granted())
     call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT)
     browser = Browser(call, who)
-    for path in ("/", "/sessions/people", "/sessions/people.0"):
+    for path in ("/", "/sessions/people", "/sessions/people.0", "/history", "/grants?revoke=people.0", "/ledger"):
         for tag, attributes in Elements(browser.get(path).text).found:
             assert tag not in ("script", "style", "iframe", "object", "embed")
             assert not any(name == "style" or name.startswith("on") for name in attributes)
@@ -270,3 +270,71 @@ def test_a_certificate_is_shown_with_the_works_it_cites(call):
     call.launched(call.granted())
     seen = Browser(call, "olga").get("/sessions/people.0").text
     assert "PureDP(0.1) lost so far" in seen and "Samuel Haney, Michael Shoemate" in seen
+
+
+def test_the_history_is_chosen_by_filters_that_have_an_address(call):
+    session = call.granted()
+    handle = call.launched(session)
+    for age in (35, 45):
+        call("ann", "POST", f"/v1/handles/{handle}/asks", {"request": {"request": "count", "where": f"age > {age}"}})
+    call("ann", "POST", f"/v1/sessions/{session}/launches", {"mechanism": {"mechanism": "Laplace", "epsilon": 2}})
+    carol = Browser(call, "carol")
+    everything = carol.get("/history").text
+    assert "2 asks" in everything and "PureDP(1), granted to ann" in everything
+    assert "refused: BudgetExceeded" in everything and "ε 0.9 was left; nothing was charged" in everything
+    asks = carol.get("/history?kind=ask&q=age+%3E+45&who=ann&data=people").text
+    assert "age &gt; 45" in asks and "age &gt; 35" not in asks and "BudgetExceeded" not in asks
+    assert "No line is chosen" in carol.get("/history?to=2000-01-01").text
+    assert carol.get("/history?start=9999&kind=none&from=%00").status_code == 200
+    assert "<script" not in carol.get("/history?q=%3Cscript%3E").text
+
+
+def test_the_history_is_shown_in_pages(call):
+    session = call.house.data_set("people").session().acting_as("carol")
+    noisy = session.launch(cp.Laplace(0.1, asks=120))
+    for age in range(120):
+        noisy.ask(cp.count(where=f"age > {age}"))
+    carol = Browser(call, "carol")
+    first, second = carol.get("/history").text, carol.get("/history?start=100").text
+    assert "Lines 1 to 100 of" in first and 'href="/history?start=100">Older' in first
+    assert "age &gt; 119" in first and "age &gt; 1&#39;" in second and "Newer" in second and "Older" not in second
+
+
+def test_an_analyst_reads_the_history_of_their_own_sessions(call):
+    mine, others = call.granted(), call.granted(to="bob")
+    call.launched(others, who="bob", mechanism="Laplace", epsilon=0.3)
+    call.launched(mine, mechanism="Laplace", epsilon=0.2)
+    seen = {who: Browser(call, who).get("/history").text for who in ("ann", "bob", "olga")}
+    assert "Laplace(0.2)" in seen["ann"] and "Laplace(0.3)" not in seen["ann"] and "bob" not in seen["ann"]
+    assert "Laplace(0.3)" in seen["bob"] and "Laplace(0.2)" not in seen["bob"]
+    assert "Laplace(0.2)" in seen["olga"] and "Laplace(0.3)" in seen["olga"]
+
+
+def test_the_ledger_is_verified_on_request_and_a_record_that_was_changed_comes_first(call):
+    call.launched(call.granted(data_set="visits"))
+    call("paul", "POST", "/v1/data-sets/visits/items", {"items": [1, 0]})
+    olga = Browser(call, "olga")
+    before = olga.get("/ledger").text
+    assert "was checked when it was opened" in before and "2 items in the last hour" in before
+    assert olga.post("/ledger").status_code == 303
+    assert olga.get("/ledger").text.count(" holds") == len(call.house.names)
+    call.house._store._run("UPDATE counterpoint_row SET version = version + 1 WHERE name = 'visits'")
+    olga.post("/ledger")
+    found = olga.get("/ledger").text
+    assert "The record of visits does not hold" in found and "compare it with a backup" in found
+    assert found.index("visits does not hold") < found.index("people holds")
+
+
+OVERSEEN = [
+    ("/grants", 200, 403, 403, 200, 403),
+    ("/ledger", 200, 403, 403, 200, 403),
+    ("/history", 200, 200, 200, 200, 403),
+]
+
+
+def test_who_sees_grants_the_ledger_and_the_history(call):
+    call.granted()
+    browsers = [Browser(call, who) for who in ("carol", "ann", "bob", "olga", "paul")]
+    for path, *expected in OVERSEEN:
+        assert [browser.get(path).status_code for browser in browsers] == expected, path
+    assert "New grant" not in browsers[3].get("/grants").text

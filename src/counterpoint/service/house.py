@@ -12,16 +12,18 @@ SessionId(data_set='people', path=(0, 2))
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from counterpoint.composition.rules.rule import Rule
-from counterpoint.errors import InvalidParameter, LedgerError, NotAllowed
+from counterpoint.errors import InvalidParameter, LedgerError, LedgerTampered, NotAllowed
 from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.places import Durable, hold, release
 from counterpoint.ledger.state import Path, granted
+from counterpoint.ledger.store.records import Head
 from counterpoint.service.identity import Identity, Principal, Role
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
@@ -103,6 +105,14 @@ class Given(NamedTuple):
     session: Session
 
 
+class Verification(NamedTuple):
+    """When a record was verified by this process, how many seconds that took, and what did not hold, if anything."""
+
+    at: float
+    took: float
+    failure: str | None = None
+
+
 class House:
     """The data sets of one ledger, and its people."""
 
@@ -111,6 +121,7 @@ class House:
         self._store = hold(place, existing=False)
         self.identity = Identity(self._store)
         self._data_sets: dict[str, DataSet] = {}
+        self.verifications: dict[str, Verification] = {}
         self._closed = False
 
     def register(self, name: str, source: Callable[[], Source], rule: Rule) -> DataSet:
@@ -133,6 +144,32 @@ class House:
         if found is None:
             raise unknown(name)
         return found
+
+    def verified(self, name: str) -> Verification:
+        """Verify the record of a data set, and note what came of it."""
+        began, failure = time.time(), None
+        try:
+            self.data_set(name).session()._engine.ledger.verify()
+        except LedgerTampered as error:
+            failure = str(error)
+        found = Verification(began, time.time() - began, failure)
+        self.verifications[name] = found
+        return found
+
+    def head(self, name: str) -> Head:
+        """How far the chain of a data set has come."""
+        self.data_set(name).session()
+        with self._store.lock:
+            book = self._store.book(name)
+        if book is None:
+            raise unknown(name)
+        return book.head
+
+    def entries(self, name: str) -> list[bytes]:
+        """The entries of the chain of a data set."""
+        self.data_set(name).session()
+        with self._store.lock:
+            return [data for _, data in self._store.entries(name, 0)]
 
     def granted(self, name: str) -> Iterator[Given]:
         """The sessions that were granted out of a data set's budget, in order."""

@@ -1,0 +1,194 @@
+"""The history: every charge, ask and refusal that its reader may see, newest first. No answers and no data are in it.
+
+Filters are a GET form, so that a view has an address. Runs of asks by one principal in one lane are folded. A refusal
+says what was left when it was made.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from itertools import groupby
+from typing import Any
+from urllib.parse import urlencode
+
+from litestar import Request, Response, get
+
+from counterpoint.ledger.state import Fact
+from counterpoint.service.house import House, SessionId
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.pages.rendering import page
+from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_history, seen_score
+from counterpoint.service.pages.signing import By
+from counterpoint.service.pages.words import figure
+from counterpoint.service.routes.guards import for_roles
+from counterpoint.service.routes.parameters import TheHouse
+from counterpoint.session.session import Session
+
+PAGE = 100
+"""How many lines a page has."""
+KINDS = {
+    "launch": "launches",
+    "ask": "asks",
+    "refused": "refusals",
+    "delegation": "grants and delegations",
+    "revocation": "revocations",
+    "recount": "recounts",
+    "other": "opened and bound",
+}
+"""What can be chosen, and its words."""
+_SAME = {"refusal": "refused", "denial": "refused"}
+_WORDS = {
+    "launch": "Launch",
+    "ask": "Ask",
+    "refused": "Refused",
+    "delegation": "Granted",
+    "revocation": "Revoked",
+    "recount": "Recounted",
+    "other": "Opened",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLine:
+    """A line of the history of a data set, with its place there."""
+
+    number: int
+    data_set: str
+    fact: Fact
+    left: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind that it is chosen by."""
+        kind = _SAME.get(self.fact.kind, self.fact.kind)
+        return kind if kind in KINDS else "other"
+
+    @property
+    def words(self) -> str:
+        """The kind in a word."""
+        return _WORDS[self.kind]
+
+    @property
+    def what(self) -> str:
+        """What was done; of a grant or a delegation its budget, and of an ask without a question that it was asked."""
+        if self.kind == "delegation":
+            return self.fact.what.rpartition(" at ")[2]
+        return self.fact.what or "asked"
+
+    @property
+    def where(self) -> str:
+        """The session or handle."""
+        return str(SessionId(self.data_set, self.fact.path))
+
+    @property
+    def run(self) -> tuple[object, ...]:
+        """What lines of one run have in common; a line that is no ask stands alone."""
+        alone = 0 if self.kind == "ask" else self.number
+        return (self.data_set, self.fact.path, self.fact.who, self.kind, alone, self.fact.at // 86_400)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFilters:
+    """What was chosen."""
+
+    data_set: str
+    who: str
+    kinds: tuple[str, ...]
+    first: str
+    last: str
+    contains: str
+
+    def chooses(self, line: HistoryLine) -> bool:
+        """Whether a line is shown."""
+        day = datetime.fromtimestamp(line.fact.at, UTC).strftime("%Y-%m-%d") if line.fact.at else ""
+        return (
+            self.data_set in ("", line.data_set)
+            and self.who in ("", line.fact.who)
+            and (not self.kinds or line.kind in self.kinds)
+            and (not self.first or self.first <= day)
+            and (not self.last or "" < day <= self.last)
+            and self.contains.lower() in line.fact.what.lower()
+        )
+
+    def address(self, start: int) -> str:
+        """The same view from a line on."""
+        said = [
+            ("data", self.data_set),
+            ("who", self.who),
+            ("from", self.first),
+            ("to", self.last),
+            ("q", self.contains),
+        ]
+        chosen = [(key, value) for key, value in said if value] + [("kind", kind) for kind in self.kinds]
+        return f"/history?{urlencode([*chosen, ('start', start)])}"
+
+
+@get(
+    "/history",
+    sync_to_thread=True,
+    include_in_schema=False,
+    guards=[for_roles(Role.CUSTODIAN, Role.ANALYST, Role.AUDITOR)],
+)
+def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
+    """The page."""
+    query = request.query_params
+    kinds = tuple(kind for kind in query.getall("kind", []) if kind in KINDS)
+    data, who, first, last, contains = (query.get(key, "") for key in ("data", "who", "from", "to", "q"))
+    filters = HistoryFilters(data, who, kinds, first, last, contains)
+    start = int(said) if (said := query.get("start", "0")).isascii() and said.isdigit() and len(said) < 9 else 0
+    everything = list(_lines(house, by.who))
+    chosen = sorted(filter(filters.chooses, everything), key=lambda line: (line.fact.at, line.number), reverse=True)
+    shown = _with_left(house, by.who, chosen[start : start + PAGE])
+    return page(
+        "history",
+        by,
+        here="/history",
+        runs=[list(run) for _, run in groupby(shown, key=lambda line: line.run)],
+        filters=filters,
+        kinds=KINDS,
+        data_sets=sorted({line.data_set for line in everything}),
+        people=sorted({line.fact.who for line in everything if line.fact.who}),
+        start=start,
+        shown=len(shown),
+        found=len(chosen),
+        newer=filters.address(max(0, start - PAGE)) if start else None,
+        older=filters.address(start + PAGE) if start + PAGE < len(chosen) else None,
+    )
+
+
+def _lines(house: House, who: Principal) -> Iterator[HistoryLine]:
+    for name in house.names:
+        if who.role in OVERSEERS:
+            sessions: Sequence[Session] = [house.data_set(name).session()]
+        else:
+            sessions = [given.session for given in seen_grants(house, who, name)]
+        for session in sessions:
+            yield from (HistoryLine(number, name, fact) for number, fact in enumerate(seen_history(session, who), 1))
+
+
+def _with_left(house: House, who: Principal, lines: Sequence[HistoryLine]) -> list[HistoryLine]:
+    """The same lines; a refusal with what was left of the session's budget when it was made."""
+
+    @cache
+    def left_at_refusals(name: str, path: tuple[int | str, ...]) -> list[tuple[Fact, str]]:
+        session = house.data_set(name).session().at(path)
+        return _left_at_refusals(session, who) if isinstance(session, Session) else []
+
+    def left(line: HistoryLine) -> str:
+        found = left_at_refusals(line.data_set, line.fact.path) if line.kind == "refused" else []
+        return next((words for fact, words in found if fact == line.fact), "")
+
+    return [HistoryLine(line.number, line.data_set, line.fact, left(line)) for line in lines]
+
+
+def _left_at_refusals(session: Session, who: Principal) -> list[tuple[Fact, str]]:
+    score = seen_score(session, who)
+    if score.budget.ceiling is None:
+        return []
+    facts = [fact for fact in session.history if fact.path == session._path and fact.kind in _SAME]
+    found = []
+    for fact, mark in zip(facts, score.refusals, strict=False):
+        lost = next((step.after for step in reversed(score.steps) if step.at < mark.at), 0.0)
+        found.append((fact, f"{score.budget.symbol} {figure(max(0.0, score.budget.ceiling - lost))} was left"))
+    return found

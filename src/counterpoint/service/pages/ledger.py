@@ -1,0 +1,82 @@
+"""The ledger: how many entries each chain has, whether the record was verified, what waits, and how items arrive."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from litestar import Response, get, post
+
+from counterpoint.ledger.store.records import read_entry
+from counterpoint.service.house import House, Verification
+from counterpoint.service.pages.rendering import elsewhere, page
+from counterpoint.service.pages.sight import OVERSEERS
+from counterpoint.service.pages.signing import By
+from counterpoint.service.pages.words import ago
+from counterpoint.service.routes.guards import for_roles
+from counterpoint.service.routes.parameters import TheHouse
+from counterpoint.sources.streams.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """The record of a data set: its entries, its head, what waits, and when it was verified."""
+
+    name: str
+    entries: int
+    head: str
+    waiting: int
+    verified: Verification | None
+
+    @property
+    def failed(self) -> bool:
+        """Whether its last verification found something."""
+        return self.verified is not None and self.verified.failure is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """A stream: how many items it has, how many came within the hour, and when the last did. All of it is public."""
+
+    name: str
+    items: int
+    lately: int
+    last: str
+
+
+@get("/ledger", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
+def show(house: TheHouse, by: By) -> Response[Any]:
+    """The page; a failed verification stands first."""
+    chains = sorted((_chain(house, name) for name in house.names), key=lambda chain: not chain.failed)
+    streams = [name for name in house.names if isinstance(house.data_set(name).source, Stream)]
+    now = time.time()
+    return page(
+        "ledger",
+        by,
+        here="/ledger",
+        chains=chains,
+        streams=[_arriving(house, name, now) for name in streams],
+        entries=sum(chain.entries for chain in chains),
+        waiting=sum(chain.waiting for chain in chains),
+    )
+
+
+@post("/ledger", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
+def verify(house: TheHouse) -> Response[Any]:
+    """Verify every record now."""
+    for name in house.names:
+        house.verified(name)
+    return elsewhere("/ledger")
+
+
+def _chain(house: House, name: str) -> RecordLine:
+    head, waiting = house.head(name), len(house.data_set(name).session()._engine.ledger.opened())
+    spelled = head.hash.hex()
+    return RecordLine(name, head.number, f"{spelled[:4]} {spelled[4:8]}", waiting, house.verifications.get(name))
+
+
+def _arriving(house: House, name: str, now: float) -> Arriving:
+    """By the entries of the chain, each of which says how many items there are with it."""
+    arrived = [(entry.at, entry.version) for entry in map(read_entry, house.entries(name)) if entry.kind == "items"]
+    total = arrived[-1][1] if arrived else 0
+    before = max((items for at, items in arrived if at < now - 3600), default=0)
+    return Arriving(name, total, total - before, ago(arrived[-1][0], now) if arrived else "none yet")
