@@ -147,6 +147,18 @@ def chosen(cases: Cases, otherwise: Quantity | None) -> Quantity:
     return Quantity(top, _choose(bottoms, None if otherwise is None else otherwise.bottom), grid)
 
 
+def absolute(quantity: Quantity) -> Quantity:
+    """The absolute value. Its range is that of |top|: the hull of both cases would reach below 0, and be twice as wide.
+
+    >>> bounds(absolute(stored(0, -5, 3, Fraction(1)))), bounds(absolute(stored(0, -5, -3, Fraction(1))))
+    ((Fraction(0, 1), Fraction(5, 1)), (Fraction(3, 1), Fraction(5, 1)))
+    """
+    least, most = quantity.top.least, quantity.top.most
+    below = compared(quantity, "lt", literal(Fraction(0)))
+    found = chosen([(below, negative(quantity))], quantity)
+    return found._replace(top=found.top._replace(least=max(0, least, -most), most=max(-least, most)))
+
+
 def rounded(quantity: Quantity, least: int, most: int) -> Integer:
     """The nearest integer to quantity / grid that is from least to most; a half is rounded up.
 

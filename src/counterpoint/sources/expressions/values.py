@@ -192,9 +192,7 @@ class ValueReader:
 
     def absolute(self, node: "exp.Expr") -> Numeric:
         """The absolute value."""
-        found = self.number(only(node, "this").this)
-        below = quantities.compared(found, "lt", quantities.literal(Fraction(0)))
-        return Numeric(quantities.chosen([(below, quantities.negative(found))], found))
+        return Numeric(quantities.absolute(self.number(only(node, "this").this)))
 
     def function(self, node: "exp.Expr") -> Numeric:
         """WEEKDAY and CLAMP, which the parser does not know."""
