@@ -1,19 +1,25 @@
 """Several aggregates at once: the integers of each part times its weight, and the noise of all of them."""
 
+from collections import Counter
 from fractions import Fraction
+from functools import cache
+from itertools import combinations
+from math import sqrt
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.sources import engines, people
 
 import counterpoint as cp
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidRequest, NotCovered
-from counterpoint.sources.asking import choices, requests, selects, variances
+from counterpoint.sources.asking import choices, requests, selects, statistics, variances
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.selects import WholeCount
+from counterpoint.sources.asking.sensitivity import Groups, largest
 
 PARTS = {
     "n": requests.count(),
@@ -40,55 +46,145 @@ def alone(name, groups):
     return makers[name]()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(people.worlds, st.sampled_from(GROUPS), st.sampled_from(["add-or-remove", "replace"]))
-def test_every_part_has_the_integers_and_the_meaning_that_it_has_alone(world, groups, neighbours):
+def test_without_noise_every_part_is_what_it_is_alone(world, groups, neighbours):
     source = people.table(world, 3, neighbours)
-    request = selects.select(**PARTS, **groups)
+    request = selects.select(**PARTS, deviation=variances.stdev("income"), **groups)
     prepared, found = source.prepare(request), people.found(source, request)
     for name, (facts, share) in prepared.parts(found).items():
-        other = source.prepare(alone(name, groups))
-        integers = people.found(source, alone(name, groups))
-        weight = other.grid / facts.grid
-        assert weight.denominator == 1 and weight >= 1000
-        assert (share if isinstance(share, tuple) else (share,)) == tuple(weight * value for value in integers)
+        asked = variances.stdev("income", **groups) if name == "deviation" else alone(name, groups)
+        other, integers = source.prepare(asked), people.found(source, asked)
         raw = integers if isinstance(share, tuple) else integers[0]
         assert facts.in_units(share) == other.in_units(raw) and facts.names == other.names
 
 
-@pytest.mark.parametrize("groups", GROUPS)
-@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
-def test_the_budget_is_divided_equally_and_the_norms_of_the_parts_add_up(groups, neighbours):
-    source = people.table({}, 2, neighbours)
-    prepared = source.prepare(selects.select(**PARTS, **groups))
-    shares, squares = [], []
-    for name, facts in zip(prepared.of, prepared.each_part, strict=True):
-        other = source.prepare(alone(name, groups))
-        weight = other.grid / facts.grid
-        shares.append(weight * other.sensitivity)
-        squares.append(weight**2 * other.squared)
-    assert sum(shares) == prepared.sensitivity and sum(squares) == prepared.squared
-    assert max(shares) <= min(shares) * Fraction(1001, 1000)
+@pytest.mark.parametrize(
+    ("parts", "numbers"),
+    [
+        ({"n": requests.count(), "late": requests.mean("income")}, 1 + 2),
+        ({"n": requests.count("vip"), "late": requests.mean("income")}, 1 + 2),
+        ({"late": requests.mean("income"), "spread": variances.stdev("income")}, 3),
+        ({"a": variances.variance("income"), "b": variances.stdev("income"), "n": requests.count()}, 1 + 3),
+        ({"a": requests.mean("income"), "b": requests.mean("tokens")}, 1 + 2 + 2),
+        ({"a": requests.mean("income"), "b": requests.mean("tokens", "vip")}, 2 + 2),
+        ({"a": requests.count("vip"), "b": requests.count("vip"), "c": requests.sum("income", "vip")}, 1 + 1),
+    ],
+)
+def test_what_parts_have_in_common_is_released_once(parts, numbers):
+    source = people.table({})
+    assert source.prepare(selects.select(**parts)).width == numbers
+    assert source.prepare(selects.select(**parts, by="state")).width == 3 * numbers
+
+
+ROW = {"tokens": None, "age": None, "born": None, "zip": None}
+MENU = [
+    {**ROW, "income": income, "tokens": tokens, "state": state, "vip": True}
+    for income in (-2, 1.75, 3, None)
+    for tokens in (-(2**62), 2**62, None)
+    for state in ("CA", "NY")
+]
+JOINT = [
+    {"n": requests.count(), "late": requests.mean("income")},
+    {"late": requests.mean("income"), "other": requests.mean("tokens")},
+    {"n": requests.count(), "spread": variances.variance("income"), "total": requests.sum("tokens")},
+    {"late": requests.mean("income"), "spread": variances.variance("income")},
+    {
+        "n": requests.count(),
+        "late": requests.mean("income"),
+        "d": variances.stdev("income"),
+        "o": requests.mean("tokens"),
+    },
+    {"n": requests.count(), "total": requests.sum("income")},
+]
+
+
+@cache
+def nobody(neighbours):
+    """An empty table, with two rows per unit."""
+    return people.table({}, 2, neighbours)
+
+
+@cache
+def one_row_each(neighbours):
+    """A table with each of the rows alone."""
+    return [people.table({1: [row]}, 2, neighbours) for row in MENU]
+
+
+def farthest(rows, units, neighbours):
+    """The largest norms between neighbours, over all units that have some of these rows."""
+    zero = (0,) * len(next(iter(rows.values())))
+    ends = [tuple(map(sum, zip(zero, *(rows[row] for row in unit), strict=True))) for unit in units]
+    pairs = [(zero, end) for end in ends] if neighbours == "add-or-remove" else combinations([zero, *set(ends)], 2)
+    return tuple(map(max, zip(*(people.moved(*pair) for pair in pairs), strict=True)))
 
 
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
-def test_the_stated_sensitivities_are_reached(neighbours):
-    blank = dict.fromkeys(["income", "tokens", "state", "vip", "zip", "age", "born"])
-    old, new = ([{**blank, "income": -2, "state": "CA"}] * 2, [{**blank, "income": 3, "state": "NY"}] * 2)
-    request = selects.select(
-        n=requests.count(), total=requests.sum("income", "income > 0"), late=requests.mean("income")
-    )
-    by_state = selects.select(n=requests.count(), late=requests.mean("income"), by="state")
-    here, there = (people.table(world, 2, neighbours) for world in ({}, {2: new}))
-    if neighbours == "add-or-remove":
-        prepared = here.prepare(request)
-        l1, squared, each = people.moved(people.found(here, request), people.found(there, request))
-        assert (l1, squared, each) == (prepared.sensitivity, prepared.squared, prepared.each)
-    else:
-        here = people.table({1: old}, 2, neighbours)
-        prepared = here.prepare(by_state)
-        l1, squared, each = people.moved(people.found(here, by_state), people.found(there, by_state))
-        assert l1 == prepared.sensitivity and squared == prepared.squared
+@pytest.mark.parametrize("groups", [{}, {"by": "state"}, {"by": "state", "keys": ["CA"]}])
+@pytest.mark.parametrize("parts", JOINT)
+def test_the_stated_sensitivities_are_the_largest_of_all_neighbours(parts, groups, neighbours):
+    request = selects.select(**parts, **groups)
+    empty = nobody(neighbours)
+    stated, plan = empty.prepare(request), request.plan(empty.declaration)
+    rows = {n: people.found(source, request) for n, source in enumerate(one_row_each(neighbours))}
+    assert farthest(rows, [(n, n) for n in rows], neighbours) == (stated.sensitivity, stated.squared, stated.each)
+    # A unit with at most one row in each state, and two in all.
+    apart = [(n, m) for n in rows for m in rows if MENU[n]["state"] == "CA" and MENU[m]["state"] == "NY"]
+    capped = request.sensitivities(empty.declaration, replace(plan, groups=Groups(2, 1)))
+    if groups == {"by": "state"}:
+        found = farthest(rows, [*apart, *((n,) for n in rows)], neighbours)
+        assert all(most <= bound for most, bound in zip(found, capped, strict=True))
+        assert neighbours == "replace" or found == capped
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("groups", [{}, {"by": "state"}])
+@pytest.mark.parametrize("parts", [PARTS, *JOINT])
+def test_no_other_weights_have_a_smaller_sum_of_errors(parts, groups, noise):
+    declared = nobody("replace").declaration
+    request = selects.select(**parts, noise=noise, **groups)
+    found, plan = statistics.statistics(request._parts), request.plan(declared)
+    plans, used = plan.adds.plans, Counter(place.statistic for places in request._places for place in places)
+    moves = [statistics.sensitivities([one], declared, plan, [its], [1]) for one, its in zip(found, plans, strict=True)]
+    units = [largest(one.corners(its)).each for one, its in zip(found, plans, strict=True)]
+
+    def criterion(weights):
+        if noise == "laplace":
+            noisy = sum(weight * move.l1 for weight, move in zip(weights, moves, strict=True))
+        else:
+            noisy = sqrt(sum(weight**2 * move.squared for weight, move in zip(weights, moves, strict=True)))
+        return sum(
+            used[n] * noisy / (weight * unit) for n, (weight, unit) in enumerate(zip(weights, units, strict=True))
+        )
+
+    least = criterion(plan.adds.weights)
+    for n, weight in enumerate(plan.adds.weights):
+        for factor in (0.5, 0.9, 1.1, 2):
+            others = [*plan.adds.weights[:n], factor * weight, *plan.adds.weights[n + 1 :]]
+            assert least <= criterion(others) * (1 + 1e-5)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.none() | st.integers(-8, 12), max_size=60),
+    st.lists(st.integers(-5000, 5000), min_size=4, max_size=4),
+    st.sampled_from(["mean", "variance", "stdev"]),
+)
+def test_the_error_of_a_part_with_a_shared_count_holds_for_all_noise_within_its_steps(values, noise, kind):
+    make = {"mean": requests.mean, "variance": variances.variance, "stdev": variances.stdev}[kind]
+    prepared = nobody("replace").prepare(selects.select(n=requests.count(), part=make("income")))
+    facts, (own, rows) = prepared.each_part[1], (prepared.each_part[1].own, prepared.each_part[1].rows)
+    there = [2 * value - 4 for value in values if value is not None]  # twice the distance from the middle, in steps
+    weight = own // (20 if kind == "mean" else 800)
+    sums = [sum(there)] if kind == "mean" else [sum(3 * y * y - 400 for y in there), sum(40 * y for y in there)]
+    truth = (*(weight * value for value in sums), own * (len(values) - len(there)), rows * len(values))
+    noisy = tuple(value + off for value, off in zip(truth, noise, strict=False))
+    steps = max(map(abs, noise[: len(truth)]))
+    shown, right = facts.in_units(noisy), facts.in_units(truth)
+    if shown is not None and right is not None:
+        assert abs(Fraction(shown) - Fraction(right)) <= facts.error_from(noisy, steps) + Fraction(1, 10**12)
+        assert facts.error_from(truth, 0) <= Fraction(1, 10**12)
+        assert facts.signal(noisy) <= len(there) * own * rows // (own + rows) + steps + 1
 
 
 @pytest.mark.parametrize("engine", ["postgres", "spark"])

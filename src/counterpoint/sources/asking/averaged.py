@@ -77,11 +77,15 @@ class Averaged(Prepared, frozen=True, kw_only=True):
         >>> ages.error_from((-12_000, 24_000), 240), ages.error_from((-120, 240), 240)
         (10/11, 90)
         """
+        return self.error_within(answer, steps, steps)
+
+    def error_within(self, answer: Plain, of_sum: int, of_count: int) -> Fraction:
+        """The same, where the sum and the count may be off by different numbers of steps."""
         assert isinstance(answer, tuple)
         centred, weighed = answer
         assert isinstance(centred, int) and isinstance(weighed, int)
         mean = self._at(Fraction(centred, weighed))
-        if weighed <= steps:
+        if weighed <= of_count:
             return Exact(max(mean - self.low, self.high - mean))
-        corners = [(centred + a, weighed + b) for a in (-steps, steps) for b in (-steps, steps)]
+        corners = [(centred + a, weighed + b) for a in (-of_sum, of_sum) for b in (-of_count, of_count)]
         return Exact(max(abs(self._at(Fraction(*corner)) - mean) for corner in corners))

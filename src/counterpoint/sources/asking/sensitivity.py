@@ -71,13 +71,36 @@ def sum_sensitivities(
     """The bounds of the theorem above, from the corners other than 0; `groups` only where cells are keyed by them."""
     steps = list(corners)
     if neighbours == "replace":
-        steps += [tuple(a - b for a, b in zip(v, w, strict=True)) for v, w in combinations(corners, 2)]
+        steps += differences(corners)
+    return rows_sensitivities(largest(steps), rows, neighbours, groups)
+
+
+def differences(corners: Sequence[Corner]) -> list[Corner]:
+    """The difference of each two corners."""
+    return [tuple(a - b for a, b in zip(v, w, strict=True)) for v, w in combinations(corners, 2)]
+
+
+def largest(steps: Sequence[Corner]) -> Sensitivities:
+    """The largest norms among these.
+
+    >>> largest([(1, 1), (-3, 0)])
+    Sensitivities(l1=3, squared=9, each=3)
+    """
+    return Sensitivities(
+        l1=max(sum(map(abs, step)) for step in steps),
+        squared=max(sum(x * x for x in step) for step in steps),
+        each=max(max(map(abs, step)) for step in steps),
+    )
+
+
+def rows_sensitivities(step: Sensitivities, rows: int, neighbours: str, groups: Groups | None) -> Sensitivities:
+    """The bounds for a unit, from those for one row that is added, removed or (if neighbours do so) replaced."""
     groups = Groups(1, rows) if groups is None else groups
     rows = min(rows, groups.most * groups.rows)
     return Sensitivities(
-        l1=rows * max(sum(map(abs, step)) for step in steps),
-        squared=_full_blocks(rows, neighbours, groups) * max(sum(x * x for x in step) for step in steps),
-        each=min(rows, groups.rows) * max(max(map(abs, step)) for step in steps),
+        l1=rows * step.l1,
+        squared=_full_blocks(rows, neighbours, groups) * step.squared,
+        each=min(rows, groups.rows) * step.each,
     )
 
 

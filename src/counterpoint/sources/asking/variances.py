@@ -192,12 +192,16 @@ class Dispersed(Prepared, frozen=True, kw_only=True):
         >>> ages.error_from((-400, 0, 2000), 0), ages.error_from((-400, 0, 2000), 100), ages.error_from((1, 1, 2), 3)
         (0, ~161.551, 2100)
         """
+        return self.error_within(answer, steps, steps)
+
+    def error_within(self, answer: Plain, of_sums: int, of_weight: int) -> Fraction:
+        """The same, where the sums and the weight may be off by different numbers of steps."""
         assert isinstance(answer, tuple)
         squares, total, weight = answer
         assert isinstance(squares, int) and isinstance(total, int) and isinstance(weight, int)
         shown = self._dispersion(squares, total, weight)
         assert shown is not None
-        low, high = (end * self.half**2 for end in _variances(squares, total, weight, steps))
+        low, high = (end * self.half**2 for end in _variances(squares, total, weight, of_sums, of_weight))
         if self.root:
             low, high = Fraction(precision(40)(low).sqrt().lower), Fraction(precision(40)(high).sqrt().upper)
         return Exact(max(Fraction(shown) - low, high - Fraction(shown), Fraction(0)))
@@ -212,20 +216,22 @@ class Dispersed(Prepared, frozen=True, kw_only=True):
         return sqrt(found) if self.root else Exact(found)
 
 
-def _variances(squares: int, total: int, weight: int, steps: int) -> tuple[Fraction, Fraction]:
+def _variances(squares: int, total: int, weight: int, steps: int, of_weight: int) -> tuple[Fraction, Fraction]:
     """The least and the largest variance of all triples (s, t, w) within so many steps of this one, at half width 1.
+
+    `steps` are those of s and t, `of_weight` those of w.
 
     The variance of a triple with w > 0 is (2s/w + 1)/3 - (t/w)^2. It rises with s and falls with |t|. With both fixed
     it is 1/3 + 2su/3 - t^2 u^2, u = 1/w, which is concave in u: least at one of the ends, and largest at
     u = s/(3 t^2) or at the end that is nearer to it. A variance lies between 0 and 1; a weight that could be 0 leaves
     it open.
 
-    >>> _variances(-400, 0, 2000, 100)
+    >>> _variances(-400, 0, 2000, 100, 100)
     (Fraction(56, 361), Fraction(5, 21))
     """
-    if weight <= steps:
+    if weight <= of_weight:
         return Fraction(0), Fraction(1)
-    first, last = Fraction(1, weight + steps), Fraction(1, weight - steps)
+    first, last = Fraction(1, weight + of_weight), Fraction(1, weight - of_weight)
 
     def at(s: int, t: int, u: Fraction) -> Fraction:
         return _within(Fraction(1, 3) + Fraction(2, 3) * s * u - (t * u) ** 2, 0, 1)
