@@ -249,3 +249,14 @@ def test_a_session_answers_with_one_table_from_one_launch():
     assert session.ask(cp.select(n=cp.count("x > 10"), late=cp.sum("x")), epsilon=10**5)["n"] == 600
     with pytest.raises(NotCovered, match="several errors"):
         session.ask(cp.select(n=cp.count(), late=cp.mean("x")), error=5)
+
+
+def test_a_session_divides_the_budget_for_the_noise_that_its_price_buys():
+    request = cp.select(n=cp.count(), late=cp.mean("seconds"), other=cp.mean("pages"))
+    columns = {"seconds": cp.number(0, 600), "pages": cp.number(0, 9)}
+    session = cp.Session(cp.Stream(fields=columns), within=cp.zCDP(10**6))
+    assert session.ask(request, rho=1).request.noise == session.ask(request, mu=1).request.noise == "gaussian"
+    assert session.ask(request, rho=1).mechanism == cp.Gaussian(rho=1)
+    assert session.ask(request, epsilon=1).request == request
+    laplace = cp.select(n=cp.count(), late=cp.mean("seconds"), other=cp.mean("pages"), noise="laplace")
+    assert session.ask(laplace, rho=1).request == laplace

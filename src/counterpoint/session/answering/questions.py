@@ -23,6 +23,7 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.numbers import Exact, Number, exact, spell
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import GaussianDP, zCDP
 from counterpoint.session.answering.answers import labelled, suppressed
 from counterpoint.session.answering.choosing import SURE, Mechanisms, keeping, offered, price
 from counterpoint.session.answering.origin import Origin, Reason
@@ -30,6 +31,7 @@ from counterpoint.session.answering.scalars import read_ratio
 from counterpoint.session.fitting import launchable
 from counterpoint.session.sql.answer import shown
 from counterpoint.session.sql.query import SQLQuery
+from counterpoint.sources.asking.selects import divided_for
 from counterpoint.sources.source import Prepared, Source
 
 if TYPE_CHECKING:
@@ -122,12 +124,12 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
     return AnswerTerms(given, off, sure, simultaneous, rank_error is not None, ratio)
 
 
-def prepare(source: Source, request: object) -> Prepared:
-    """The public facts of a request, or of what a query asks."""
-    if not isinstance(request, SQLQuery):
-        return source.prepare(request)
-    prepared = source.prepare(request.on(source))
-    request.check(prepared)
+def prepare(source: Source, request: object, loss: Loss | None) -> Prepared:
+    """The public facts of a request, or of what a query asks, at this price."""
+    asked = request.on(source) if isinstance(request, SQLQuery) else request
+    prepared = source.prepare(divided_for(asked, "gaussian") if isinstance(loss, zCDP | GaussianDP) else asked)
+    if isinstance(request, SQLQuery):
+        request.check(prepared)
     return prepared
 
 
@@ -140,7 +142,7 @@ def release(session: "Session", request: object, on: AnswerTerms, id: str | None
     """The same, as what was released with where it comes from: all that an answer is made of."""
     source, engine = session._source, session._engine
     own = made_up() if id is None else id  # so that a question which cannot be answered now can be repeated
-    prepared = prepare(source, request)
+    prepared = prepare(source, request, on.loss)
     on.check(prepared)
     mechanisms = on.mechanisms(session, prepared)
     path = engine.launch_question(session._path, mechanisms, source.relation, cursor=source.pin(), request=own)
@@ -173,13 +175,14 @@ def would_launch(session: "Session", given: object, on: GivenTerms) -> Mechanism
             heads = ", ".join(f"{name}=" for name in on)
             raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
         return given
-    best, *_ = terms(**on).mechanisms(session, prepare(session._source, given))
+    asked = terms(**on)
+    best, *_ = asked.mechanisms(session, prepare(session._source, given, asked.loss))
     return best
 
 
 def epsilon_for(session: "Session", request: object, on: AnswerTerms) -> Exact:
     """The least epsilon of four digits at which an answer keeps the wanted error."""
-    pure, *_ = on.keeping(prepare(session._source, request))
+    pure, *_ = on.keeping(prepare(session._source, request, None))
     assert isinstance(pure, Laplace | NoisyMax) and pure.epsilon is not None
     return Exact(pure.epsilon)
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidRequest, NotCovered
 from counterpoint.privacy.secret import Raw
-from counterpoint.sources.asking.about import about
+from counterpoint.sources.asking.about import About, about
 from counterpoint.sources.asking.arguments import listed
 from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.asking.grouping import By, GivenBy, cell_by_cell, check_groups, or_unset, read_by
@@ -337,6 +337,18 @@ def select(
     check_groups(columns, cells)
     asked = parts.values() if columns is None else [_grouped(*part, columns, cells) for part in parts.items()]
     return about(of, Select(tuple(parts), tuple(asked), or_unset(noise)))
+
+
+def divided_for(request: object, noise: Noise) -> object:
+    """A select that divides the budget for this noise, unless it names another; any other request as it is.
+
+    >>> from counterpoint.sources.asking.requests import count
+    >>> divided_for(select(n=count()), "gaussian").noise, divided_for(count(), "gaussian")
+    ('gaussian', Count())
+    """
+    if isinstance(request, About):
+        return replace(request, request=divided_for(request.request, noise))
+    return replace(request, noise=noise) if isinstance(request, Select) and request.noise is UNSET else request
 
 
 def _grouped(name: str, part: Request, by: By, keys: tuple[KeyOrTuple, ...] | None) -> Request:
