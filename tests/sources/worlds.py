@@ -1,10 +1,12 @@
 """Neighbouring worlds in one table, and every kind of request about them: what the differential tests enumerate.
 
 A world is a table of a few units: bystanders, and perhaps one more unit, the guest. Two worlds with the same bystanders
-are neighbours, whoever their guests are: by adding or removing a unit if one of them has none, by replacing it in any
-case. All worlds are in one table, a part of which is a world, so that an engine answers about all of them in one query.
-The unit is a pair of columns, the world and the unit within it. Bystanders have at most as many rows as are kept, so
-they are the same in every world; guests may have more.
+and different guests are neighbours: by replacing a unit, and, if one of them has no guest, by adding or removing it.
+All worlds are in one table, a part of which is a world, so that an engine answers about all of them in one query.
+
+The unit is a pair of columns, the world and the unit within it. Which rows of a unit are kept depends on its name, and
+so on the world: therefore a bystander has at most `CAP` rows, of one kind besides blank ones, and is the same in every
+world also where the table is spread. Guests may have more rows than are kept.
 """
 
 from datetime import UTC, date, datetime
