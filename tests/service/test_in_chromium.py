@@ -1,0 +1,157 @@
+"""The pages in a real browser, over a socket: grant, launch, ask, be refused, revoke; on a desk and on a phone.
+
+They are skipped, visibly, where there is no Chromium.
+"""
+
+import re
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+from tests.service.house import PEOPLE, table
+
+import counterpoint as cp
+from counterpoint.service.app import application
+from counterpoint.service.house import House
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+
+
+@contextmanager
+def listening(house):
+    """The address of the service on a socket of this machine, in a thread."""
+    server = uvicorn.Server(uvicorn.Config(application(house), port=0, log_level="error", ws="none", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        for _ in range(600):
+            if server.started:
+                break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """Opens the service in windows of Chromium, each signed in as one person; whatever a page complains of fails."""
+    from playwright.sync_api import sync_playwright
+
+    house = House(cp.Durable(str(tmp_path / "ledger.db")))
+    house.register("people", table, cp.Filter(cp.PureDP(4)))
+    keys = {}
+    for name, role in PEOPLE.items():
+        house.identity.add(name, role)
+        keys[name] = house.identity.new_key(name).shown()
+    complaints = []
+    with listening(house) as address, sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+
+        def window(who, width=1440, scheme="light", script=True):
+            context = chromium.new_context(
+                base_url=address,
+                viewport={"width": width, "height": 900},
+                color_scheme=scheme,
+                java_script_enabled=script,
+            )
+            page = context.new_page()
+            page.set_default_timeout(30_000)
+            page.on("console", lambda message: complaints.append(message.text))
+            page.goto("/")
+            page.fill("#key", keys[who])
+            page.click("main button")
+            page.wait_for_selector("text=Sign out")
+            return page
+
+        yield window
+        chromium.close()
+    house.close()
+    assert [said for said in complaints if "409" not in said] == []  # Chromium notes that a launch was refused
+
+
+def test_grant_launch_ask_refuse_revoke(desk):
+    carol = desk("carol")
+    carol.goto("/grants")
+    carol.select_option("#to", "ann")
+    carol.fill("#amount", "1")
+    carol.click("text=Grant >> nth=-1")
+    carol.wait_for_selector("a:text-is('people.0')")
+
+    ann = desk("ann", script=False)  # readable and usable without script
+    ann.click("a.name")
+    ann.wait_for_selector("text=Nothing was launched yet")
+    ann.fill("#mechanism", "Laplace(epsilon=0.5, asks=3)")
+    ann.click("button[value=launch]")
+    ann.fill("#asked", 'count(where="age > 35")')
+    ann.click("text=Ask, for free")
+    ann.wait_for_selector(".answers .value")
+    assert re.fullmatch(r"-?[\d,]+", ann.inner_text(".answers .value"))
+
+    ann.fill("#question", "count()")
+    ann.check("input[value=error]")
+    ann.fill("#amount", "50")
+    ann.click("button[value='quote a question']")
+    assert "Fits" in ann.inner_text(".verdict")
+
+    ann.fill("#mechanism", "Laplace(epsilon=0.9)")
+    ann.click("button[value=launch]")
+    assert "At most PureDP(0.5) would fit" in ann.inner_text(".refusal")
+
+    carol.click("text=Revoke")
+    carol.wait_for_selector("text=stop at once")
+    carol.click("text=Revoke now")
+    carol.wait_for_selector("text=Recount")
+    ann.goto("/sessions/people.0")
+    assert "This grant was revoked" in ann.inner_text("main") and ann.query_selector("#mechanism") is None
+    carol.click("text=Recount")
+    carol.goto("/")
+    assert "0.5 of 4 lost" in carol.inner_text("main")
+
+
+PAGES = ("/", "/sessions/people", "/sessions/people.0", "/history", "/grants", "/ledger")
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["without data", "with data"])
+def test_every_page_fits_a_phone_and_a_desk_in_light_and_dark(desk, used):
+    carol = desk("carol")
+    carol.goto("/grants")
+    carol.fill("#amount", "1")
+    carol.click("text=Grant >> nth=-1")
+    if used:
+        carol.goto("/sessions/people")
+        carol.fill("#question", "histogram('state')")
+        carol.click("button[value=ask]")
+        carol.wait_for_selector(".answers .value")
+    for width, scheme in ((390, "dark"), (1440, "light")):
+        page = desk("carol", width, scheme)
+        for path in PAGES:
+            assert page.goto(path).status == 200
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, (path, width)
+            paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert paper == {"light": "rgb(250, 249, 246)", "dark": "rgb(16, 18, 23)"}[scheme]
+
+
+def test_signing_out_leaves_nothing_to_go_back_to(desk):
+    ann = desk("ann")
+    cookie = ann.context.cookies()[0]
+    assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
+    assert ann.evaluate("document.cookie") == ""
+    ann.click("text=Sign out")
+    ann.wait_for_selector("#key")
+    ann.goto("/history")
+    assert ann.url.endswith("/sign-in")
