@@ -20,7 +20,6 @@ ENDS = "a row moves all candidates of one end, or of the other; the choice uses 
 FEW_KEYS = "there are two keys, so a unit and its replacement that have rows in both share the cells"
 UNREACHED = {
     **dict.fromkeys(((n, case) for n in NEIGHBOURS for case in CASES if case.request in worlds.BOTH_ENDS), ENDS),
-    ("replace", worlds.Case(worlds.SELECT)): APART,
     **dict.fromkeys(((n, worlds.Case(worlds.SELECT_BY)) for n in NEIGHBOURS), APART),
     ("replace", worlds.Case(worlds.SPREAD[1], ("s", 2, 1))): FEW_KEYS,
 }

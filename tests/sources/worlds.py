@@ -130,7 +130,6 @@ CASE = "CASE WHEN s = 'CA' THEN b ELSE -3 END"
 PAIRS = {"by": ["s", "f"], "keys": [("CA", True), ("NY", False), ("NY", True)]}
 BETWEEN = [-1, 0, "1/3", 2]
 BOTH_ENDS = [cp.bounds("x", 4, BETWEEN), cp.bounds("x + b", 2)]
-SELECT = cp.select(n=cp.count(), total=cp.sum("x"), late=cp.mean("b"))
 SELECT_BY = cp.select(n=cp.count(), units=cp.count_distinct("x > 0"), total=cp.sum("x", "f"), late=cp.mean("b"), by="s")
 PLAIN = [
     cp.count("x < b OR NOT f"),
@@ -148,7 +147,7 @@ PLAIN = [
     cp.histogram("x", edges=[-2, 0, "1/2", 3]),
     cp.keys("z"),
     cp.top("s", 1),
-    SELECT,
+    cp.select(n=cp.count(), total=cp.sum("x"), late=cp.mean("b")),
 ]
 """One of every kind."""
 MORE = [
