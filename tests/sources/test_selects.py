@@ -260,3 +260,11 @@ def test_a_session_divides_the_budget_for_the_noise_that_its_price_buys():
     assert session.ask(request, epsilon=1).request == request
     laplace = cp.select(n=cp.count(), late=cp.mean("seconds"), other=cp.mean("pages"), noise="laplace")
     assert session.ask(laplace, rho=1).request == laplace
+
+
+def test_units_that_are_counted_beside_a_sum_move_by_their_weight():
+    empty = nobody("add-or-remove")
+    prepared = empty.prepare(selects.select(units=requests.count_distinct(), total=requests.sum("tokens")))
+    units, total = (1 / facts.grid for facts in prepared.each_part)
+    farthest_sum = 2 * 2**62 * total
+    assert prepared.sensitivity == units + farthest_sum and prepared.squared == units**2 + farthest_sum**2
