@@ -153,6 +153,7 @@ from counterpoint.randomness.tape import (
     RecordingCoins as RecordingCoins,
     ReplayedCoins as ReplayedCoins,
 )
+from counterpoint.service.client.connections import connect as connect, connect_async as connect_async
 from counterpoint.session.answering.choices import (
     FloatChoice as FloatChoice,
     IntChoice as IntChoice,

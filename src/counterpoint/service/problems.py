@@ -95,8 +95,8 @@ def error_of(said: dict[str, Any]) -> CounterpointError:
 
 _KINDS: dict[str, type[CounterpointError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, CounterpointError)
-}
-"""The tree of errors, by their names."""
+} | {NoSuchThing.__name__: NoSuchThing}
+"""The tree of errors by their names, and what the service adds to it."""
 _CARRIED = ("requested", "remaining", "would_fit")
 
 

@@ -75,7 +75,7 @@ def handle_shown(data_set: str, handle: Handle) -> dict[str, Any]:
 def given_shown(data_set: str, given: Session | Partition) -> dict[str, Any]:
     """What was delegated or partitioned."""
     kind, what = given.as_given()
-    return {"id": str(SessionId(data_set, given._path)), "kind": kind, "what": what}
+    return {**placed_shown(data_set, given), "id": str(SessionId(data_set, given._path)), "kind": kind, "what": what}
 
 
 def partition_shown(data_set: str, parts: Partition) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class GrantBody(Body, frozen=True, kw_only=True):
     within: Json
     until: datetime | None = None
     mechanisms: list[str] | None = None
+    delta: int | float | str | None = None
 
 
 class LaunchBody(Body, frozen=True, kw_only=True):

@@ -1,5 +1,7 @@
 """Data sets: what they are, what is left of their budgets, to whom it was granted, and how data arrives."""
 
+import time
+
 from litestar import Router, delete, get, post
 from litestar.params import JSONBody
 
@@ -7,7 +9,7 @@ import counterpoint as cp
 from counterpoint.errors import InvalidRequest
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.service import wire
-from counterpoint.service.house import House, SessionId, unknown
+from counterpoint.service.house import Given, House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.routes.bodies import GrantBody, ItemsBody, Json, RowsBody
 from counterpoint.service.routes.guards import for_roles
@@ -26,7 +28,17 @@ def listed(house: TheHouse, who: Caller) -> list[Json]:
     if who.role is Role.PRODUCER:
         return [{"data_set": name} for name in house.names]
     own = [(name, [given for given in house.granted(name) if given.grant.to == who.name]) for name in house.names]
-    return [{"data_set": name, "sessions": [str(given.id) for given in given_]} for name, given_ in own if given_]
+    return [_granted_here(name, given) for name, given in own if given]
+
+
+def _granted_here(name: str, given: list[Given]) -> Json:
+    now = int(time.time())
+    standing = [one for one in given if not one.grant.revoked and (one.grant.until is None or now < one.grant.until)]
+    return {
+        "data_set": name,
+        "sessions": [str(one.id) for one in given],
+        "standing": [str(one.id) for one in standing],
+    }
 
 
 @get("/{name:str}", summary="What a data set protects, and what its columns are", sync_to_thread=True)
@@ -51,6 +63,7 @@ def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody],
         wire.loss(data.within),
         until=data.until,
         mechanisms=_kinds(data.mechanisms),
+        delta=data.delta,
         id=request_id,
     )
     return session_shown(name, given)

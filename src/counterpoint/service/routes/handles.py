@@ -1,8 +1,11 @@
 """Handles: ask a launched mechanism. An ask costs nothing more."""
 
+from fractions import Fraction
+
 from litestar import Router, get, post
 from litestar.params import JSONBody
 
+from counterpoint.encoding import plain_number
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
@@ -42,7 +45,7 @@ def error(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[ErrorBody
     """By the law of the noise and the declaration; nothing is asked."""
     _, found = _found(house, who, handle)
     most = found.error(wire.request(data.request), data.probability, simultaneous=data.simultaneous)
-    return {"error": float(most), "exact": str(most)}
+    return {"error": float(most), "exact": plain_number(Fraction(most)), "whole": isinstance(most, int)}
 
 
 def _found(house: House, who: Principal, text: str) -> tuple[str, Handle]:

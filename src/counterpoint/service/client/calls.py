@@ -1,0 +1,101 @@
+"""Calls: what is sent to a service, described once for connections that wait and for those that are awaited.
+
+A method of the client is written as a generator of calls: it yields a `Call`, gets what the service said, and returns
+its result. `served` makes a method of it, which the connection runs: `Connection` waits, `AsyncConnection` gives a
+coroutine. An error of the service is raised at the `yield`.
+
+>>> def launched(id):
+...     said = yield Call("POST", "/v1/sessions/people.0/launches", {"mechanism": {}}, id)
+...     return said["handle"]
+>>> steps = launched("monday")
+>>> next(steps).id
+'monday'
+>>> try:
+...     steps.send({"handle": "people.0.0"})
+... except StopIteration as end:
+...     end.value
+'people.0.0'
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from counterpoint.errors import CounterpointError, ServiceFailed
+from counterpoint.service.problems import error_of
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to a service. With an `id` it is charged once, however often it is sent."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    id: str | None = None
+    query: Mapping[str, int] | None = None
+
+
+Calls: TypeAlias = Generator[Call, Any, T]
+"""The calls that lead to a result."""
+
+
+class Runner(Protocol):
+    """What runs calls: a connection."""
+
+    def run(self, calls: Calls[Any]) -> Any:
+        """Their result; of an asynchronous connection, a coroutine that gives it."""
+
+
+class Remote:
+    """What lives in a service, and is called over a connection."""
+
+    _service: Runner
+
+
+R = TypeVar("R", bound=Remote)
+
+
+def served(method: Callable[Concatenate[R, P], Calls[Any]]) -> Callable[Concatenate[R, P], Any]:
+    """A method that makes these calls; over an asynchronous connection, it is awaited."""
+
+    @wraps(method)
+    def run(self: R, /, *args: P.args, **options: P.kwargs) -> Any:
+        return self._service.run(method(self, *args, **options))
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of sending a call: what the service said, with its status; or that it was not reached (None)."""
+
+    status: int | None
+    said: Any = None
+    wait: float | None = None
+    """For how many seconds the service wants not to be asked, if it says so."""
+
+    @property
+    def is_worth_repeating(self) -> bool:
+        """Whether the same call may go through later: the service was not reached, was busy, or is being restarted."""
+        return self.status is None or self.status in (429, 502, 503, 504)
+
+    def result(self, call: Call) -> Any:
+        """What the service said; else the error that it told of."""
+        if self.status is not None and 200 <= self.status < 300:
+            return self.said
+        error = self._error()
+        if call.id is not None and self.is_worth_repeating:
+            error.add_note(f"It may have been done: repeat it with id={call.id!r}, and nothing more is charged.")
+        raise error
+
+    def _error(self) -> CounterpointError:
+        if self.status is None:
+            return ServiceFailed(f"the service could not be reached ({self.said}); is its address right, and is it up?")
+        if not isinstance(self.said, dict):
+            return ServiceFailed(f"the service answered with status {self.status} and no reason; is its address right?")
+        return error_of({"status": self.status, **self.said})

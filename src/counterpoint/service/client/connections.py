@@ -1,0 +1,217 @@
+"""Connections to a service: `connect` for code that waits, `connect_async` for code that awaits.
+
+A call is sent again, with its id, when the service cannot be reached, is busy, or is being restarted: whatever was done
+before is found by the id and not done twice. Refusals are not repeated. The key is sent as a header, and shown nowhere.
+
+>>> connect("http://127.0.0.1:8000", key="cp_...")
+Connection('http://127.0.0.1:8000')
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from counterpoint.errors import CounterpointError, InvalidParameter
+from counterpoint.service.client.calls import Call, Calls, Reply
+from counterpoint.service.client.services import Service
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+TRIES = 7
+"""How often a call is sent at most: the pauses between add up to some 6 seconds."""
+TIMEOUT = 120.0
+"""For how many seconds an answer is waited for."""
+_LONGEST_PAUSE = 30.0
+
+
+def connect(
+    url: str,
+    *,
+    key: str,
+    timeout: float = TIMEOUT,
+    tries: int = TRIES,
+    transport: "httpx.BaseTransport | None" = None,
+) -> "Connection":
+    """Connect to a service as the principal whose key this is: `connect(url, key=key).session("people")`.
+
+    The session has the calls of a local one. `transport` is httpx's, for tests and for unusual networks.
+    """
+    client = _httpx().Client(**_settings(url, key, timeout), transport=transport)
+    return Connection(client, tries)
+
+
+def connect_async(
+    url: str,
+    *,
+    key: str,
+    timeout: float = TIMEOUT,
+    tries: int = TRIES,
+    transport: "httpx.AsyncBaseTransport | None" = None,
+) -> "AsyncConnection":
+    """The same for asyncio: each call, and each property that asks the service, is awaited.
+
+    As in `session = await connect_async(url, key=key).session("people")` and `await session.loss`.
+    """
+    client = _httpx().AsyncClient(**_settings(url, key, timeout), transport=transport)
+    return AsyncConnection(client, tries)
+
+
+class Connection(Service):
+    """A connection that waits for each call; threads may share it. Close it, or use it in a `with`."""
+
+    def __init__(self, client: "httpx.Client", tries: int, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._client = client
+        self._tries = tries
+        self._sleep = sleep
+
+    def run(self, calls: Calls[T]) -> T:
+        """The result of these calls."""
+        step: Callable[[], Call] = partial(calls.send, None)
+        while True:
+            try:
+                call = step()
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            step = _step(calls, call, self._sent(call))
+
+    def _sent(self, call: Call) -> Reply:
+        for pause in _pauses(self._tries):
+            reply = self._once(call)
+            if not reply.is_worth_repeating:
+                break
+            self._sleep(_pause(reply, pause))
+        else:
+            reply = self._once(call)
+        return reply
+
+    def _once(self, call: Call) -> Reply:
+        try:
+            return _reply(self._client.request(**_request(call)))
+        except _httpx().TransportError as error:
+            return Reply(None, type(error).__name__)
+
+    def close(self) -> None:
+        """Close the connection; what was launched stays."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Connection({str(self._client.base_url).rstrip('/')!r})"
+
+
+class AsyncConnection(Service):
+    """A connection whose calls are awaited. Close it, or use it in an `async with`."""
+
+    def __init__(
+        self, client: "httpx.AsyncClient", tries: int, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        self._client = client
+        self._tries = tries
+        self._sleep = sleep
+
+    def run(self, calls: Calls[T]) -> Coroutine[Any, Any, T]:
+        """A coroutine that gives the result of these calls."""
+        return self._run(calls)
+
+    async def _run(self, calls: Calls[T]) -> T:
+        step: Callable[[], Call] = partial(calls.send, None)
+        while True:
+            try:
+                call = step()
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            step = _step(calls, call, await self._sent(call))
+
+    async def _sent(self, call: Call) -> Reply:
+        for pause in _pauses(self._tries):
+            reply = await self._once(call)
+            if not reply.is_worth_repeating:
+                break
+            await self._sleep(_pause(reply, pause))
+        else:
+            reply = await self._once(call)
+        return reply
+
+    async def _once(self, call: Call) -> Reply:
+        try:
+            return _reply(await self._client.request(**_request(call)))
+        except _httpx().TransportError as error:
+            return Reply(None, type(error).__name__)
+
+    async def close(self) -> None:
+        """Close the connection; what was launched stays."""
+        await self._client.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncConnection({str(self._client.base_url).rstrip('/')!r})"
+
+
+def _step(calls: Calls[Any], call: Call, reply: Reply) -> Callable[[], Call]:
+    """What goes on with the calls: what the service said, or the error that it told of, is given to them."""
+    try:
+        return partial(calls.send, reply.result(call))
+    except CounterpointError as error:
+        return partial(calls.throw, error)
+
+
+def _pauses(tries: int) -> Iterator[float]:
+    """How long to wait between tries: from a tenth of a second on, twice as long each time."""
+    return (0.1 * 2**number for number in range(tries - 1))
+
+
+def _pause(reply: Reply, pause: float) -> float:
+    return min(max(pause, reply.wait or 0.0), _LONGEST_PAUSE)
+
+
+def _settings(url: str, key: str, timeout: float) -> dict[str, Any]:
+    address = _httpx().URL(url)
+    if address.scheme not in ("http", "https") or not address.host or address.userinfo or address.query:
+        raise InvalidParameter("a service has an address such as https://counterpoint.example.org, and key= apart")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise InvalidParameter("key is the text that was shown when the key was made, as in cp_...")
+    return {"base_url": url, "timeout": timeout, "headers": {"Authorization": f"Bearer {key}"}}
+
+
+def _request(call: Call) -> dict[str, Any]:
+    headers = {} if call.id is None else {"Idempotency-Key": call.id}
+    return {"method": call.method, "url": call.path, "json": call.body, "headers": headers, "params": call.query}
+
+
+def _reply(response: "httpx.Response") -> Reply:
+    wait = response.headers.get("retry-after", "")
+    try:
+        said = response.json()
+    except ValueError:  # an error of a proxy, or no service at all
+        said = None
+    return Reply(response.status_code, said, float(wait) if wait.isascii() and wait.isdigit() else None)
+
+
+def _httpx() -> Any:
+    try:
+        import httpx  # noqa: PLC0415 - only those who connect need it
+    except ImportError:
+        raise InvalidParameter("a connection to a service needs httpx: pip install counterpoint[service]") from None
+    return httpx

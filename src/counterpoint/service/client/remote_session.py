@@ -1,0 +1,283 @@
+"""A served session, and the parts of a partition in one: the calls of a local session, made to a service.
+
+Each call is written once, as the calls that it makes (`calls.py`): over a connection from `connect` it waits for its
+result, over one from `connect_async` it is awaited, properties too. What a service does not do is in `not_served.py`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, NoReturn, Unpack
+
+from counterpoint.composition.rules.rule import Remaining, Rule
+from counterpoint.errors import InvalidParameter, NotAllowed
+from counterpoint.ledger.grants import mechanism_names
+from counterpoint.ledger.state import Fact, Path
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import Number
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.loss import Loss
+from counterpoint.service.client import reading, saying
+from counterpoint.service.client.calls import Call, Calls, Remote, Runner, served
+from counterpoint.service.client.not_served import not_served
+from counterpoint.service.client.remote_handle import RemoteHandle
+from counterpoint.service.house import NoSuchThing, SessionId
+from counterpoint.session.answering.questions import GivenTerms, presented, terms
+from counterpoint.session.quote import Quote
+from counterpoint.session.sql.select import sql
+from counterpoint.sources.asking.request import Request
+
+
+class RemoteSession(Remote):
+    """A session that lives in a service; the calls of a local `Session`."""
+
+    def __init__(self, service: Runner, id: str) -> None:
+        self._service = service
+        self._id = SessionId.read(id)
+
+    @property
+    def id(self) -> str:
+        """How the service calls this session: `service.session(id)` finds it again."""
+        return str(self._id)
+
+    @property
+    def path(self) -> Path:
+        """Where it lives in its data set."""
+        return self._id.path
+
+    @property
+    def _url(self) -> str:
+        return f"/v1/sessions/{self._id}"
+
+    @property
+    @served
+    def rule(self) -> Calls[Rule]:
+        """The rule that decides."""
+        return reading.rule_of((yield Call("GET", self._url)))
+
+    @property
+    @served
+    def loss(self) -> Calls[Loss]:
+        """What has been lost so far; reading it changes nothing."""
+        return reading.loss_of((yield Call("GET", self._url))["loss"])
+
+    @property
+    @served
+    def remaining(self) -> Calls[Remaining]:
+        """The largest further PureDP that fits, and the delta that is left; for anything else, `would_cost`."""
+        return reading.remaining_of((yield Call("GET", self._url)))
+
+    @property
+    @served
+    def made_up(self) -> Calls[bool]:
+        """Whether the rows and answers are made up."""
+        return bool((yield Call("GET", self._url))["made_up"])
+
+    @served
+    def would_cost(
+        self,
+        mechanism: Mechanism | object,
+        *,
+        of: str | Sequence[str] | Request | None = None,
+        last: int | None = None,
+        **on: Unpack[GivenTerms],
+    ) -> Calls[Quote]:
+        """What this launch would cost, or what `ask` would launch on these terms; nothing happens."""
+        body: dict[str, Any] = saying.terms(on) | {"of": saying.followed(of), "last": last}
+        if isinstance(mechanism, Mechanism | type):
+            if on:
+                heads = ", ".join(f"{name}=" for name in on)
+                raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
+            body["mechanism"] = saying.mechanism(mechanism)
+        else:
+            terms(**on)
+            body["request"] = saying.request(mechanism)
+        return reading.quote_of((yield Call("POST", f"{self._url}/quotes", body)))
+
+    @served
+    def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
+        """Launch what answers this request, and ask it once; the answer is the one that a local session gives."""
+        checked = terms(**on)
+        body = {"request": saying.request(request), **saying.terms(on)}
+        said = yield Call("POST", f"{self._url}/questions", body, saying.own(id))
+        return presented(request, reading.origin_of(said), checked.suppress)
+
+    @served
+    def sql(self, text: str, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
+        """Ask what a SELECT of aggregates says, on the terms of `ask`."""
+        query, checked = sql(text), terms(**on)
+        said = yield Call("POST", f"{self._url}/sql", {"text": text, **saying.terms(on)}, saying.own(id))
+        return presented(query, reading.origin_of(said), checked.suppress)
+
+    @served
+    def launch(
+        self,
+        mechanism: Mechanism,
+        *,
+        of: str | Sequence[str] | Request | None = None,
+        last: int | None = None,
+        id: str | None = None,
+    ) -> Calls[RemoteHandle]:
+        """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free."""
+        body = {"mechanism": saying.mechanism(mechanism), "of": saying.followed(of), "last": last}
+        said = yield Call("POST", f"{self._url}/launches", body, saying.own(id))
+        return RemoteHandle(self._service, said)
+
+    @served
+    def delegate(self, within: Loss, *, delta: Number | None = None, id: str | None = None) -> "Calls[RemoteSession]":
+        """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
+        body = {"within": saying.loss(within), "delta": _number(delta, "delta")}
+        said = yield Call("POST", f"{self._url}/delegations", body, saying.own(id))
+        return RemoteSession(self._service, said["session"])
+
+    @served
+    def partition(
+        self,
+        by: str,
+        k: int = 1,
+        *,
+        within: Loss | Sequence[Loss],
+        delta_total: Number | None = None,
+        id: str | None = None,
+    ) -> "Calls[RemotePartition]":
+        """Sub-sessions for the parts of the data, each with the budget `within`; charges k of these at once."""
+        each = list(map(saying.loss, within)) if isinstance(within, list | tuple) else saying.loss(within)
+        body = {"by": by, "k": k, "within": each, "delta_total": _number(delta_total, "delta_total")}
+        said = yield Call("POST", f"{self._url}/partitions", body, saying.own(id))
+        return RemotePartition(self._service, said)
+
+    @served
+    def grant(
+        self,
+        to: str,
+        within: Loss,
+        *,
+        until: datetime | None = None,
+        mechanisms: Sequence[type[Mechanism]] | None = None,
+        delta: Number | None = None,
+        id: str | None = None,
+    ) -> "Calls[RemoteSession]":
+        """Delegate a budget to a principal: the session in which they, and no other principal, launch and ask."""
+        names = mechanism_names(mechanisms)
+        body = {
+            "to": to,
+            "within": saying.loss(within),
+            "until": None if until is None else until.isoformat(),
+            "mechanisms": None if names is None else list(names),
+            "delta": _number(delta, "delta"),
+        }
+        said = yield Call("POST", self._grants, body, saying.own(id))
+        return RemoteSession(self._service, said["session"])
+
+    @served
+    def revoke(self, granted: "RemoteSession") -> Calls[None]:
+        """Take back a granted session: it launches and answers no more; its charge stays."""
+        yield Call("DELETE", f"{self._grants}/{granted.id}")
+
+    @served
+    def recount(self, granted: "RemoteSession") -> Calls[None]:
+        """Return what a revoked grant has left unused, where a theorem allows it."""
+        yield Call("POST", f"{self._grants}/{granted.id}/recount")
+
+    @property
+    def _grants(self) -> str:
+        if self._id.path:
+            raise NotAllowed("a service grants out of a data set's whole budget: use the session of the data set")
+        return f"/v1/data-sets/{self._id.data_set}/grants"
+
+    @served
+    def certificate(self) -> Calls[Certificate]:
+        """Why the loss is what it is: the rule's derivation, on what was launched."""
+        return reading.certificate_of((yield Call("GET", f"{self._url}/certificate")))
+
+    @property
+    @served
+    def history(self) -> Calls[tuple[Fact, ...]]:
+        """What has been done here and below, in order; public facts only, no answers."""
+        facts: list[Fact] = []
+        after: int | None = 0
+        while after is not None:
+            page = yield Call("GET", f"{self._url}/history", query={"after": after})
+            facts += map(reading.fact_of, page["facts"])
+            after = page["next"]
+        return tuple(facts)
+
+    @property
+    @served
+    def handles(self) -> Calls[tuple[RemoteHandle, ...]]:
+        """What was launched here, in order; what was delegated or parted is in `given`."""
+        said = yield Call("GET", self._url)
+        return tuple(RemoteHandle(self._service, one) for one in said["handles"])
+
+    @property
+    @served
+    def given(self) -> "Calls[tuple[RemoteSession | RemotePartition, ...]]":
+        """What was delegated or partitioned here, in order: reserved, whether it is used or not."""
+        said = yield Call("GET", self._url)
+        found = (_placed(self._service, one) for one in said["given"])
+        return tuple(one for one in found if not isinstance(one, RemoteHandle))
+
+    @served
+    def at(self, path: Path) -> "Calls[RemoteHandle | RemoteSession | RemotePartition | None]":
+        """What lives at a path (`handle.path`) at or below this session; None if nothing does."""
+        path = tuple(path)
+        if path[: len(self.path)] != self.path:
+            return None
+        try:
+            said = yield Call("GET", f"/v1/sessions/{SessionId(self._id.data_set, path)}/place")
+        except NoSuchThing:
+            return None
+        return _placed(self._service, said)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        not_served("Session", name)
+
+    def __repr__(self) -> str:
+        return f"RemoteSession({self.id!r})"
+
+
+class RemotePartition(Remote):
+    """The parts of a served session's data, each a session of its own: `parts["CA"].launch(...)`."""
+
+    def __init__(self, service: Runner, said: dict[str, Any]) -> None:
+        each = said["within"]
+        self._service = service
+        self._id = SessionId.read(said["partition"])
+        self._by: str = said["by"]
+        self.loss = reading.loss_of(said["charged"])
+        self.within = tuple(map(reading.loss_of, each)) if isinstance(each, list) else reading.loss_of(each)
+
+    @served
+    def __getitem__(self, key: str | int | float | bool | Fraction) -> Calls[RemoteSession]:
+        """The part where the data has this value; a part that was never looked at before may cost its delta."""
+        return (yield from self._part(key, None))
+
+    @served
+    def part(self, key: str | int | float | bool | Fraction, *, within: Loss) -> Calls[RemoteSession]:
+        """The same part with this budget, if it is new: one that finds its place among the declared losses."""
+        return (yield from self._part(key, saying.loss(within)))
+
+    def _part(self, key: object, within: dict[str, str] | None) -> Calls[RemoteSession]:
+        body = {"key": saying.option("key", key), "within": within}
+        said = yield Call("POST", f"/v1/sessions/{self._id}/parts", body)
+        return RemoteSession(self._service, said["session"])
+
+    def __iter__(self) -> NoReturn:
+        raise NotAllowed(f"the parts by {self._by!r} are not read off the data: name them, as in parts[key]")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        not_served("Partition", name)
+
+    def __repr__(self) -> str:
+        return f"RemotePartition(by {self._by!r}, each within {self.within!r})"
+
+
+def _placed(service: Runner, said: dict[str, Any]) -> RemoteHandle | RemoteSession | RemotePartition:
+    """What lives at an id, by what the service said of it."""
+    if "handle" in said:
+        return RemoteHandle(service, said)
+    return RemotePartition(service, said) if "partition" in said else RemoteSession(service, said["session"])
+
+
+def _number(given: Number | None, what: str) -> str | None:
+    return None if given is None else saying.number(given, what)
