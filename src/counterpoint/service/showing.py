@@ -16,7 +16,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from counterpoint.encoding import encode, plain_number
-from counterpoint.errors import NotAllowed
+from counterpoint.errors import NotAllowed, NotCovered
 from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Fact
@@ -184,7 +184,10 @@ def _with_error(answer: object) -> dict[str, Any]:
     if table is not None:
         return {"table": {head: [_plain(value) for value in column] for head, column in table().columns().items()}}
     error = getattr(answer, "error", None)
-    return {} if error is None else {"error": _plain(error()), "probability": 0.95}
+    try:
+        return {} if error is None else {"error": _plain(error()), "probability": 0.95}
+    except NotCovered:  # what was chosen states none; it has been paid for, and is answered
+        return {}
 
 
 def _numbers(value: Any) -> dict[str, Any]:

@@ -258,7 +258,7 @@ class RemotePartition(Remote):
         return (yield from self._part(key, saying.loss(within)))
 
     def _part(self, key: object, within: dict[str, str] | None) -> Calls[RemoteSession]:
-        body = {"key": saying.option("key", key), "within": within}
+        body = {"key": saying.key(key), "within": within}
         said = yield Call("POST", f"/v1/sessions/{self._id}/parts", body)
         return RemoteSession(self._service, said["session"])
 

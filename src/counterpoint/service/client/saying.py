@@ -74,7 +74,7 @@ def terms(on: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def option(name: str, given: object) -> Any:
-    """An option of a mechanism's ask, or a key of a part."""
+    """An option of a mechanism's ask."""
     if isinstance(given, tuple | list):
         return [option(name, part) for part in given]
     if given is None or isinstance(given, bool | int | float | str):
@@ -82,6 +82,11 @@ def option(name: str, given: object) -> Any:
     if isinstance(given, Fraction | Decimal):
         return number(given, name)
     raise NotAllowed(f"{name} is a number, a text or a list of them over the wire, not {shown(given)}")
+
+
+def key(given: object) -> Any:
+    """The key of a part; a rational is said as a number, since a text may be a key as well."""
+    return {"number": number(given, "key")} if isinstance(given, Fraction | Decimal) else option("key", given)
 
 
 def item(given: object) -> Any:

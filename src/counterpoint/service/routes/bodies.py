@@ -4,11 +4,13 @@
 """
 
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, Literal
 
 import msgspec
 
 from counterpoint.ledger.ledger import made_up
+from counterpoint.numbers.exact import exact
 from counterpoint.service import wire
 from counterpoint.session.answering.questions import GivenTerms
 from counterpoint.sources.streams.ids import checked_id
@@ -131,11 +133,22 @@ class PartitionBody(Body, frozen=True, kw_only=True):
     delta_total: int | float | str | None = None
 
 
+class RatioBody(Body, frozen=True, kw_only=True):
+    """A key that is a number, exactly."""
+
+    number: str
+
+
 class PartBody(Body, frozen=True, kw_only=True):
     """The key of a part, and of unlike parts what this one may lose."""
 
-    key: str | int | float | bool
+    key: str | int | float | bool | RatioBody
     within: Json | None = None
+
+    @property
+    def value(self) -> str | int | float | bool | Fraction:
+        """The key, as a partition takes it."""
+        return exact(self.key.number, "key") if isinstance(self.key, RatioBody) else self.key
 
 
 class ItemsBody(Body, frozen=True, kw_only=True):

@@ -146,7 +146,7 @@ def part(house: TheHouse, who: Caller, session: InPath, data: JSONBody[PartBody]
     found = house.reached(who, session)
     if not isinstance(found, Partition):
         raise unknown(session)
-    made = found[data.key] if data.within is None else found.part(data.key, within=wire.loss(data.within))
+    made = found[data.value] if data.within is None else found.part(data.value, within=wire.loss(data.within))
     return session_shown(SessionId.read(session).data_set, made)
 
 
