@@ -71,7 +71,7 @@ def served(method: Callable[Concatenate[R, P], Calls[Any]]) -> Callable[Concaten
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ServiceReply:
     """What came of sending a call: what the service said, with its status; or that it was not reached (None)."""
 
     status: int | None

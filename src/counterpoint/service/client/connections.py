@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from counterpoint.errors import CounterpointError, InvalidParameter
-from counterpoint.service.client.calls import Call, Calls, Reply
+from counterpoint.service.client.calls import Call, Calls, ServiceReply
 from counterpoint.service.client.services import Service
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Connection(Service):
                 return found
             step = _step(calls, call, self._sent(call))
 
-    def _sent(self, call: Call) -> Reply:
+    def _sent(self, call: Call) -> ServiceReply:
         for pause in _pauses(self._tries):
             reply = self._once(call)
             if not reply.is_worth_repeating:
@@ -91,11 +91,11 @@ class Connection(Service):
             reply = self._once(call)
         return reply
 
-    def _once(self, call: Call) -> Reply:
+    def _once(self, call: Call) -> ServiceReply:
         try:
             return _reply(self._client.request(**_request(call)))
         except _httpx().TransportError as error:
-            return Reply(None, type(error).__name__)
+            return ServiceReply(None, type(error).__name__)
 
     def close(self) -> None:
         """Close the connection; what was launched stays."""
@@ -137,7 +137,7 @@ class AsyncConnection(Service):
                 return found
             step = _step(calls, call, await self._sent(call))
 
-    async def _sent(self, call: Call) -> Reply:
+    async def _sent(self, call: Call) -> ServiceReply:
         for pause in _pauses(self._tries):
             reply = await self._once(call)
             if not reply.is_worth_repeating:
@@ -147,11 +147,11 @@ class AsyncConnection(Service):
             reply = await self._once(call)
         return reply
 
-    async def _once(self, call: Call) -> Reply:
+    async def _once(self, call: Call) -> ServiceReply:
         try:
             return _reply(await self._client.request(**_request(call)))
         except _httpx().TransportError as error:
-            return Reply(None, type(error).__name__)
+            return ServiceReply(None, type(error).__name__)
 
     async def close(self) -> None:
         """Close the connection; what was launched stays."""
@@ -169,7 +169,7 @@ class AsyncConnection(Service):
         return f"AsyncConnection({str(self._client.base_url).rstrip('/')!r})"
 
 
-def _step(calls: Calls[Any], call: Call, reply: Reply) -> Callable[[], Call]:
+def _step(calls: Calls[Any], call: Call, reply: ServiceReply) -> Callable[[], Call]:
     """What goes on with the calls: what the service said, or the error that it told of, is given to them."""
     try:
         return partial(calls.send, reply.result(call))
@@ -182,7 +182,7 @@ def _pauses(tries: int) -> Iterator[float]:
     return (0.1 * 2**number for number in range(tries - 1))
 
 
-def _pause(reply: Reply, pause: float) -> float:
+def _pause(reply: ServiceReply, pause: float) -> float:
     return min(max(pause, reply.wait or 0.0), _LONGEST_PAUSE)
 
 
@@ -200,13 +200,13 @@ def _request(call: Call) -> dict[str, Any]:
     return {"method": call.method, "url": call.path, "json": call.body, "headers": headers, "params": call.query}
 
 
-def _reply(response: "httpx.Response") -> Reply:
+def _reply(response: "httpx.Response") -> ServiceReply:
     wait = response.headers.get("retry-after", "")
     try:
         said = response.json()
     except ValueError:  # an error of a proxy, or no service at all
         said = None
-    return Reply(response.status_code, said, float(wait) if wait.isascii() and wait.isdigit() else None)
+    return ServiceReply(response.status_code, said, float(wait) if wait.isascii() and wait.isdigit() else None)
 
 
 def _httpx() -> Any:
