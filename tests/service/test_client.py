@@ -84,6 +84,7 @@ def test_without_ids_each_call_is_another(session):
 
 
 QUESTIONS = [
+    (cp.keys("town"), {"loss": cp.ApproxDP(100, "1e-3")}),
     (cp.count("age > 35"), {"epsilon": 1000}),
     (cp.count("age > 35"), {"error": 5}),
     (cp.count("age > 35"), {"rho": "1/3"}),
@@ -98,7 +99,6 @@ QUESTIONS = [
     (cp.maximum("age"), {"epsilon": 1000}),
     (cp.bounds("age"), {"epsilon": 1000}),
     (cp.top("state", 1), {"epsilon": 1000}),
-    (cp.keys("town"), {"loss": cp.ApproxDP(100, "1e-3")}),
     (cp.select(n=cp.count(), age=cp.mean("age"), by="state"), {"epsilon": 5000}),
     (cp.select(n=cp.count(), hours=cp.sum("hours")), {"epsilon": 5000}),
     (cp.count("age > 99"), {"epsilon": "0.01", "suppress": 2}),
