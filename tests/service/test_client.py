@@ -84,7 +84,6 @@ def test_without_ids_each_call_is_another(session):
 
 
 QUESTIONS = [
-    (cp.keys("town"), {"loss": cp.ApproxDP(100, "1e-3")}),
     (cp.count("age > 35"), {"epsilon": 1000}),
     (cp.count("age > 35"), {"error": 5}),
     (cp.count("age > 35"), {"rho": "1/3"}),
@@ -138,6 +137,12 @@ def test_a_question_is_answered_by_the_same_object_wherever_it_is_asked(everywhe
             assert "<svg" in answer.plot()._repr_svg_()
         if hasattr(answer, "to_pandas"):
             assert list(answer.to_pandas().columns) == list(answers["local"].to_pandas().columns)
+
+
+def test_keys_say_what_they_needed_to_be_selected(place):
+    towns = place.session("folks").ask(cp.keys("town"), loss=cp.ApproxDP(100, "1e-3"))
+    assert sorted(towns) == ["here", "there"] and type(towns) is cp.KeysAnswer
+    assert towns.units_needed(0.99) > 0 and towns.cost == cp.ApproxDP(100, "1e-3")
 
 
 def test_sql_is_answered_under_the_names_of_select(session):
