@@ -25,6 +25,7 @@ from counterpoint.randomness.laws import gaussian_options, laplace_options, roun
 from counterpoint.session.answering import answer_table
 from counterpoint.session.answering.answers import labelled
 from counterpoint.session.answering.origin import Origin
+from counterpoint.session.answering.scalars import written
 from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.source import Prepared
 
@@ -42,7 +43,8 @@ def test_a_scalar_answer_is_the_plain_number_to_all_that_takes_numbers():
         again = pickle.loads(pickle.dumps(answer))  # noqa: S301 - our own bytes
         assert again == plain and type(again) is kind
         assert json.dumps(answer) == json.dumps(plain) == str(answer) == f"{answer}"
-        assert repr(answer).startswith(f"{plain} +- ")
+        shown = str(plain) if kind is int else written(plain, answer.error())[0]
+        assert repr(answer).startswith(f"{shown} +- ")
 
 
 def test_an_answer_knows_what_it_cost_and_where_it_comes_from():

@@ -263,7 +263,7 @@ ASKING_A_TABLE = {
     "nothing": (lambda h: h.ask(), "Laplace answers requests", "count()"),
     "what is for streams": (lambda h: h.ask(cp.total()), "answers count", "RunningTotal"),
     "a column that is not there": (lambda h: h.ask(cp.count(where="country = 'US'")), "country"),
-    "a text in double quotes": (lambda h: h.ask(cp.count(where='state = "CA"')), "CA", "literals"),
+    "a text in double quotes": (lambda h: h.ask(cp.count(where='state = "CA"')), "CA", "single quotes"),
     "a sum without bounds": (lambda h: h.ask(cp.sum("age")), "age", "declared bounds", "number(low, high"),
     "an option of another mechanism": (lambda h: h.ask(cp.count(), threshold=3), "Laplace", "threshold"),
 }
@@ -378,3 +378,72 @@ def test_appending(mistake):
     stream, deed, *words = APPENDING[mistake]
     says(cp.InvalidRequest, words, lambda: deed(stream))
     assert stream.pin() == 0
+
+
+DECLARED = {
+    "state": cp.category(["CA", "NY"]),
+    "age": cp.number(0, 120),
+    "old": cp.derived("age >= 65"),
+}
+QUESTIONS = {
+    "SQL where a request is meant": (lambda s: s.ask("SELECT COUNT(*) FROM people", epsilon=1), "session.sql"),
+    "a delta beside an epsilon": (lambda s: s.ask(cp.count(), epsilon=1, delta=1e-6), "no delta=", "loss=ApproxDP("),
+    "a percentage": (lambda s: s.ask(cp.count(), error=50, probability=95), "95 was given", "0.95"),
+    "no probability at all": (lambda s: s.ask(cp.count(), error=50, probability=0), "above 0"),
+    "an epsilon for nothing": (lambda s: s.epsilon_for(cp.count()), "error=50"),
+    "a mean of truth values": (
+        lambda s: s.ask(cp.mean("old"), epsilon=1),
+        "count(where='old')",
+        "CASE WHEN old THEN 1",
+    ),
+    "a mean of texts": (lambda s: s.ask(cp.mean("state"), epsilon=1), "count(by='state')"),
+    "a column as a condition": (lambda s: s.ask(cp.count("age"), epsilon=1), "no condition", "age IS NOT NULL"),
+    "an empty condition": (lambda s: s.ask(cp.count(""), epsilon=1), "leave it out"),
+    "a date as SQL writes it": (lambda s: s.ask(cp.count("age > DATE '2020-12-31'"), epsilon=1), "written as a text"),
+    "a chain of comparisons": (lambda s: s.ask(cp.count("18 <= age < 65"), epsilon=1), "age >= 18 AND age < 65"),
+    "a text without quotes": (lambda s: s.ask(cp.count("state = CA"), epsilon=1), "single quotes"),
+    "a number to group by": (lambda s: s.ask(cp.count(by="age"), epsilon=1), "keys=[...]", "edges="),
+    "no keys": (lambda s: s.ask(cp.count(by="state", keys=[]), epsilon=1), "keys is empty", "selected privately"),
+    "aggregates without names": (lambda s: s.ask(cp.select(cp.count()), epsilon=1), "select(n=count()"),
+    "a price of an ask": (lambda s: s.launch(cp.Laplace(1)).ask(cp.count(), epsilon=1), "its launch was charged"),
+}
+
+
+@pytest.mark.parametrize("case", QUESTIONS)
+def test_a_mistaken_question_is_answered_with_what_to_ask_instead(case):
+    deed, *words = QUESTIONS[case]
+    table = cp.Table(PEOPLE, unit="person_id", rows_per_unit=1, columns=DECLARED)
+    session = cp.Session(table, within=cp.ApproxDP(9, 1e-6))
+    says((cp.InvalidParameter, cp.InvalidRequest), words, lambda: deed(session))
+
+
+def test_epsilon_and_delta_in_the_wrong_order_are_no_budget():
+    says(cp.InvalidParameter, ["promises nothing", "epsilon first"], lambda: live(cp.ApproxDP(1e-6, 1)))
+
+
+def test_a_column_declared_by_an_uncalled_function_is_named():
+    columns = {"age": cp.number}
+    says(cp.InvalidParameter, ["number: call it"], lambda: cp.Table(PEOPLE, unit=cp.each_row, columns=columns))
+
+
+def test_a_table_says_that_every_row_is_its_own_unit():
+    assert repr(cp.Table(PEOPLE, unit=cp.each_row)).endswith("; unit=each_row)")
+
+
+def test_answers_become_frames_of_all_three_libraries(people):
+    table = cp.Table(PEOPLE, unit="person_id", rows_per_unit=1, columns=DECLARED)
+    answer = cp.Session(table, within=cp.PureDP(1)).ask(cp.count(by="state"), epsilon=1)
+    for frame in (answer.to_pandas(), answer.to_polars(), answer.to_arrow().to_pandas()):
+        assert list(frame.columns) == ["state", "value", "error"] and len(frame) == 2
+
+
+def test_a_quantile_is_made_of_answered_ranks(people):
+    table = cp.Table(PEOPLE, unit="person_id", rows_per_unit=1, columns=DECLARED)
+    ranks = cp.Session(table, within=cp.PureDP(10)).ask(cp.ranks("age", [0, 20, 120]), epsilon=10)
+    assert cp.quantile_from(ranks, [0, 20, 120], 0.5) == 120
+
+
+def test_an_empty_selection_says_how_many_units_a_key_needs():
+    visits = cp.Stream(fields={"page": cp.text()})
+    found = cp.Session(visits, within=cp.ApproxDP(1, 1e-6)).ask(cp.keys("page"), loss=cp.ApproxDP(1, 1e-8))
+    assert found == () and "none was selected" in repr(found) and f"{found.units_needed():,}" in repr(found)

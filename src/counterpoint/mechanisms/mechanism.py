@@ -248,7 +248,10 @@ def refuse_options(asked: object, options: dict[str, Any]) -> None:
     counterpoint.errors.InvalidRequest: Left takes no threshold=
     """
     if options:
-        raise InvalidRequest(f"{type(asked).__name__} takes no {', '.join(f'{name}=' for name in sorted(options))}")
+        names = ", ".join(f"{name}=" for name in sorted(options))
+        priced = options.keys() & {"epsilon", "rho", "mu", "loss", "error"}
+        paid = ": its launch was charged, and asks cost nothing; session.ask takes prices and errors" if priced else ""
+        raise InvalidRequest(f"{type(asked).__name__} takes no {names}{paid}")
 
 
 def is_addressed(message: Message) -> bool:

@@ -14,7 +14,7 @@ from math import ceil
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.discrete_gaussian import gaussian_within, subgaussian_within
 from counterpoint.numbers import Number, precision
-from counterpoint.numbers.exact import exact
+from counterpoint.numbers.exact import exact, spell
 from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
 
 __all__ = [
@@ -37,7 +37,10 @@ def may_fail(probability: Number) -> Fraction:
     """
     fails = 1 - exact(probability, "the probability")
     if not 0 < fails <= 1:
-        raise InvalidParameter("the probability must be at least 0 and below 1: noise has no largest value")
+        raise InvalidParameter(
+            f"the probability must be at least 0 and below 1, such as 0.95, but {spell(1 - fails)} was given: "
+            "noise has no largest value"
+        )
     return fails
 
 

@@ -24,6 +24,7 @@ from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
 from counterpoint.pictures.picture import Picture
 from counterpoint.pictures.series import Series
+from counterpoint.privacy.loss import Loss
 from counterpoint.session.explaining import explained
 from counterpoint.session.rehearsing import marked
 from counterpoint.sources.source import Prepared, Source, in_units
@@ -59,6 +60,16 @@ class Handle:
     def path(self) -> Path:
         """Where this handle is found again: `session.at(handle.path)`."""
         return self._path
+
+    @property
+    def cost(self) -> Loss:
+        """What its launch was charged; asking costs nothing more.
+
+        >>> import counterpoint as cp
+        >>> cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).launch(cp.Laplace(epsilon=0.4, asks=2)).cost
+        PureDP(0.4)
+        """
+        return self.mechanism.claim.loss
 
     def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
         """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.

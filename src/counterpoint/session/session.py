@@ -43,8 +43,9 @@ from counterpoint.numbers.exact import whole
 from counterpoint.pictures.picture import Picture
 from counterpoint.pictures.score_svg import ScorePicture
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Sparse, Static, Steps
-from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, would_launch
+from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
 from counterpoint.session.delegating import delegated_rule
 from counterpoint.session.display import as_html, as_rich
 from counterpoint.session.engine import Engine
@@ -94,6 +95,11 @@ class Session(ReadableSession):
         if (within is None) == (rule is None):
             raise InvalidParameter(
                 "give a session either a budget, as in within=ApproxDP(1, 1e-6), or a rule, as in rule=Odometer(zCDP)"
+            )
+        if isinstance(within, ApproxDP) and within.delta == 1:
+            raise InvalidParameter(
+                f"{within!r} promises nothing, as everything may leak with probability delta: say ApproxDP(1, 1e-6), "
+                "epsilon first"
             )
         chosen = Filter(within) if within is not None else rule
         if not isinstance(chosen, Rule):
@@ -189,7 +195,7 @@ class Session(ReadableSession):
         >>> cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).epsilon_for(cp.total(), error=50)
         0.05932
         """
-        return epsilon_for(self, request, terms(**on))
+        return epsilon_for(self, request, wanted_error(on))
 
     def launch(
         self,

@@ -159,7 +159,8 @@ def describe_request(request: object) -> str:
     ("the text 'how many?'", 'the function sum: call it, as in sum(...)', 'a value of type int')
     """
     if isinstance(request, str):
-        return f"the text {request[:40]!r}"
+        query = request.lstrip()[:6].upper() == "SELECT"
+        return f"the text {request[:40]!r}{': ask it by session.sql(...)' if query else ''}"
     if isinstance(request, About):
         return f"one about several sources: there is one here, so leave out of={request.source!r}"
     if callable(request):

@@ -92,6 +92,15 @@ def as_frame(columns: Columns) -> Any:
     return frames.DataFrame(dict(columns))
 
 
+def as_polars(columns: Columns) -> Any:
+    """A Polars DataFrame.
+
+    >>> as_polars({"city": ["Rome"], "value": [41]}).shape
+    (1, 2)
+    """
+    return _library("polars").DataFrame(dict(columns))
+
+
 def arrow(columns: Columns, *, made_up: bool = False) -> Any:
     """A pyarrow Table; the metadata of its schema says if it is made up.
 

@@ -167,6 +167,11 @@ class KeysAnswer(TupleAnswer):
         facts = origin.prepared
         return origin.mechanism.error(probability, facts.sensitivity, facts.squared)
 
+    def __repr__(self) -> str:
+        if self:
+            return super().__repr__()
+        return f"() (none was selected: a key needs about {self.units_needed():,} units){self._mark}"
+
     def error(self, probability: Number = SURE) -> NoReturn:
         """Refused: keys are no numbers."""
         raise NotCovered("keys have no error: answer.units_needed(0.95) is how many units a key needs to be selected")

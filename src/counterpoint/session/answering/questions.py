@@ -22,6 +22,7 @@ from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.numbers import Exact, Number, exact, spell
+from counterpoint.numbers.exact import positive
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import GaussianDP, zCDP
 from counterpoint.session.answering.answers import labelled, suppressed
@@ -62,7 +63,7 @@ class AnswerTerms:
     def keeping(self, prepared: Prepared) -> Mechanisms:
         """The mechanisms that keep the wanted error, each at its least price."""
         if self.error is None:
-            raise InvalidParameter("say how far off the answer may be: error=50, or rank_error=50 for a quantile")
+            raise InvalidParameter(_HOW_FAR)
         return keeping(prepared, self.error, self.probability, simultaneous=self.simultaneous, in_rows=self.in_rows)
 
     def check(self, prepared: Prepared) -> None:
@@ -105,8 +106,16 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
     probability: Number | None = None,
     simultaneous: bool = False,
     suppress: Number | None = None,
+    **unknown: object,
 ) -> AnswerTerms:
     """Read what an analyst gave: one price, or an error."""
+    if unknown:
+        names = ", ".join(f"{name}=" for name in unknown)
+        known = ", ".join(f"{name}=" for name in GivenTerms.__annotations__)
+        raise InvalidParameter(
+            f"there is no {names} among the terms of an answer, which are {known} and id=; an epsilon with a delta is "
+            "loss=ApproxDP(1, 1e-6)"
+        )
     given = price(epsilon, rho, mu, loss)
     if [given, error, rank_error].count(None) != 2:
         raise InvalidParameter(
@@ -119,9 +128,19 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
             "probability= and simultaneous= belong to error=; an answer states its error at any probability, as in "
             "answer.error(0.99)"
         )
-    sure = SURE if probability is None else probability
+    sure = SURE if probability is None else positive(probability, "the probability")
     ratio = None if suppress is None else read_ratio(suppress, "suppress")
     return AnswerTerms(given, off, sure, simultaneous, rank_error is not None, ratio)
+
+
+def wanted_error(on: GivenTerms) -> AnswerTerms:
+    """Read what an analyst gave where only an error makes sense."""
+    if on.get("error") is None and on.get("rank_error") is None:
+        raise InvalidParameter(_HOW_FAR)
+    return terms(**on)
+
+
+_HOW_FAR = "say how far off the answer may be: error=50, or rank_error=50 for a quantile"
 
 
 def prepare(source: Source, request: object, loss: Loss | None) -> Prepared:

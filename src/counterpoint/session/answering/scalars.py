@@ -8,6 +8,7 @@
 """
 
 from abc import abstractmethod
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from math import inf, nextafter
 from typing import Self, TypeAlias
@@ -139,13 +140,27 @@ class FloatAnswer(NumberAnswer, float):
         return float(self)
 
     def __repr__(self) -> str:
-        return self._shown(str(float(self)), f"{self.error():.6g}")
+        return self._shown(*written(float(self), self.error()))
 
     __str__ = float.__repr__
     __format__ = float.__format__
 
     def __reduce__(self) -> tuple[type[float], tuple[float]]:
         return float, (float(self),)
+
+
+def written(value: float, error: float) -> tuple[str, str]:
+    """A number and its error as people write them: three digits of the error, rounded up, and no more of the number.
+
+    >>> written(6.874359614706216, 0.0133234), written(920644298.5, 29957323), written(2.5, 0)
+    (('6.8744', '0.0134'), ('920644298', '30000000'), ('2.5', '0'))
+    """
+    if not 0 < error < inf:
+        return repr(value), f"{error:g}"
+    last = Decimal(error).adjusted() - 2
+    up = Decimal(error).quantize(Decimal(1).scaleb(last), ROUND_CEILING, Context(prec=400))
+    digits = max(0, -last)
+    return f"{value:.{digits}f}", f"{up:.{digits}f}"
 
 
 Scalar: TypeAlias = IntAnswer | FloatAnswer

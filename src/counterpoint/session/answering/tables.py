@@ -14,7 +14,16 @@ from typing import Any, TypeAlias
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Number
 from counterpoint.pictures.picture import Picture
-from counterpoint.session.answering.answer_table import AnswerRow, AnswerTable, arrow, as_frame, html, plain, rich_table
+from counterpoint.session.answering.answer_table import (
+    AnswerRow,
+    AnswerTable,
+    arrow,
+    as_frame,
+    as_polars,
+    html,
+    plain,
+    rich_table,
+)
 from counterpoint.session.answering.choices import AnyChoice, Choice, no_error_of_a_choice
 from counterpoint.session.answering.choosing import SURE
 from counterpoint.session.answering.origin import Known, Origin
@@ -48,6 +57,14 @@ class Tabular(Known):
     def to_pandas(self, probability: Number = SURE) -> Any:
         """A pandas DataFrame of keys, values and errors."""
         return as_frame(self.columns(probability))
+
+    def to_arrow(self, probability: Number = SURE) -> Any:
+        """A pyarrow Table of keys, values and errors."""
+        return arrow(self.columns(probability), made_up=self.made_up)
+
+    def to_polars(self, probability: Number = SURE) -> Any:
+        """A Polars DataFrame of keys, values and errors."""
+        return as_polars(self.columns(probability))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as an Arrow stream, through pyarrow."""

@@ -63,7 +63,12 @@ def distinct(keys: Any) -> tuple[KeyOrTuple, ...] | None:
     given = listed(keys, "keys")
     assert given is not None
     items = tuple(tuple(map(_plain, key)) if isinstance(key, tuple) else _plain(key) for key in given)
-    if not 1 <= len(items) <= MOST_KEYS:
+    if not items:
+        raise InvalidRequest(
+            "keys is empty, so there is nothing to answer: if they were selected privately, no key had enough units; "
+            "select them with a larger loss, or limit each unit to fewer keys by spread(column, k)"
+        )
+    if len(items) > MOST_KEYS:
         raise InvalidRequest(f"a request takes 1 to {MOST_KEYS} keys: ask about fewer at a time")
     values = [value for key in items for value in (key if isinstance(key, tuple) else (key,))]
     if not all(isinstance(value, bool | int | str) for value in values):

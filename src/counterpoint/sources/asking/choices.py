@@ -12,12 +12,12 @@ Keys(column='city', longest=40)
 40
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date as Day  # noqa: N812 - next to what a data person calls date(low, high)
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar, runtime_checkable
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
@@ -472,17 +472,29 @@ def median(
     return quantile(column, Fraction(1, 2), candidates, where, by=by, keys=keys, **clamps, of=of)
 
 
-def quantile_from(ranks: Sequence[AnyNumber], candidates: Sequence[T], q: AnyNumber) -> T:
+@runtime_checkable
+class HasValues(Protocol):
+    """A table of numbers, such as the answer to `ranks`."""
+
+    def values(self) -> Collection[AnyNumber]:
+        """The numbers, in the order of the candidates."""
+        ...
+
+
+def quantile_from(ranks: Sequence[AnyNumber] | HasValues, candidates: Sequence[T], q: AnyNumber) -> T:
     """The q-quantile from noisy ranks of the ascending candidates: a postprocessing, so it costs nothing.
 
     The ranks are first replaced by the nearest ascending vector (least squares). The answer is the first candidate
     whose rank is at least q times the last rank. For the last rank to be the number of rows, the last candidate must be
-    at or above the column's upper bound.
+    at or above the column's upper bound. The ranks are the answer to `ranks` with these candidates, or its numbers.
 
     >>> quantile_from((5, 3, 4, 10), ["a", "b", "c", "d"], 0.4)
     'a'
     """
-    share, values = _share(q), [exact(rank, "a rank") for rank in ranks]
+    share, values = (
+        _share(q),
+        [exact(rank, "a rank") for rank in (ranks.values() if isinstance(ranks, HasValues) else ranks)],
+    )
     if not values or len(values) != len(candidates):
         raise InvalidParameter(
             f"every candidate needs one rank, but {len(values)} ranks and {len(candidates)} candidates were given"

@@ -22,7 +22,8 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.sources.asking.arguments import check_texts, distinct, listed
 from counterpoint.sources.asking.sensitivity import Corner
-from counterpoint.sources.declaring.columns import MOST_KEYS, KeyOrTuple
+from counterpoint.sources.declaring.columns import MOST_KEYS, KeyOrTuple, Number
+from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.query_plan import ByKeys
 
@@ -173,8 +174,20 @@ def cell_by_cell(values: Sequence[T], each: int) -> list[tuple[T, ...]]:
 def _declared_keys(declared: Declaration, by: By) -> tuple[tuple[bool | int | str, ...], ...]:
     known = []
     for name in columns_of(by):
-        declared_keys = declared.column(name).known_keys
+        column = declared.column(name)
+        declared_keys = column.known_keys
         if declared_keys is None:
+            if isinstance(column, Number | Date):
+                coarser = (
+                    f"MONTH({name})"
+                    if isinstance(column, Date)
+                    else f"CASE WHEN {name} < 18 THEN 'low' ELSE 'high' END"
+                )
+                raise InvalidRequest(
+                    f"{name} is {column.describe()}, and no keys are declared: give those that you want as keys=[...], "
+                    f"or cut it into bins, as in histogram({name!r}, edges=[...]), or group by an expression of it, "
+                    f"such as by={coarser!r}"
+                )
             raise InvalidRequest(
                 f"the keys of {name} are not declared: select them privately first, as in keys=session.ask(keys"
                 f"({name!r}), loss=ApproxDP(0.5, 1e-6)); or give keys=[...], or declare it as category([...])"

@@ -314,7 +314,7 @@ def _fields(facts: Prepared, grid: Fraction) -> tuple[Any, ...]:
 
 
 def select(
-    *,
+    *unnamed: object,
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
     of: str | None = None,
@@ -332,6 +332,10 @@ def select(
     >>> select(n=count("age >= 18"), owed=sum("debt")).requests
     (Count(where='age >= 18'), Sum('debt'))
     """
+    if unnamed:
+        raise InvalidRequest(
+            "give each aggregate a name, which its column will have, as in select(n=count(), by='state')"
+        )
     cells = listed(keys, "keys")
     columns = None if by is None else read_by(by)
     check_groups(columns, cells)

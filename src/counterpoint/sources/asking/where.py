@@ -90,7 +90,11 @@ class ConditionReader:
         found = self.values.read(node)
         if isinstance(found, Logical):
             return found.condition
-        raise InvalidRequest(f"{_name(node)} is {found.describe}: compare it with a literal")
+        name = _name(node)
+        raise InvalidRequest(
+            f"{name} is {found.describe}, which is no condition: compare it with a literal; {name} IS NOT NULL holds "
+            "where it has a value, and by= counts for each value"
+        )
 
     def missing(self, node: "exp.Expr") -> Condition:
         """IS NULL."""
@@ -211,7 +215,7 @@ def _truth_is(row: Logical, other: Logical | TruthLiteral) -> Condition:
     if isinstance(other, TruthLiteral):
         return OneOf(row.term, (other.value,))
     if other.term is None:
-        raise InvalidRequest("conditions are not compared with each other: combine them with AND, OR and NOT")
+        raise _two_conditions()
     return Same(row.term, other.term)
 
 
@@ -242,10 +246,16 @@ def _mismatch(node: "exp.Expr", row: Operand) -> InvalidRequest:
         case Logical(_, term) if term is not None:
             wanted = "TRUE or FALSE"
         case Logical():
-            return InvalidRequest("conditions are not compared with each other: combine them with AND, OR and NOT")
+            return _two_conditions()
         case _:
             return InvalidRequest(f"a comparison needs a column on one side, not {node.sql()[:40]!r}. {ALLOWED}")
     return InvalidRequest(f"{_name(node)} is {row.describe}: compare it with {wanted}")
+
+
+def _two_conditions() -> InvalidRequest:
+    return InvalidRequest(
+        "conditions are not compared with each other: combine them with AND, OR and NOT, as in age >= 18 AND age < 65"
+    )
 
 
 def _name(node: "exp.Expr") -> str:

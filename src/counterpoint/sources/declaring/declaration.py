@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
-from counterpoint.sources.declaring.columns import Column, Number
+from counterpoint.sources.declaring.columns import Boolean, Category, Column, Number, Text
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.undeclared import undeclared_note
 from counterpoint.sources.declaring.units import IdentifiedBy, unit_columns, unit_words
@@ -82,11 +82,11 @@ class Declaration(Tagged, Value, frozen=True):
         names = [named.name for named in self.columns]
         if isinstance(name, str) and name in names:
             return names.index(name)
-        raise self._unknown(name, names)
+        raise self._unknown(name, names, "; a text is written in single quotes")
 
-    def _unknown(self, name: object, names: list[str]) -> UnknownColumn:
+    def _unknown(self, name: object, names: list[str], otherwise: str = "") -> UnknownColumn:
         close = get_close_matches(name, names, n=1) if isinstance(name, str) else []
-        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
+        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names[:20]) or 'none'}{otherwise}"
         return UnknownColumn(f"there is no column {shown(name)} to ask about; {hint}", name)
 
     def _asked(self, name: object) -> Expression:
@@ -121,7 +121,7 @@ class Declaration(Tagged, Value, frozen=True):
             return asked.number
         raise InvalidRequest(
             f"{name} is {asked.column.describe()}: only a number with declared bounds can be added up; "
-            f"declare columns={{{name!r}: cp.number(low, high)}}"
+            f"{_instead(name, asked.column)}"
         )
 
     def ordered(self, name: object, *, dates: bool) -> Number | Date:
@@ -161,6 +161,18 @@ class Declaration(Tagged, Value, frozen=True):
         lines = [f"{named.name}: {named.column.describe()}{_note(named)}" for named in self.columns]
         head = (f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}")
         return "\n".join((*head, f"neighbours: {NEIGHBOURS[self.neighbours]}", *lines))
+
+
+def _instead(name: object, column: Column) -> str:
+    """What to ask instead of a sum or a mean of what is no number, or what to declare."""
+    match column:
+        case Boolean():
+            return f"count where it holds, count(where={name!r}), or take 'CASE WHEN {name} THEN 1 ELSE 0 END'"
+        case Category() | Text():
+            return f"count its values, count(by={name!r}), or declare columns={{{name!r}: cp.number(low, high)}}"
+        case Date():
+            return f"take its median, or the days since another date, as in \"{name} - '2020-12-31'\""
+    return f"declare columns={{{name!r}: cp.number(low, high)}}"
 
 
 def _note(named: Named) -> str:

@@ -60,8 +60,10 @@ def parsed(text: object, what: str, names: Collection[str]) -> "exp.Expr":
 
 
 def _check_tokens(tokens: list[tuple[str, str, bool]], what: str, names: Collection[str]) -> None:
-    if not 0 < len(tokens) <= MOST_TOKENS:
-        raise InvalidRequest(f"{what} must have between 1 and {MOST_TOKENS} words. {ALLOWED}")
+    if not tokens:
+        raise InvalidRequest(f"{what} is empty: leave it out to ask about all rows. {ALLOWED}")
+    if len(tokens) > MOST_TOKENS:
+        raise InvalidRequest(f"{what} must have at most {MOST_TOKENS} words. {ALLOWED}")
     depth = run = 0
     for kind, text, commented in tokens:
         if commented:

@@ -83,6 +83,7 @@ class ValueReader:
             "paren": lambda inner: self.read(only(inner, "this").this),
             "column": self.column,
             "literal": _literal,
+            "cast": _no_cast,
             "boolean": lambda inner: TruthLiteral(bool(inner.this)),
             "neg": lambda inner: Numeric(quantities.negative(self.number(only(inner, "this").this))),
             "case": self.case,
@@ -116,9 +117,7 @@ class ValueReader:
         except InvalidRequest as error:
             if not node.this.args.get("quoted"):
                 raise
-            raise InvalidRequest(
-                f"{error}. Double quotes name a column; text literals are in single quotes: {node.name[:40]!r}"
-            ) from None
+            raise InvalidRequest(f"{error}: {node.name[:40]!r}. Double quotes name a column") from None
         return of_column(index, self._declared.columns[index].column)
 
     def number(self, node: "exp.Expr") -> Quantity:
@@ -257,6 +256,13 @@ def _stored_range(column: Column) -> tuple[int, int]:
         return -(2**63), 2**63 - 1
     keys = [int(key) for key in column.known_keys]
     return min(keys), max(keys)
+
+
+def _no_cast(node: "exp.Expr") -> Operand:
+    """DATE '2020-12-31' would be a second way to write a date."""
+    raise InvalidRequest(
+        f"an expression does not support {node.sql()[:40]!r}: a date is written as a text, as in day >= '2020-12-31'"
+    )
 
 
 def as_date(operand: Operand) -> Quantity:

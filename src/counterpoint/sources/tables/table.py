@@ -22,6 +22,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
+from inspect import isfunction
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -141,7 +142,8 @@ class Table(Source):
     def __repr__(self) -> str:
         declared = self.declaration
         names = ", ".join(named.name for named in declared.columns)
-        return f"Table({names}; unit={declared.unit!r}, rows_per_unit={declared.rows_per_unit})"
+        unit = "each_row" if declared.unit is None else f"{declared.unit!r}, rows_per_unit={declared.rows_per_unit}"
+        return f"Table({names}; unit={unit})"
 
     def _check_open(self) -> None:
         self._bound.owner.check()
@@ -407,8 +409,9 @@ def _stored(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Na
         if name not in kinds:
             raise InvalidParameter(f"there is no column {name!r} to declare; there are: {', '.join(kinds)}")
         if not isinstance(column, Column):
+            given = f"the function {column.__name__}: call it" if isfunction(column) else shown(column)
             raise InvalidParameter(
-                f"{name} must be declared as number, category, text, boolean, date or timestamp, not {shown(column)}; "
+                f"{name} must be declared as number, category, text, boolean, date or timestamp, not {given}; "
                 "to declare by types, use cp.columns_from({'year': int})"
             )
     found = ((name, columns.get(name, loading.undeclared(kind))) for name, kind in kinds.items())
