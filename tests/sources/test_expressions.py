@@ -14,6 +14,7 @@ from counterpoint.sources.asking.contributions import contribution
 from counterpoint.sources.asking.evaluating import evaluator, term_reader
 from counterpoint.sources.asking.where import condition
 from counterpoint.sources.declaring.columns import number
+from counterpoint.sources.declaring.derived import derived
 from counterpoint.sources.live.live_table import LiveTable
 from counterpoint.sources.streams.stream import Stream
 
@@ -211,3 +212,18 @@ def test_a_quotient_by_a_negative_number_is_negative():
     row = expressions.as_stored({**ROWS[0], "a": -0.5, "b": 1})
     assert term_reader(DECLARED.find(clamped("b / a")))(row) == -8, "-2 in quarters"
     assert evaluator(condition("b / a < 0 AND 1 / (b / a) = a", DECLARED))(row)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres", "spark"])
+def test_keys_with_a_common_divisor_are_the_numbers_that_were_written(engine):
+    frame = expressions.frame(ROWS)
+    by = "CASE WHEN a > 0 THEN 10 WHEN a <= 0 THEN -5 END"
+    columns = {**expressions.COLUMNS, "size": derived(by)}
+    source = engines.bound(engine, frame, "who", 1, columns)
+    wanted = tuple(people.found(source, requests.count(f"a {sign} 0"))[0] for sign in ("<=", ">"))
+    assert min(wanted) > 0
+    for name in (by, "size"):
+        assert source.prepare(requests.count(by=name)).names == (-5, 10)
+        assert people.found(source, requests.count(by=name)) == wanted
+        assert people.found(source, requests.count(f"{name} = 10")) == wanted[1:]
+    assert people.found(source, requests.sum(by)) == (10 * wanted[1] - 5 * wanted[0],)

@@ -205,6 +205,30 @@ def test_a_long_but_honest_where_is_fine():
     assert read(deep) == OneOf(3, (True,))
 
 
+@pytest.mark.parametrize(
+    ("level", "levels", "fits"),
+    [
+        ("CASE WHEN {} THEN vip WHEN vip THEN vip ELSE vip END", 19, False),
+        ("CASE WHEN {} = 1 THEN 1 ELSE 0 END", 19, True),
+        ("CASE {} WHEN 1 THEN 1 WHEN 2 THEN 3 WHEN 3 THEN 5 ELSE 0 END", 19, False),
+        ("CASE {} WHEN 'a' THEN 'b' ELSE 'c' END", 19, True),
+        ("CASE WHEN {} <> 'a' THEN 'b' ELSE 'c' END", 19, False),
+    ],
+)
+def test_each_part_of_a_nested_text_is_read_once_and_counted_no_longer_than_needed(level, levels, fits):
+    """If a level doubled the work, 19 of them would take a minute; if it tripled it, days."""
+    start = "vip" if "vip" in level else "state" if "'a'" in level else "age"
+    text = start
+    for _ in range(levels):
+        text = level.format(text)
+    text += {"vip": "", "state": " = 'b'", "age": " = 1"}[start]
+    if fits:
+        read(text)
+        return
+    with pytest.raises(InvalidRequest, match="operations"):
+        read(text)
+
+
 def test_a_refusal_says_what_is_allowed_or_meant():
     for where, hint in (
         ("nobody = 1", "there are: age, price"),

@@ -289,6 +289,21 @@ built = st.tuples(pieces, pieces, pieces, pieces, pieces).map(
 )
 
 
+def nested(case, times, inner="x"):
+    """A CASE in a CASE in a CASE."""
+    for _ in range(times):
+        inner = case.format(inner)
+    return f"SELECT COUNT(*) FROM t WHERE {inner} = 1"
+
+
+@pytest.mark.parametrize("opposite", ["{} NOT BETWEEN 1 AND 2", "{} NOT IN (1, 2)", "NOT {} LIKE 'a%'"])
+def test_opposites_that_double_a_text_at_every_level_are_refused_before_they_fill_the_memory(opposite):
+    case = f"CASE WHEN {opposite} THEN 1 ELSE 0 END"
+    assert isinstance(sql(nested(case, 3)), SQLQuery)
+    with pytest.raises(UnsupportedSQL, match="more than 10000 operations"):
+        sql(nested(case, 19))
+
+
 @settings(max_examples=300)
 @given(sentences | begun | grouped | selected | built | st.text(max_size=60))
 @example("SELECT COUNT(*) FROM t WHERE x = 1" + " + 1" * 900)

@@ -17,8 +17,10 @@ The text is new, written from the checked tree, and must be read as the same tre
 """
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from counterpoint.errors import UnsupportedSQL
 from counterpoint.session.sql.reading import DIALECT, function_name, only, unsupported, written
 from counterpoint.session.sql.scope import Scope
 from counterpoint.sources.expressions.parsing import ALLOWED, operands
@@ -31,6 +33,9 @@ _CONDITIONS = {"and", "or", "not", "is", "in", "between", "like", "boolean", *_S
 _VALUES = "column identifier literal null paren neg add sub mul div case if coalesce abs"
 _KNOWN = {*_CONDITIONS, *f"{_VALUES} year quarter month day dayofweekiso".split()}
 """The nodes of expressions, besides CLAMP. WEEKDAY is none of them: it counts from Sunday in DuckDB."""
+_MOST_NODES = 10_000
+"""The most nodes of a CASE in which every NOT was pushed inward: an opposite may mention what it compares twice."""
+_SHORTER = "declare parts of it as derived columns, or say what shall hold without NOT"
 
 
 def where_text(node: "exp.Expr") -> str:
@@ -131,6 +136,8 @@ def _decided(node: "exp.Expr") -> "exp.Expr":
             branch.set("true", _holds(branch.args["true"]))
         if case.args.get("default") is not None:
             case.set("default", _holds(case.args["default"]))
+        if sum(1 for _ in islice(case.walk(), _MOST_NODES + 1)) > _MOST_NODES:
+            raise UnsupportedSQL(f"CASE of more than {_MOST_NODES} operations", "its NOTs pushed inward", _SHORTER)
     return whole
 
 

@@ -37,7 +37,7 @@ from counterpoint.sources.expressions.operands import (
 )
 from counterpoint.sources.expressions.parsing import ALLOWED, only, operands, parsed, unknown
 from counterpoint.sources.expressions.quantities import SIGNS, Quantity
-from counterpoint.sources.expressions.terms import nodes_of
+from counterpoint.sources.expressions.terms import exceeds
 from counterpoint.sources.expressions.values import ValueReader, as_date
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ MOST_NODES = 10_000
 def condition(where: object, declared: "Declaration") -> Condition:
     """The condition of a where, or `InvalidRequest` that says what is allowed."""
     found = ConditionReader(declared).read(parsed(where, "where", declared.words))
-    if nodes_of(found) > MOST_NODES:
+    if exceeds(found, MOST_NODES):
         raise InvalidRequest(f"where may have at most {MOST_NODES} operations: declare parts of it as derived columns")
     return found
 
@@ -112,30 +112,15 @@ class ConditionReader:
     def comparison(self, node: "exp.Expr") -> Condition:
         """One of the signs between two values."""
         only(node, "this", "expression")
-        left, right, sign = node.this, node.expression, node.key
-        if is_literal(self._value(left)):
-            left, right, sign = right, left, SIGNS[sign]
-        return self._compared(left, sign, right)
+        left, right = self._value(node.this), self._value(node.expression)
+        if is_literal(left):
+            return _compared(node.expression, right, SIGNS[node.key], left)
+        return _compared(node.this, left, node.key, right)
 
     def _value(self, node: "exp.Expr") -> Operand:
         if node.key == "null":
             raise InvalidRequest("nothing is equal to NULL: write IS NULL or IS NOT NULL")
         return self.values.read(node)
-
-    def _compared(self, left: "exp.Expr", sign: str, right: "exp.Expr") -> Condition:
-        row, other = self._value(left), self._value(right)
-        match row, other:
-            case (Numeric(), Numeric()) if not is_literal(row):
-                return quantities.compared(row.quantity, sign, other.quantity)
-            case Dated(), Dated() | Written():
-                return quantities.compared(row.quantity, sign, as_date(other))
-            case Timed(), Timed() | Written():
-                return quantities.compared(row.quantity, sign, as_instant(other, row))
-            case Textual(), Textual() | Written():
-                return _equality(left, row, sign, _text_is(row, other))
-            case (Logical(), Logical() | TruthLiteral()) if row.term is not None:
-                return _equality(left, row, sign, _truth_is(row, other))
-        raise _mismatch(left, row)
 
     def one_of(self, node: "exp.Expr") -> Condition:
         """IN, with literals."""
@@ -186,6 +171,21 @@ class ConditionReader:
                 f"a LIKE pattern has at most {MOST_WILDCARDS} wildcards (% and _): combine several conditions with AND"
             )
         return _negated(node, Like(row.term, pattern.text))
+
+
+def _compared(node: "exp.Expr", row: Operand, sign: str, other: Operand) -> Condition:
+    match row, other:
+        case (Numeric(), Numeric()) if not is_literal(row):
+            return quantities.compared(row.quantity, sign, other.quantity)
+        case Dated(), Dated() | Written():
+            return quantities.compared(row.quantity, sign, as_date(other))
+        case Timed(), Timed() | Written():
+            return quantities.compared(row.quantity, sign, as_instant(other, row))
+        case Textual(), Textual() | Written():
+            return _equality(node, row, sign, _text_is(row, other))
+        case (Logical(), Logical() | TruthLiteral()) if row.term is not None:
+            return _equality(node, row, sign, _truth_is(row, other))
+    raise _mismatch(node, row)
 
 
 def _equal_one(quantity: Quantity, values: list[Quantity]) -> Condition:

@@ -27,7 +27,7 @@ from counterpoint.sources.declaring.columns import Boolean, Category, Column, Nu
 from counterpoint.sources.declaring.dates import Date, is_day, spelled
 from counterpoint.sources.expressions.operands import Dated, Logical, Numeric, Operand, Textual, Timed, is_literal
 from counterpoint.sources.expressions.parsing import parsed
-from counterpoint.sources.expressions.terms import Term, Truth, nodes_of
+from counterpoint.sources.expressions.terms import Term, Truth, exceeds
 from counterpoint.sources.expressions.values import clamped
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def expression(text: str, declared: "Declaration") -> Expression:
     except InvalidRequest as error:
         raise Unreadable(str(error)) from None
     found = _as_column(ConditionReader(declared).values.read(tree))
-    if nodes_of(found.term) > MOST_NODES:
+    if exceeds(found.term, MOST_NODES):
         raise InvalidRequest(
             f"an expression may have at most {MOST_NODES} operations: declare parts as derived columns"
         )
@@ -81,8 +81,11 @@ def _as_column(operand: Operand) -> Expression:
 def _number(operand: Numeric) -> Expression:
     if operand.column is not None:
         return Expression(operand.quantity.top.term, operand.column, as_number(operand.column))
-    quantity, number = clamped(operand.quantity, None, None, None)
-    return Expression(quantity.top.term, number if operand.keys is None else Category(operand.keys), number)
+    if operand.keys is None:
+        quantity, number = clamped(operand.quantity, None, None, None)
+        return Expression(quantity.top.term, number, number)
+    quantity, number = clamped(operand.quantity, None, None, Fraction(1))  # keys are whole numbers, not steps of 5
+    return Expression(quantity.top.term, Category(operand.keys), number)
 
 
 def as_number(column: Column) -> Number | None:

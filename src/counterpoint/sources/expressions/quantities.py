@@ -36,7 +36,7 @@ from counterpoint.sources.asking.conditions import (
     between,
     present,
 )
-from counterpoint.sources.expressions.terms import Choose, Constant, Plus, Quotient, Term, Times, depth_of, nodes_of
+from counterpoint.sources.expressions.terms import Choose, Constant, Plus, Quotient, Term, Times, depth_of, exceeds
 
 LARGEST = 2**120
 """The most that an integer of an expression may be in absolute value: 38 decimal digits, and 127 bits, have room."""
@@ -320,7 +320,7 @@ def checked(term: Term, least: int, most: int) -> Integer:
             "the values of this expression might have more than 36 digits: declare its columns with smaller bounds or "
             "larger steps, or CLAMP a part of it"
         )
-    if nodes_of(term) > MOST_NODES or depth_of(term) > DEEPEST:
+    if exceeds(term, MOST_NODES) or depth_of(term) > DEEPEST:
         raise InvalidRequest(
             f"this expression is too long: it may have {MOST_NODES} operations, nested {DEEPEST} deep; declare parts "
             "of it as derived columns"

@@ -95,13 +95,19 @@ def columns_of(node: Node) -> Iterator[int]:
         yield from columns_of(part)
 
 
-def nodes_of(node: Node) -> int:
-    """How many nodes a term or a condition has, where each is written out.
+def exceeds(node: Node, most: int) -> bool:
+    """Whether a term or a condition has more than so many nodes, where each is written out.
 
-    >>> nodes_of(Plus(0, Times(Constant(2), 1)))
-    5
+    Parts are shared, so a short text may stand for more nodes than can be counted: the count ends where it is decided.
+
+    >>> exceeds(Plus(0, Times(Constant(2), 1)), 4), exceeds(Plus(0, Times(Constant(2), 1)), 5)
+    (True, False)
     """
-    return 1 + sum(map(nodes_of, parts_of(node)))
+    left, counted = [node], 0
+    while left and counted <= most:
+        counted += 1
+        left.extend(parts_of(left.pop()))
+    return counted > most
 
 
 def depth_of(node: Node) -> int:

@@ -76,9 +76,15 @@ class ValueReader:
     def __init__(self, declared: "Declaration", condition: "Callable[[exp.Expr], Condition]") -> None:
         self._declared, self._condition = declared, condition
         self._depth = 0
+        self._known: dict[int, Operand] = {}
 
     def read(self, node: "exp.Expr") -> Operand:
-        """What a node is, or `InvalidRequest`."""
+        """What a node is, or `InvalidRequest`. It is read once: what CASE compares would be read again by every WHEN."""
+        if id(node) not in self._known:
+            self._known[id(node)] = self._read(node)
+        return self._known[id(node)]
+
+    def _read(self, node: "exp.Expr") -> Operand:
         readers: dict[str, Callable[[exp.Expr], Operand]] = {
             "paren": lambda inner: self.read(only(inner, "this").this),
             "column": self.column,
@@ -182,7 +188,7 @@ class ValueReader:
             return self._condition(when)
         from sqlglot import exp  # noqa: PLC0415
 
-        return self._condition(exp.EQ(this=compared.copy(), expression=when.copy()))
+        return self._condition(exp.EQ(this=compared, expression=when))
 
     def first_present(self, node: "exp.Expr") -> Numeric:
         """COALESCE: the first of the numbers that is not missing."""
