@@ -17,7 +17,7 @@ time that happens twice or never is refused.
 """
 
 import re
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -54,10 +54,9 @@ class Timestamp(Column, Value, frozen=True):
         for name, bound in (("low", self.low), ("high", self.high)):
             if not _is_instant(bound):
                 raise InvalidParameter(f"{name} must be an instant such as '2013-01-01T00:00:00Z', not {shown(bound)}")
-        least, most = self.least, self.most
-        if least >= most:
+        if self.least >= self.most:
             raise InvalidParameter(f"low must be before high, but {self.low} and {self.high} were given")
-        first, last = at_micros(least, within).year, at_micros(most, within).year
+        first, last = _year(self.least, within, 1), _year(self.most, within, 9999)
         if first < 2 or last > 9998 or last - first > MOST_YEARS:
             raise InvalidParameter(
                 f"the bounds must be at most {MOST_YEARS} years apart, in the years 2 to 9998, but {self.low} and "
@@ -159,7 +158,19 @@ def _bound(value: object, what: str, name: str) -> str:
         raise InvalidParameter(
             f"{what} must be a time such as '2013-01-01' or '2013-01-01T12:00:00Z', not {shown(value)}"
         )
-    return at_micros(_meant(found, zone(name), InvalidParameter), zone(name)).isoformat()
+    instant = _meant(found, zone(name), InvalidParameter)
+    try:
+        return at_micros(instant, zone(name)).isoformat()
+    except OverflowError:  # a bound beyond the calendar, which `Timestamp` refuses
+        return found.replace(tzinfo=found.tzinfo or UTC).isoformat()
+
+
+def _year(instant: int, within: ZoneInfo, beyond: int) -> int:
+    """The year that the wall clock of a zone shows, or this one where that is beyond the calendar."""
+    try:
+        return at_micros(instant, within).year
+    except OverflowError:
+        return beyond
 
 
 def _meant(found: datetime, within: ZoneInfo, refusal: type[Exception]) -> int:

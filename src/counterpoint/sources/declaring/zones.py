@@ -12,6 +12,7 @@ Engines differ in this, so none is asked: the changes within the declared bounds
 [('2013-03-10T03:00:00-04:00', -18000, -14400), ('2013-11-03T01:00:00-05:00', -14400, -18000)]
 """
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -25,8 +26,7 @@ _LOOKED_AT = 6 * 3600
 """The offset is looked at every so many seconds: no zone has changed it twice within six hours and back."""
 
 
-@lru_cache(64)
-def zone(name: str) -> ZoneInfo:
+def zone(name: object) -> ZoneInfo:
     """The zone of this name, or `InvalidParameter`.
 
     >>> zone("Mars/Olympus")
@@ -34,10 +34,9 @@ def zone(name: str) -> ZoneInfo:
     ...
     counterpoint.errors.InvalidParameter: there is no time zone 'Mars/Olympus': use a name of the tz ...
     """
-    try:
-        return ZoneInfo(name)
-    except (LookupError, ValueError, OSError, TypeError):
-        pass
+    with suppress(LookupError, ValueError, OSError, TypeError):
+        if isinstance(name, str):
+            return ZoneInfo(name)  # which keeps the zones that it has read
     raise InvalidParameter(
         f"there is no time zone {str(name)[:40]!r}: use a name of the tz database, such as 'Europe/Berlin' or 'UTC'"
     )
