@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 
 import pyarrow as pa
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,3 +148,21 @@ def test_choices_by_key_are_a_table_with_rank_errors():
         s.ask(cp.histogram("city"), epsilon=5).rank_error()
     wanted = s.ask(cp.median("age", by="city"), rank_error=6, simultaneous=True)
     assert wanted.rank_error(simultaneous=True) <= 6
+
+
+def test_choices_for_one_key_are_a_table_with_one_row_and_not_the_name_of_the_key():
+    s = session(cp.PureDP(1000))
+    for request in (cp.median("age", by="city", keys=["Rome"]), cp.minimum("age", 1, by="city", keys=["Rome"])):
+        answer = s.ask(request, epsilon=1)
+        assert list(answer.keys()) == ["Rome"] and isinstance(answer["Rome"], cp.IntChoice)
+        (chosen,) = s.launch(cp.NoisyMax(epsilon=1)).ask(request)
+        assert isinstance(chosen, int)
+
+
+@pytest.mark.parametrize("error", [10**400, 2**70, np.array([1, 2])])
+def test_an_error_that_no_search_reaches_is_refused(error):
+    s = session(cp.PureDP(1000))
+    with pytest.raises(cp.InvalidParameter):
+        s.ask(cp.count(), error=error)
+    with pytest.raises(cp.InvalidParameter):
+        s.ask(cp.median("age"), rank_error=error)

@@ -45,9 +45,9 @@ def _answer(origin: Origin) -> Any:
         return _without_error(answer, origin)
     if not isinstance(answer, tuple):
         return _cell(answer, origin)
-    assert isinstance(released, tuple)
+    whole = released if isinstance(released, tuple) else (released,)  # a choice for one key is no tuple
     heads, labels = _names(prepared, len(answer))
-    raws = released if prepared.together == 1 else tuple(cell_by_cell(released, prepared.together))
+    raws = whole if prepared.together == 1 else tuple(cell_by_cell(whole, prepared.together))
     cells = {label: _cell(value, origin.of(raw)) for label, value, raw in zip(labels, answer, raws, strict=True)}
     return TableAnswer(heads, cells, origin)
 

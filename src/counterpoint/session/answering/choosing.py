@@ -68,6 +68,8 @@ _OFFERS: Mapping[type[Loss], Callable[..., dict[Wants, Mechanisms]]] = {
     GaussianDP: _gaussian,
     ApproxDP: _approximate,
 }
+_FARTHEST = 2**60
+"""The most steps that an error may be given as: beyond it the search for its price takes minutes, or overflows."""
 _WORKS: Mapping[Wants, str] = {
     "numbers": "give a PureDP, a zCDP, a GaussianDP or an ApproxDP, or epsilon=, rho= or mu=",
     "choice": "a candidate is chosen by NoisyMax: give a PureDP, a zCDP or an ApproxDP, or epsilon= or rho=",
@@ -143,4 +145,7 @@ def _steps(prepared: Prepared, error: Number, in_rows: bool) -> int:
     if prepared.wants == "numbers" and in_rows:
         raise InvalidParameter("rank_error= is about a chosen candidate, such as a median; give error= for numbers")
     prepared.error_in_units(0)  # refuses where the error depends on the answer
-    return floor(prepared.to_grid(wanted))
+    steps = floor(prepared.to_grid(wanted))
+    if steps > _FARTHEST:
+        raise InvalidParameter(f"an error of {spell(wanted)} is more than 2^60 steps of the grid: ask for a smaller one")
+    return steps

@@ -339,6 +339,8 @@ class ScoredByCell(Prepared, frozen=True, kw_only=True):
         >>> ScoredByCell(None, 2, 2, 4, Fraction(1, 2), **facts).in_units((Chosen(1), Chosen(0)))
         (20, 10)
         """
+        if isinstance(answer, Chosen):  # of one key, whose choice is no tuple
+            return self.in_units((answer,))
         if not isinstance(answer, tuple):
             return super().in_units(answer)
         return tuple(
