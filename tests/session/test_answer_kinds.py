@@ -6,8 +6,8 @@ import statistics
 from fractions import Fraction
 from itertools import product
 
-import pyarrow as pa
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

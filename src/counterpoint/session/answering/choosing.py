@@ -147,5 +147,7 @@ def _steps(prepared: Prepared, error: Number, in_rows: bool) -> int:
     prepared.error_in_units(0)  # refuses where the error depends on the answer
     steps = floor(prepared.to_grid(wanted))
     if steps > _FARTHEST:
-        raise InvalidParameter(f"an error of {spell(wanted)} is more than 2^60 steps of the grid: ask for a smaller one")
+        raise InvalidParameter(
+            f"an error of {spell(wanted)} is more than 2^60 steps of the grid: ask for a smaller one"
+        )
     return steps

@@ -79,7 +79,7 @@ class ValueReader:
         self._known: dict[int, Operand] = {}
 
     def read(self, node: "exp.Expr") -> Operand:
-        """What a node is, or `InvalidRequest`. It is read once: what CASE compares would be read again by every WHEN."""
+        """What a node is, or `InvalidRequest`. Each is read once, also what CASE compares with every WHEN."""
         if id(node) not in self._known:
             self._known[id(node)] = self._read(node)
         return self._known[id(node)]
