@@ -1,13 +1,12 @@
 """Requests made up from the OpenAPI, right and wrong: none is a fault of ours, and what is refused charges nothing."""
 
-import re
 import warnings
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.service.authorisation import ROUTES, template
 from tests.service.house import PEOPLE, served
-from tests.service.test_service import ROUTES
 from tests.service.worker import GENEROUS
 
 with warnings.catch_warnings():
@@ -15,12 +14,7 @@ with warnings.catch_warnings():
     import schemathesis
     from schemathesis.generation import GenerationMode
 
-OPERATIONS = sorted(
-    {
-        (method, re.sub("people|visits|staff", "{name}", path.partition("?")[0]).replace("{parts}", "{session}"))
-        for method, path in ROUTES
-    }
-)
+OPERATIONS = sorted({template(*route) for route in ROUTES})
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,10 @@
 
 import re
 import time
+from pathlib import Path
 
 import pytest
+from tests.service.authorisation import BODIES, COUNT, ROUTES, page, template
 from tests.service.house import AGES, PEOPLE, served
 
 import counterpoint as cp
@@ -16,9 +18,6 @@ from counterpoint.service.identity import ApiKey, Role
 def call(tmp_path):
     with served(tmp_path) as caller:
         yield caller
-
-
-COUNT = {"request": {"request": "count", "where": "age > 35"}}
 
 
 def test_an_analyst_works_in_a_granted_session(call):
@@ -126,62 +125,19 @@ def test_a_revoked_or_expired_key_and_an_ended_principal_open_nothing(call, monk
         call.house.identity.add("ann", Role.CUSTODIAN)
 
 
-ROUTES = {
-    ("GET", "/v1/data-sets"): {"carol", "ann", "bob", "olga", "paul"},
-    ("GET", "/v1/data-sets/people"): {"carol", "ann", "olga"},
-    ("GET", "/v1/data-sets/people/grants"): {"carol", "olga"},
-    ("POST", "/v1/data-sets/people/grants"): {"carol"},
-    ("DELETE", "/v1/data-sets/people/grants/{session}"): {"carol"},
-    ("POST", "/v1/data-sets/people/grants/{session}/recount"): {"carol"},
-    ("POST", "/v1/data-sets/visits/items"): {"paul"},
-    ("POST", "/v1/data-sets/staff/rows"): {"paul"},
-    ("POST", "/v1/data-sets/staff/removals"): {"paul"},
-    ("POST", "/v1/data-sets/people/verification"): {"carol", "olga"},
-    ("GET", "/v1/data-sets/people/record"): {"carol", "olga"},
-    ("GET", "/v1/sessions"): {"carol", "ann", "bob"},
-    ("GET", "/v1/sessions/{session}"): {"carol", "ann", "olga"},
-    ("GET", "/v1/sessions/{session}/certificate"): {"carol", "ann", "olga"},
-    ("GET", "/v1/sessions/{session}/history"): {"carol", "ann", "olga"},
-    ("GET", "/v1/sessions/{session}/events?seconds=1"): {"carol", "ann", "olga"},
-    ("GET", "/v1/sessions/{session}/receipts?id=first"): {"ann"},
-    ("POST", "/v1/sessions/{session}/launches"): {"ann"},
-    ("POST", "/v1/sessions/{session}/questions"): {"ann"},
-    ("POST", "/v1/sessions/{session}/quotes"): {"carol", "ann"},
-    ("POST", "/v1/sessions/{session}/delegations"): {"ann"},
-    ("POST", "/v1/sessions/{session}/partitions"): {"ann"},
-    ("POST", "/v1/sessions/{parts}/parts"): {"ann"},
-    ("GET", "/v1/sessions/{session}/place"): {"carol", "ann"},
-    ("POST", "/v1/sessions/{session}/sql"): {"ann"},
-    ("GET", "/v1/handles/{handle}"): {"carol", "ann"},
-    ("POST", "/v1/handles/{handle}/asks"): {"ann"},
-    ("POST", "/v1/handles/{handle}/errors"): {"carol", "ann"},
-}
-"""Who gets through to each route, where the session was granted to ann."""
-BODIES = {
-    "/v1/data-sets/people/grants": {"to": "bob", "within": {"measure": "PureDP", "epsilon": 0.1}},
-    "/v1/data-sets/visits/items": {"items": [1]},
-    "/v1/data-sets/staff/rows": {"rows": [{"person": "ann", "row": 1, "age": 41}]},
-    "/v1/data-sets/staff/removals": {"rows": [{"person": "ann", "row": 1}]},
-    "/v1/sessions/{session}/launches": {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1}},
-    "/v1/sessions/{session}/questions": {**COUNT, "epsilon": 0.1},
-    "/v1/sessions/{session}/quotes": {**COUNT, "epsilon": 0.1},
-    "/v1/sessions/{session}/delegations": {"within": {"measure": "PureDP", "epsilon": 0.1}},
-    "/v1/sessions/{session}/partitions": {"by": "state", "within": {"measure": "PureDP", "epsilon": 0.1}},
-    "/v1/sessions/{parts}/parts": {"key": "CA"},
-    "/v1/sessions/{session}/sql": {"text": "SELECT COUNT(*) FROM people WHERE age > 35", "epsilon": 0.1},
-    "/v1/handles/{handle}/asks": COUNT,
-    "/v1/handles/{handle}/errors": COUNT,
-}
-
-
 def test_every_route_is_in_the_table(call):
     paths = call.client.get("/schema/openapi.json").json()["paths"]
-    known = {
-        (method, re.sub("people|visits|staff", "{name}", path.partition("?")[0]).replace("{parts}", "{session}"))
-        for method, path in ROUTES
-    }
+    known = {template(*route) for route in ROUTES}
     open_to_all = {("GET", "/health"), ("GET", "/ready")}
     assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == known | open_to_all
+
+
+def test_the_page_on_security_has_this_table_and_names_tests_that_there_are():
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "service_security.md").read_text(encoding="utf-8")
+    assert page() in text
+    tests = "".join(file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("test_*.py"))
+    named = re.findall(r"`(test_\w+)`", text)
+    assert len(named) > 20 and [name for name in named if f"def {name}(" not in tests] == []
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
