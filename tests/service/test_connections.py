@@ -144,6 +144,17 @@ def test_each_role_gets_what_is_theirs(place):
         place.connect("ann").stream("visits").append({"page": "home", "seconds": 1})
 
 
+def test_an_answer_has_the_receipt_that_its_custodian_reads(place):
+    session = place.session("people")
+    session.ask(cp.count(), epsilon=1, id="monday")
+    signed, disclosed = session.receipt("monday")
+    whole = place.house.data_set("people").session()
+    mine = whole.acting_as("ann").at((0,))
+    assert '"who":"ann"' in signed.receipt and disclosed == mine.receipt("monday")[1]
+    with pytest.raises(cp.CounterpointError):
+        session.receipt("tuesday")
+
+
 def test_histories_are_read_page_by_page(place):
     handle = place.session("people").launch(cp.Laplace(1, asks=300))
     for _ in range(205):

@@ -37,7 +37,7 @@ class Call:
     path: str
     body: Mapping[str, Any] | None = None
     id: str | None = None
-    query: Mapping[str, int] | None = None
+    query: Mapping[str, int | str] | None = None
 
 
 Calls: TypeAlias = Generator[Call, Any, T]

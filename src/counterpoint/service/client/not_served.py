@@ -16,7 +16,6 @@ NOT_SERVED = {
     "Session.epsilon_for": "would_cost(request, error=...) says what would be launched, and its price",
     "Session.loss_at": "losses at other distances are read from the ledger, by its custodian",
     "Session.plot": "the service's dashboard draws the session",
-    "Session.receipt": "receipts are given out over HTTP; they are signed texts, and need no client of ours",
     "Session.record": "the public record of a data set is exported by its custodian, `counterpoint ledger export`",
     "Session.rehearse": "rehearse on made-up rows of the same declaration, in a local session",
     "Handle.plot": "a series of a counter's answers is drawn by a local session, or by any plotting library",

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Unpack
 from counterpoint.composition.rules.rule import Remaining, Rule
 from counterpoint.errors import InvalidParameter, NotAllowed
 from counterpoint.ledger.grants import mechanism_names
+from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Fact, Path
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
@@ -201,6 +202,12 @@ class RemoteSession(Remote):
             facts += map(reading.fact_of, page["facts"])
             after = page["next"]
         return tuple(facts)
+
+    @served
+    def receipt(self, id: str) -> Calls[tuple[Signed, Disclosure]]:
+        """A signed receipt for the answer to the request with this id, and what opens its answer to others."""
+        said = (yield Call("GET", f"{self._url}/receipts", query={"id": id}))["receipt"]
+        return Signed(said["receipt"], said["signature"]), Disclosure(**said["disclosed"])
 
     @property
     @served
