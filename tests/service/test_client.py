@@ -33,6 +33,7 @@ def session(place):
 def test_a_launched_mechanism_is_asked_as_often_as_was_paid_for(session):
     handle = session.launch(cp.Laplace(2000, asks=2))
     assert (handle.path, handle.mechanism, handle.halted) == ((0, 0), cp.Laplace(2000, asks=2), False)
+    assert handle.cost == cp.PureDP(2000)
     assert handle.ask(cp.count("age > 35")) == 60 and type(handle.ask(cp.count())) is int
     assert handle.halted
     with pytest.raises(cp.Halted):

@@ -4,6 +4,7 @@ from typing import Any, NoReturn
 
 from counterpoint.ledger.state import Path
 from counterpoint.numbers import Exact, Number
+from counterpoint.privacy.loss import Loss
 from counterpoint.service.client import reading, saying
 from counterpoint.service.client.calls import Call, Calls, Remote, Runner, served
 from counterpoint.service.client.not_served import not_served
@@ -22,6 +23,11 @@ class RemoteHandle(Remote):
     def path(self) -> Path:
         """Where this handle is found again: `session.at(handle.path)`."""
         return self._id.path
+
+    @property
+    def cost(self) -> Loss:
+        """What launching it has cost; asking costs nothing more."""
+        return self.mechanism.claim.loss
 
     @served
     def ask(self, /, request: object = None, *, id: str | None = None, **options: Any) -> Calls[Any]:
