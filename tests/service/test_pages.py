@@ -219,6 +219,11 @@ def test_the_items_of_a_stream_are_counted_for_everyone_who_may_append_or_ask(ca
         assert ("3 items" in Browser(call, who).get("/").text) is sees
 
 
+def test_a_producer_reads_nothing_of_a_declaration(call):
+    seen = Browser(call, "paul").get("/").text
+    assert "people" in seen and "unit" not in seen and "ε" not in seen
+
+
 def test_what_needs_a_person_comes_first(call):
     call.granted(epsilon="3.9")
     call.granted(

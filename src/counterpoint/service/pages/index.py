@@ -62,7 +62,7 @@ def _lines(house: House, who: Principal) -> list[IndexLine]:
     if who.role in OVERSEERS:
         return [_data_set(house, who, name) for name in house.names]
     if who.role is Role.PRODUCER:
-        return [IndexLine(name, None, source_words(house.data_set(name).source)) for name in house.names]
+        return [IndexLine(name, None, source_words(house.data_set(name).source, who)) for name in house.names]
     return [
         _granted(name, given.id, given.session, who) for name in house.names for given in seen_grants(house, who, name)
     ]
@@ -76,7 +76,7 @@ def _data_set(house: House, who: Principal, name: str) -> IndexLine:
     return IndexLine(
         name,
         f"/sessions/{name}",
-        source_words(whole._source),
+        source_words(whole._source, who),
         meter_of(whole, score),
         _spark(score, time.time()),
         sessions,
@@ -89,7 +89,7 @@ def _granted(name: str, id: SessionId, session: Session, who: Principal) -> Inde
     return IndexLine(
         str(id),
         f"/sessions/{id}",
-        f"your session on {name} · {source_words(session._source)}",
+        f"your session on {name} · {source_words(session._source, who)}",
         meter_of(session, score),
         _spark(score, time.time()),
         "",

@@ -114,7 +114,7 @@ def session_page(
         here="/",
         status=status,
         place=place,
-        meta=_meta(place),
+        meta=_meta(place, by.who),
         axis=axis,
         score=score,
         drawing=drawn(ScorePicture(score).figure()),
@@ -140,8 +140,8 @@ def _running(session: Session) -> list[tuple[str, str]]:
     return [(str(handle.path[-1]), f"{int(handle.path[-1]) + 1} {handle.mechanism!r}") for handle in handles]
 
 
-def _meta(place: SessionPlace) -> list[str]:
-    grants, words = grants_around(place.session), [source_words(place.session._source)]
+def _meta(place: SessionPlace, who: Principal) -> list[str]:
+    grants, words = grants_around(place.session), [source_words(place.session._source, who)]
     if not grants:
         return words
     grant = grants[-1]

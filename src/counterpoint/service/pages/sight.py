@@ -92,8 +92,12 @@ def _running(lane: Lane) -> Lane:
     return replace(lane, halted=None, detail=lane.detail.removesuffix(" · halted"))
 
 
-def source_words(source: Source) -> str:
-    """What the data are and what is protected, in a line: public facts, never how many rows there are."""
-    lines = (line for line in source.describe().splitlines() if line.startswith(("unit: ", "rows per unit: ")))
+def source_words(source: Source, who: Principal) -> str:
+    """What the data are and what is protected, in a line: public facts, never how many rows there are.
+
+    A producer reads nothing of the declaration.
+    """
+    described = () if who.role is Role.PRODUCER else source.describe().splitlines()
+    lines = (line for line in described if line.startswith(("unit: ", "rows per unit: ")))
     counted = (f"{source.log.length():,} items",) if isinstance(source, Stream) else ()
     return " · ".join((type(source).__name__, *lines, *counted))
