@@ -273,3 +273,12 @@ def test_a_key_that_another_process_revoked_opens_no_more_after_a_second(call, m
 def test_a_role_that_was_changed_in_the_database_opens_nothing(call):
     call.house._store._run("UPDATE counterpoint_principal SET role = 'king' WHERE name = 'ann'")
     assert call("ann", "GET", "/v1/sessions").status_code == 503
+
+
+def test_an_auditor_does_not_see_what_has_halted(call):
+    """After how many asks a sparse vector halts follows from its answers."""
+    session = call.granted()
+    call.launched(session, mechanism="SparseVector", epsilon=0.1, threshold=10)
+    (hers,) = call("ann", "GET", f"/v1/sessions/{session}").json()["handles"]
+    (audited,) = call("olga", "GET", f"/v1/sessions/{session}").json()["handles"]
+    assert hers == {**audited, "halted": False}

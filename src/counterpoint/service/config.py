@@ -43,11 +43,11 @@ DEMO = "people"
 _Number = int | float | str
 
 
-class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class ConfigFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """A part of the file: its fields and no others."""
 
 
-class ColumnFields(Fields, frozen=True, tag_field="type"):
+class ColumnFields(ConfigFields, frozen=True, tag_field="type"):
     """The declaration of a column."""
 
     def declared(self) -> Column:
@@ -116,7 +116,7 @@ class WholeFields(ColumnFields, frozen=True, tag="whole"):
 AnyColumn = NumberFields | CategoryFields | DateFields | TextFields | BooleanFields | WholeFields
 
 
-class DataFields(Fields, frozen=True, kw_only=True):
+class DataFields(ConfigFields, frozen=True, kw_only=True):
     """A data set: its budget, and what makes its source."""
 
     budget: dict[str, Any]
@@ -175,7 +175,7 @@ class StreamFields(DataFields, frozen=True, kw_only=True):
         return cp.Stream(self.bound, fields=fields, unit=self.unit, per_unit=self.per_unit, neighbours=self.neighbours)
 
 
-class Settings(Fields, frozen=True):
+class Settings(ConfigFields, frozen=True):
     """What the configuration says."""
 
     ledger: str = "ledger.db"

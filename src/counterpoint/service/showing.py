@@ -62,14 +62,14 @@ def session_shown(data_set: str, session: Session) -> dict[str, Any]:
     return said
 
 
-def handle_shown(data_set: str, handle: Handle) -> dict[str, Any]:
-    """A launched mechanism."""
-    return {
+def handle_shown(data_set: str, handle: Handle, *, answers: bool = True) -> dict[str, Any]:
+    """A launched mechanism; whether it has halted may follow from its answers, as a sparse vector's hits do."""
+    said: dict[str, Any] = {
         "handle": str(SessionId(data_set, handle.path)),
         **mechanism_shown(handle.mechanism),
         "cost": loss_shown(handle.mechanism.claim.loss),
-        "halted": handle.halted,
     }
+    return {**said, "halted": handle.halted} if answers else said
 
 
 def given_shown(data_set: str, given: Session | Partition) -> dict[str, Any]:

@@ -52,9 +52,10 @@ def listed(house: TheHouse, who: Caller) -> list[Json]:
 
 @get("/{session:str}", summary="What was lost, what is left, what was launched", sync_to_thread=True)
 def shown(house: TheHouse, who: Caller, session: InPath) -> Json:
-    """Reading changes nothing."""
+    """Reading changes nothing. Auditors do not see which handles have halted: that may follow from answers."""
     name, found = to_read(house, who, session)
-    handles = [handle_shown(name, handle) for handle in found.handles]
+    answers = who.role is not Role.AUDITOR
+    handles = [handle_shown(name, handle, answers=answers) for handle in found.handles]
     given = [given_shown(name, one) for one in found.given]
     return {**session_shown(name, found), "handles": handles, "given": given}
 

@@ -50,7 +50,7 @@ from counterpoint.sources.source import Prepared
 MOST_PARTS = 50
 
 
-class Place(NamedTuple):
+class ReleasedPlace(NamedTuple):
     """One number of a statistic, in every cell."""
 
     statistic: int
@@ -82,7 +82,7 @@ class Select(Request, Value, frozen=True):
         return tuple(part for part in self.requests if isinstance(part, AGGREGATES))
 
     @property
-    def _places(self) -> tuple[tuple[Place, ...], ...]:
+    def _places(self) -> tuple[tuple[ReleasedPlace, ...], ...]:
         """For each part, the statistics that it is computed from, and which of their numbers."""
         found = statistics(self._parts)
         numbers = {statistic_of(statistic.request): number for number, statistic in enumerate(found)}
@@ -283,13 +283,13 @@ class Selected(Prepared, frozen=True, kw_only=True):
         )
 
 
-def _places(part: Aggregate, found: Sequence[Statistic], number: int) -> Iterator[Place]:
+def _places(part: Aggregate, found: Sequence[Statistic], number: int) -> Iterator[ReleasedPlace]:
     """A mean takes the last two numbers of a statistic, which may be that of a variance; and a shared count."""
     size, rows = found[number].size, found[number].rows
     for at in range(size - 2 if isinstance(part, Mean) else 0, size):
-        yield Place(number, at)
+        yield ReleasedPlace(number, at)
     if rows is not None:
-        yield Place(rows, 0)
+        yield ReleasedPlace(rows, 0)
 
 
 def _together(plan: QueryPlan) -> tuple[tuple[QueryPlan, ...], tuple[int, ...]]:
