@@ -5,7 +5,8 @@
 True
 """
 
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,9 @@ from counterpoint import __version__
 from counterpoint.errors import InvalidParameter
 from counterpoint.service import commands
 from counterpoint.service.commands import explained
+
+if TYPE_CHECKING:
+    from counterpoint.ledger.places import Durable
 
 app = typer.Typer(
     name="counterpoint",
@@ -123,7 +127,69 @@ def rotate(
             typer.echo(done)
 
 
+Place = Annotated[str, typer.Argument(help="A path or a postgresql:// URL.")]
+SessionName = Annotated[str, typer.Argument(help="The session's name, which is its data set's.")]
+
+
+@ledger.command("list")
+def list_sessions(place: Place) -> None:
+    """List the sessions of a ledger. Needs no key."""
+    from counterpoint.ledger import tending  # noqa: PLC0415
+
+    _echo_lines(place, tending.listed)
+
+
+@ledger.command()
+def show(place: Place, session: SessionName) -> None:
+    """Show a session's rule, loss, keys and head. Needs no key."""
+    from counterpoint.ledger import tending  # noqa: PLC0415
+
+    _echo_lines(place, lambda where: tending.shown(where, session))
+
+
+@ledger.command()
+def history(place: Place, session: SessionName) -> None:
+    """Show what was done in a session: when, who, what, where. Needs no key."""
+    from counterpoint.ledger import tending  # noqa: PLC0415
+
+    _echo_lines(place, lambda where: tending.history(where, session))
+
+
+@ledger.command()
+def backup(place: Place, file: str = typer.Argument(help="The file to make; it must not exist.")) -> None:
+    """Copy an SQLite ledger that is at rest. A service that runs copies its own: POST /v1/backups."""
+    from counterpoint.ledger import tending  # noqa: PLC0415
+
+    _echo_lines(place, lambda where: iter([tending.back_up(where, file)]))
+
+
+@ledger.command()
+def migrate(
+    place: Place,
+    key_file: str | None = typer.Option(None, help="The file with the master key, if it is not found by default."),
+    witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
+) -> None:
+    """Bring a ledger of an earlier version up to this one, and verify it."""
+    from counterpoint.ledger import tending  # noqa: PLC0415
+    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+
+    with explained():
+        for line in tending.migrate(Durable(place, key_file=key_file, witness=witness)):
+            typer.echo(line)
+
+
+def _echo_lines(place: str, lines: "Callable[[Durable], Iterator[str]]") -> None:
+    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+
+    with explained():
+        for line in lines(Durable(place)):
+            typer.echo(line)
+
+
 app.command()(commands.serve)
+app.command()(commands.grant)
+app.command()(commands.revoke)
+app.add_typer(commands.keys)
 
 
 def main() -> None:

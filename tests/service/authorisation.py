@@ -32,6 +32,12 @@ ROUTES = {
     ("GET", "/v1/handles/{handle}"): {"carol", "ann"},
     ("POST", "/v1/handles/{handle}/asks"): {"ann"},
     ("POST", "/v1/handles/{handle}/errors"): {"carol", "ann"},
+    ("GET", "/v1/principals"): {"carol"},
+    ("POST", "/v1/principals"): {"carol"},
+    ("POST", "/v1/principals/{name}/keys"): {"carol"},
+    ("DELETE", "/v1/principals/{name}"): {"carol"},
+    ("DELETE", "/v1/keys/{id}"): {"carol"},
+    ("POST", "/v1/backups"): {"carol"},
 }
 """Who gets through to each route, where the session was granted to ann."""
 BODIES = {

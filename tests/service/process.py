@@ -32,7 +32,7 @@ class Served:
         )
         self.lines = []
         self.url, self.key = None, None
-        watchdog = threading.Timer(120, self.process.kill)  # a service that never starts ends the test
+        watchdog = threading.Timer(300, self.process.kill)  # a service that never starts ends the test
         watchdog.start()
         for line in self.process.stdout:
             self.lines.append(line.rstrip())
@@ -46,7 +46,7 @@ class Served:
 
     def client(self, key=None, **options):
         return httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {key or self.key}"}, timeout=60, **options
+            base_url=self.url, headers={"Authorization": f"Bearer {key or self.key}"}, timeout=300, **options
         )
 
     @property
@@ -57,7 +57,7 @@ class Served:
     def stop(self, number=signal.SIGTERM):
         """Stop it as an operator does; its exit status."""
         self.process.send_signal(number)
-        status = self.process.wait(60)
+        status = self.process.wait(120)
         self.process.stdout.close()
         return status
 

@@ -16,7 +16,8 @@ import counterpoint as cp
 from counterpoint.cli import app
 from counterpoint.errors import InvalidParameter
 from counterpoint.service import config
-from counterpoint.service.serving import Listening, first_key, open_house, serve
+from counterpoint.service.opening import open_house
+from counterpoint.service.serving import Listening, first_key, limits_of, serve
 
 MEAN = {"request": {"request": "mean", "column": "age"}, "epsilon": 0.1}
 DECLARED = """
@@ -153,6 +154,12 @@ def test_an_sqlite_ledger_has_one_worker_and_tls_needs_both_files(tmp_path):
     with pytest.raises(InvalidParameter, match="both --certificate and --private-key"):
         serve(settings, Listening(certificate="a.pem"), print)
     assert not list(tmp_path.iterdir())
+
+
+def test_limits_are_known_by_name():
+    assert limits_of(config.read("limits.burst = 5")).burst == 5
+    with pytest.raises(InvalidParameter, match="there is no limit 'bursts'"):
+        limits_of(config.read("limits.bursts = 5"))
 
 
 def test_two_data_sets_of_one_name_are_refused(tmp_path):

@@ -39,7 +39,7 @@ from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Lookups, Set
 from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Signed, Signer
 from counterpoint.ledger.state import Fact, Path, Row
-from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
+from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
 from counterpoint.ledger.store.records import FORM, INTENTS, REFUSALS, Book, StoredItems, path_text, read_entry
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store, Unit
@@ -91,8 +91,10 @@ class DurableLedger(Ledger):
         self._open_book()
 
     def check(self) -> None:
-        """Refuse to go on in a forked process, after a failure, or when closed."""
+        """Refuse to go on in a forked process, after a failure, when closed, or when the connection was lost."""
         self._group.check()
+        if not self._store.is_open:
+            raise failed_before()
 
     def prepare(self, intent: Intent, outcome: StepOutcome) -> StepOutcome:
         """Seal row and answer."""

@@ -24,7 +24,8 @@ from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.limits import PROBLEM, Limiter, Limiting, Limits
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
-from counterpoint.service.routes import data_sets, events, handles, health, sessions
+from counterpoint.service.retrying import Retrying, note_lost
+from counterpoint.service.routes import data_sets, events, handles, health, people, sessions
 from counterpoint.service.routes.bodies import request_id
 from counterpoint.service.routes.parameters import Key
 
@@ -33,6 +34,7 @@ LARGEST_BODY = 2**20
 """How many bytes a request may have."""
 OPEN = ("/health", "/ready", "/schema")
 """Where anyone may look."""
+_API = (data_sets.ROUTES, sessions.ROUTES, events.ROUTES, handles.ROUTES, people.ROUTES)
 
 
 class Authentication(AbstractAuthenticationMiddleware):
@@ -56,14 +58,15 @@ async def _owner(identity: Identity, presented: str) -> Principal | None:
 def application(house: House, limits: Limits = DEFAULT) -> Litestar:
     """The service over these data sets."""
     return Litestar(
-        route_handlers=[data_sets.ROUTES, sessions.ROUTES, events.ROUTES, handles.ROUTES, *health.ROUTES, pages.ROUTES],
-        middleware=[DefineMiddleware(Authentication, exclude=[f"^{path}" for path in OPEN]), Limiting()],
+        route_handlers=[*_API, *health.ROUTES, pages.ROUTES],
+        middleware=[Retrying, DefineMiddleware(Authentication, exclude=[f"^{path}" for path in OPEN]), Limiting()],
         dependencies={
             "house": Provide(_house, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
             "request_id": Provide(_request_id, sync_to_thread=False),
         },
         exception_handlers={CounterpointError: _refused, HTTPException: _http, Exception: _fault},
+        after_exception=[note_lost],
         request_max_body_size=LARGEST_BODY,
         openapi_config=OpenAPIConfig(
             title="Counterpoint",

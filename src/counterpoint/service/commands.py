@@ -6,18 +6,26 @@
 1
 """
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from counterpoint.errors import CounterpointError, InvalidParameter
+from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.service import wire
+from counterpoint.service.house import House, SessionId, unknown
+from counterpoint.service.identity import Identity, Role
+from counterpoint.session.session import Session
 
 if TYPE_CHECKING:
     from counterpoint.service.config import Settings
 
+OPERATOR = "operator"
+"""Who is on record for what the commands do."""
 Config = Annotated[str | None, typer.Option("--config", help="A TOML file with ledger, keys and data sets.")]
 LedgerAt = Annotated[str | None, typer.Option("--ledger", help="A path or a postgresql:// URL.")]
 Data = Annotated[list[str] | None, typer.Option("--data", help="NAME=FILE; FILE's declaration is beside it, in .toml.")]
@@ -41,6 +49,104 @@ def serve(  # noqa: PLR0917 - what a command takes, by name
             from counterpoint.service import serving  # noqa: PLC0415
         settings = _settings(config, ledger, data, demo)
         serving.serve(settings, serving.Listening(host, port, workers, certificate, private_key), typer.echo)
+
+
+def grant(  # noqa: PLR0917 - as above
+    data_set: str = typer.Argument(help="The data set."),
+    to: str = typer.Argument(help="The principal."),
+    epsilon: str = typer.Argument(help="The budget: epsilon of PureDP or, with --delta, of ApproxDP."),
+    delta: str | None = typer.Option(None, help="The budget's delta."),
+    id: str | None = typer.Option(None, help="Grants once, however often the command is run."),
+    config: Config = None,
+    ledger: LedgerAt = None,
+    data: Data = None,
+    demo: Demo = False,
+) -> None:
+    """Grant a budget to a principal, while no service has the ledger open, or beside one that has it in PostgreSQL."""
+    with explained(), _opened(config, ledger, data, demo) as house:
+        measure = {"measure": "PureDP"} if delta is None else {"measure": "ApproxDP", "delta": delta}
+        whole = house.data_set(data_set).session().acting_as(OPERATOR)
+        given = whole.grant(to, wire.loss({**measure, "epsilon": epsilon}), id=id)
+        typer.echo(f"{to} works in the session {SessionId(data_set, given._path)}")
+
+
+def revoke(
+    session: str = typer.Argument(help="The session that was granted, such as people.0."),
+    config: Config = None,
+    ledger: LedgerAt = None,
+    data: Data = None,
+    demo: Demo = False,
+) -> None:
+    """Revoke a grant: nothing more is launched or asked in it, and its charge stays."""
+    with explained(), _opened(config, ledger, data, demo) as house:
+        id = SessionId.read(session)
+        whole = house.data_set(id.data_set).session().acting_as(OPERATOR)
+        found = whole.at(id.path)
+        if not isinstance(found, Session):
+            raise unknown(session)
+        whole.revoke(found)
+        typer.echo(f"{session} is revoked; {whole.loss!r} stays charged")
+
+
+keys = typer.Typer(name="keys", help="Look after the principals of a ledger and their keys.", no_args_is_help=True)
+At = Annotated[str, typer.Option("--ledger", help="A path or a postgresql:// URL.")]
+
+
+@keys.command("new")
+def new_key(
+    name: str = typer.Argument(help="The principal; it is made if there is none of this name."),
+    role: Annotated[Role | None, typer.Option(help="The role of a new principal.")] = None,
+    days: int | None = typer.Option(None, help="After how many days the key expires; without, never."),
+    ledger: At = "ledger.db",
+) -> None:
+    """Make a key for a principal, and show it this once."""
+    with explained(), _people(ledger) as people:
+        if role is not None:
+            people.add(name, role)
+        typer.echo(people.new_key(name, days=days).shown())
+
+
+@keys.command("list")
+def list_keys(ledger: At = "ledger.db") -> None:
+    """List principals, their roles, and the ids of their keys."""
+    with explained(), _people(ledger) as people:
+        for one in people.principals():
+            typer.echo(f"{one.name}: {one.role}{'' if one.ended is None else ', ended'}")
+            for key in people.keys(one.name):
+                state = "stands" if key.stands(int(time.time())) else "ended"
+                typer.echo(f"  {key.id}: {state}")
+
+
+@keys.command("end")
+def end_key(
+    id: str = typer.Argument(help="The public id of the key, or the name of a principal."), ledger: At = "ledger.db"
+) -> None:
+    """Revoke a key; by the name of a principal, all its keys, and the principal is no more."""
+    with explained(), _people(ledger) as people:
+        names = {one.name for one in people.principals()}
+        ids = {key.id for name in names for key in people.keys(name)}
+        if id not in names | ids:
+            raise InvalidParameter(f"there is no key and no principal {id!r} in this ledger")
+        people.end(id) if id in names else people.end_key(id)
+        typer.echo(f"{id} is ended")
+
+
+@contextmanager
+def _people(ledger: str) -> Iterator[Identity]:
+    store = hold(Durable(ledger), existing=True)
+    try:
+        yield Identity(store)
+    finally:
+        release(store)
+
+
+@contextmanager
+def _opened(config: str | None, ledger: str | None, data: list[str] | None, demo: bool) -> Iterator[House]:
+    """The data sets of a configuration, without a service."""
+    from counterpoint.service.opening import open_house  # noqa: PLC0415
+
+    with closing(open_house(_settings(config, ledger, data, demo))) as house:
+        yield house
 
 
 def _settings(config: str | None, ledger: str | None, data: list[str] | None, demo: bool) -> "Settings":

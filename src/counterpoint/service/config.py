@@ -187,6 +187,8 @@ class Settings(ConfigFields, frozen=True):
     witness: str | None = None
     backups: str | None = None
     """The folder that POST /v1/backups writes to; without one there are none."""
+    limits: dict[str, float] = {}
+    """What a principal may do, by the names of `limits.Limits`."""
     tables: dict[str, TableFields] = {}
     streams: dict[str, StreamFields] = {}
     folder: str = "."

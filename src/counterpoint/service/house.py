@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path as FilePath
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -116,10 +117,13 @@ class Verification(NamedTuple):
 class House:
     """The data sets of one ledger, and its people."""
 
-    def __init__(self, place: Durable) -> None:
+    def __init__(self, place: Durable, *, backups: FilePath | None = None) -> None:
         self.place = place
+        self.backups = backups
+        """The folder that backups go to, if there are any."""
+        self._lock = threading.Lock()
         self._store = hold(place, existing=False)
-        self.identity = Identity(self._store)
+        self._identity = Identity(self._store)
         self._data_sets: dict[str, DataSet] = {}
         self.verifications: dict[str, Verification] = {}
         self._closed = False
@@ -132,6 +136,16 @@ class House:
         made.session()
         self._data_sets[name] = made
         return made
+
+    @property
+    def identity(self) -> Identity:
+        """The people. A database that was lost is opened anew."""
+        with self._lock:
+            if not self._store.is_open and not self._closed:
+                release(self._store, broken=True)
+                self._store = hold(self.place, existing=True)
+                self._identity = Identity(self._store)
+            return self._identity
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,6 +184,12 @@ class House:
         self.data_set(name).session()
         with self._store.lock:
             return [data for _, data in self._store.entries(name, 0)]
+
+    def must_answer(self) -> None:
+        """Ask every ledger, and the people, for something; `LedgerError` if one does not answer."""
+        for data_set in self._data_sets.values():
+            data_set.session()._engine.ledger.read(())
+        self.identity.principals()
 
     def granted(self, name: str) -> Iterator[Given]:
         """The sessions that were granted out of a data set's budget, in order."""

@@ -12,6 +12,7 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import fields
 from functools import partial
 from typing import NamedTuple
 
@@ -24,9 +25,13 @@ from counterpoint.service.app import application
 from counterpoint.service.config import Settings
 from counterpoint.service.house import House
 from counterpoint.service.identity import Role
+from counterpoint.service.limits import Limits
+from counterpoint.service.opening import open_house
 
 FIRST = "custodian"
 """The principal that the first start makes."""
+_STARTING = 120
+"""Seconds after which a worker that does not answer its supervisor is replaced: binding large data takes a while."""
 _STOPPING = 30
 """Seconds that running requests have to finish once the service is stopped."""
 
@@ -44,6 +49,7 @@ class Listening(NamedTuple):
 def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) -> None:
     """Serve until a signal stops it. `say` shows the address and, on the first start, the custodian's key."""
     _check(settings, listening)
+    limits = limits_of(settings)
     with closing(open_house(settings)) as house, _bound(listening) as listener:
         host, port = listener.getsockname()[:2]
         key, names = first_key(house), ", ".join(house.names)
@@ -54,7 +60,7 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
             say(f"the key of {FIRST!r}, which is shown this once: {key}")
         say("stop it with Ctrl-C, or SIGTERM")
         if listening.workers == 1:
-            uvicorn.Server(_config(listening, partial(_closing, house))).run(sockets=[listener])
+            uvicorn.Server(_config(listening, partial(_closing, house, limits))).run(sockets=[listener])
         else:
             house.close()
             Multiprocess(_config(listening, partial(_worker, settings)), sockets=[listener]).run()
@@ -68,22 +74,11 @@ def _config(listening: Listening, factory: Callable[[], Litestar]) -> uvicorn.Co
         ssl_certfile=listening.certificate,
         ssl_keyfile=listening.private_key,
         timeout_graceful_shutdown=_STOPPING,
+        timeout_worker_healthcheck=_STARTING,
         access_log=False,
         server_header=False,
         log_level="warning",
     )
-
-
-def open_house(settings: Settings) -> House:
-    """The data sets, with their ledgers open."""
-    house = House(settings.place)
-    try:
-        for name, data in settings.data_sets.items():
-            house.register(name, partial(settings.bind, name), data.rule())
-    except BaseException:
-        house.close()
-        raise
-    return house
 
 
 def first_key(house: House) -> str | None:
@@ -97,6 +92,15 @@ def first_key(house: House) -> str | None:
     return house.identity.new_key(FIRST).shown()
 
 
+def limits_of(settings: Settings) -> Limits:
+    """The limits that the configuration says; the others are as they are by default."""
+    known = [field.name for field in fields(Limits)]
+    for name in settings.limits:
+        if name not in known:
+            raise InvalidParameter(f"there is no limit {name!r}; there are: {', '.join(known)}")
+    return Limits(**settings.limits)  # type: ignore[arg-type]  # numbers, which Limits checks
+
+
 def address(host: str, port: int, tls: bool) -> str:
     """The URL of a service."""
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -104,12 +108,12 @@ def address(host: str, port: int, tls: bool) -> str:
 
 def _worker(settings: Settings) -> Litestar:
     """What a worker serves; each opens its own connections."""
-    return _closing(open_house(settings))
+    return _closing(open_house(settings), limits_of(settings))
 
 
-def _closing(house: House) -> Litestar:
+def _closing(house: House, limits: Limits) -> Litestar:
     """The application, which closes the ledgers when it stops."""
-    app = application(house)
+    app = application(house, limits)
     app.on_shutdown.append(house.close)
     return app
 

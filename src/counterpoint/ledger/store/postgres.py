@@ -140,6 +140,11 @@ class PostgresStore(Tables):
             return False
         return not set(before) & set(after)  # without the privilege, the server does nothing and reports no error
 
+    @property
+    def is_open(self) -> bool:
+        """False once a statement has found the connection lost."""
+        return not self._connection.closed
+
     def close(self) -> None:
         """Let go of the connection."""
         self._connection.close()

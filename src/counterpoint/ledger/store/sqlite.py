@@ -14,12 +14,13 @@ is never tried again: the ledger stops.
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
 from counterpoint.ledger.store import schema
+from counterpoint.ledger.store.folders import sync_folder_of
 from counterpoint.ledger.store.group_commit import failed_before
 from counterpoint.ledger.store.locking import LedgerLock, busy
 from counterpoint.ledger.store.tables import Statement, Tables
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 APPLICATION = 0x43506F69
 """Marks an SQLite file as a ledger of ours ("CPoi")."""
 _SOUND_WAL = (3, 51, 3)
+_PAGES = 1000
+"""How many pages of a backup are copied at once."""
 
 
 def journal_mode(library: str) -> str:
@@ -62,7 +65,7 @@ class SqliteStore(Tables):
             raise LedgerError(f"there is no ledger at {self.path!r}")
         super().__init__()
         self._apsw = apsw
-        self._abandoned = False
+        self._abandoned = self._closed = False
         locked = vfs is None and not immutable
         self._lock = LedgerLock(os.path.realpath(self.path), wait) if locked else None
         try:
@@ -131,14 +134,48 @@ class SqliteStore(Tables):
             return False
         return True
 
+    def copy_to(self, path: str | os.PathLike[str]) -> None:
+        """Copy the database to a new file, a part at a time: other requests are served in between.
+
+        What they write to a part that was copied before is copied along, so the copy is of one moment: its last.
+        """
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            raise LedgerError(f"there is a file {os.fspath(path)!r} already; a backup overwrites nothing") from None
+        except OSError as error:
+            raise LedgerError(f"a backup cannot be made at {os.fspath(path)!r}: {error.strerror}") from None
+        done = False
+        try:
+            with closing(self._apsw.Connection(os.fspath(path))) as copy:
+                with self.lock:
+                    backup = copy.backup("main", self._connection, "main")
+                with backup:
+                    while not backup.done:
+                        with self.lock:
+                            backup.step(_PAGES)
+            sync_folder_of(path)
+            done = True
+        except self._apsw.Error as error:
+            raise LedgerError(f"the backup failed: {type(error).__name__}") from None
+        finally:
+            if not done:
+                os.unlink(path)  # half a ledger is none
+
+    @property
+    def is_open(self) -> bool:
+        """False once it was closed, or abandoned after a failure."""
+        return not self._closed
+
     def close(self) -> None:
         """Let go of the file."""
+        self._closed = True
         self._connection.close()
         self._let_go()
 
     def abandon(self) -> None:
         """Let go of the file after a failure, as a crash would: without another write or sync."""
-        self._abandoned = True
+        self._abandoned = self._closed = True
         with suppress(self._apsw.Error):
             self._connection.config(self._apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._connection.close()

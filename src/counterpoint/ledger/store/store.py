@@ -104,6 +104,10 @@ class Store(Protocol):
     def erase_deleted(self) -> bool:
         """Leave nothing of what was replaced or deleted in the database's files; whether that could be done."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the database can still be asked, as far as is known without asking it."""
+
     def close(self) -> None:
         """Let go of the database."""
 

@@ -1,0 +1,112 @@
+"""A request whose ledger was lost on the way is run again under its id, once the ledger can be opened anew.
+
+After a lost connection it is not known whether the last commit happened. A request that is repeated by its id gets the
+answer that was drawn, if there was one, and is begun if there was none: either way it is charged once. So a request of
+the API that came without an `Idempotency-Key` gets one here, and every attempt has the same. What a browser's form
+does is not repeated: its page says so. Nothing is repeated once a response has begun.
+
+>>> sum(PAUSES) < 10
+True
+"""
+
+from typing import Any
+
+import anyio
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from counterpoint.errors import LedgerError, LedgerFailed
+from counterpoint.ledger.ledger import made_up
+
+PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each further attempt: a database that restarts takes some."""
+LOST = frozenset({LedgerError, LedgerFailed})
+"""The connection was lost, could not be made, or was closed for another request; other errors of a ledger stay."""
+_API = "/v1/"
+_ID = b"idempotency-key"
+
+
+class Retrying:
+    """Runs a request again, under one id, while its ledger is lost."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run it; again after each pause, if its ledger was lost; the last time, whatever comes."""
+        if scope["type"] != ScopeType.HTTP or not _is_repeatable(scope):
+            await self.app(scope, receive, send)
+            return
+        _give_id(scope)
+        body = _Body(receive)
+        for pause in PAUSES:
+            if await self._is_done(scope, body, send):
+                return
+            await anyio.sleep(pause)
+        await self.app(scope, body.again(), send)
+
+    async def _is_done(self, scope: Scope, body: "_Body", send: Send) -> bool:
+        response = _Response(scope, send)
+        try:
+            await self.app(scope, body.again(), response.send)
+        except LedgerError as error:  # before the handler ran, as when a key was looked up
+            if type(error) not in LOST or response.begun:
+                raise
+            return False
+        return not response.is_lost
+
+
+async def note_lost(error: Exception, scope: Scope) -> None:
+    """A hook of the application: the response that comes next is that of a lost ledger."""
+    if type(error) in LOST:
+        scope["state"]["lost"] = True
+
+
+class _Body:
+    """What was read of a request's body, to be read again."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._read: list[Any] = []
+
+    def again(self) -> Receive:
+        """The body from its beginning."""
+        ahead = iter(tuple(self._read))
+
+        async def receive() -> Any:
+            before = next(ahead, None)
+            if before is not None:
+                return before
+            message = await self._receive()
+            if message["type"] == "http.request":
+                self._read.append(message)
+            return message
+
+        return receive
+
+
+class _Response:
+    """A response on its way; one that says that the ledger was lost is held back."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._send = send
+        self._scope = scope
+        scope["state"].pop("lost", None)
+        self.begun = False
+        self.is_lost = False
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on, unless the ledger was lost before the first."""
+        self.is_lost = self.is_lost or (not self.begun and bool(self._scope["state"].get("lost")))
+        if not self.is_lost:
+            self.begun = True
+            await self._send(message)
+
+
+def _is_repeatable(scope: Any) -> bool:
+    return scope["method"] in ("GET", "HEAD") or str(scope["path"]).startswith(_API)
+
+
+def _give_id(scope: Any) -> None:
+    if scope["method"] == "POST" and not any(name == _ID for name, _ in scope["headers"]):
+        scope["headers"] = [*scope["headers"], (_ID, made_up().encode())]

@@ -1,0 +1,84 @@
+"""Principals and their keys, and backups of the ledger: what a custodian does while the service runs."""
+
+import time
+
+from litestar import Router, delete, get, post
+from litestar.params import JSONBody
+
+from counterpoint.errors import NotAllowed
+from counterpoint.ledger.tending import back_up
+from counterpoint.service.identity import Role
+from counterpoint.service.routes.bodies import Body, Json
+from counterpoint.service.routes.guards import for_roles
+from counterpoint.service.routes.parameters import InPath, TheHouse
+
+CUSTODIAN = [for_roles(Role.CUSTODIAN)]
+
+
+class PrincipalBody(Body, frozen=True, kw_only=True):
+    """A new principal."""
+
+    name: str
+    role: Role
+
+
+class KeyBody(Body, frozen=True, kw_only=True):
+    """A new key; it expires after some days, if they are given."""
+
+    days: int | None = None
+
+
+@get("/principals", summary="Principals and the ids of their keys", guards=CUSTODIAN, sync_to_thread=True)
+def listed(house: TheHouse) -> list[Json]:
+    """Also those that ended: histories name them. A key is named by its public id."""
+    identity, now = house.identity, int(time.time())
+    return [
+        {
+            "name": one.name,
+            "role": one.role,
+            "ended": one.ended is not None,
+            "keys": [{"id": key.id, "stands": key.stands(now)} for key in identity.keys(one.name)],
+        }
+        for one in identity.principals()
+    ]
+
+
+@post("/principals", summary="Add a principal", guards=CUSTODIAN, sync_to_thread=True)
+def add(house: TheHouse, data: JSONBody[PrincipalBody]) -> Json:
+    """A name is given once, whatever becomes of its principal."""
+    house.identity.add(data.name, data.role)
+    return {"name": data.name, "role": data.role.value}
+
+
+@post("/principals/{name:str}/keys", summary="Make a key", guards=CUSTODIAN, sync_to_thread=True)
+def new_key(house: TheHouse, name: InPath, data: JSONBody[KeyBody]) -> Json:
+    """The key is shown this once."""
+    made = house.identity.new_key(name, days=data.days)
+    return {"name": name, "id": made.id, "key": made.shown()}
+
+
+@delete("/principals/{name:str}", summary="End a principal", guards=CUSTODIAN, status_code=200, sync_to_thread=True)
+def end(house: TheHouse, name: InPath) -> Json:
+    """All its keys end with it; what it did stays on record."""
+    house.identity.end(name)
+    return {"name": name, "ended": True}
+
+
+@delete("/keys/{id:str}", summary="Revoke a key", guards=CUSTODIAN, status_code=200, sync_to_thread=True)
+def end_key(house: TheHouse, id: InPath) -> Json:
+    """By its public id."""
+    house.identity.end_key(id)
+    return {"id": id, "stands": False}
+
+
+@post("/backups", summary="Back up the ledger", guards=CUSTODIAN, sync_to_thread=True)
+def backup(house: TheHouse) -> Json:
+    """A copy in the folder that the operator has set; requests go on meanwhile. Only for an SQLite ledger."""
+    if house.backups is None:
+        raise NotAllowed("this service keeps no backups: set backups = 'FOLDER' in its configuration")
+    file = house.backups / f"ledger-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}.db"
+    back_up(house.place, file)
+    return {"file": file.name}
+
+
+ROUTES = Router("/v1", route_handlers=[listed, add, new_key, end, end_key, backup])
