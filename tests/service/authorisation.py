@@ -38,6 +38,7 @@ ROUTES = {
     ("DELETE", "/v1/principals/{name}"): {"carol"},
     ("DELETE", "/v1/keys/{id}"): {"carol"},
     ("POST", "/v1/backups"): {"carol"},
+    ("GET", "/metrics"): {"carol", "olga"},
 }
 """Who gets through to each route, where the session was granted to ann."""
 BODIES = {

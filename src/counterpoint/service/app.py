@@ -22,6 +22,7 @@ from counterpoint.errors import CounterpointError
 from counterpoint.service.house import House
 from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.limits import PROBLEM, Limiter, Limiting, Limits
+from counterpoint.service.metering import Meter, Metering, metrics, note_error
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
 from counterpoint.service.retrying import Retrying, note_lost
@@ -58,15 +59,21 @@ async def _owner(identity: Identity, presented: str) -> Principal | None:
 def application(house: House, limits: Limits = DEFAULT) -> Litestar:
     """The service over these data sets."""
     return Litestar(
-        route_handlers=[*_API, *health.ROUTES, pages.ROUTES],
-        middleware=[Retrying, DefineMiddleware(Authentication, exclude=[f"^{path}" for path in OPEN]), Limiting()],
+        route_handlers=[*_API, *health.ROUTES, metrics, pages.ROUTES],
+        middleware=[
+            Metering,
+            Retrying,
+            DefineMiddleware(Authentication, exclude=[f"^{path}" for path in OPEN]),
+            Limiting(),
+        ],
         dependencies={
             "house": Provide(_house, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
             "request_id": Provide(_request_id, sync_to_thread=False),
         },
         exception_handlers={CounterpointError: _refused, HTTPException: _http, Exception: _fault},
-        after_exception=[note_lost],
+        after_exception=[note_lost, note_error],
+        logging_config=None,
         request_max_body_size=LARGEST_BODY,
         openapi_config=OpenAPIConfig(
             title="Counterpoint",
@@ -74,7 +81,7 @@ def application(house: House, limits: Limits = DEFAULT) -> Litestar:
             components=Components(security_schemes={"key": SecurityScheme(type="http", scheme="bearer")}),
             security=[{"key": []}],
         ),
-        state=State({"house": house, "limiter": Limiter(limits), "stopping": threading.Event()}),
+        state=State({"house": house, "limiter": Limiter(limits), "stopping": threading.Event(), "meter": Meter()}),
         on_startup=[events.end_on_signals],
     )
 

@@ -42,13 +42,14 @@ def serve(  # noqa: PLR0917 - what a command takes, by name
     workers: int = typer.Option(1, help="Processes; more than one needs a ledger in PostgreSQL."),
     certificate: str | None = typer.Option(None, help="A file with a TLS certificate."),
     private_key: str | None = typer.Option(None, help="The file with its key."),
+    log_level: str = typer.Option("warning", help="debug, info (a line for each request), warning or error."),
 ) -> None:
     """Serve data sets over HTTP until stopped; prints the address and, on the first start, a custodian's key."""
     with explained():
         with _extra():
             from counterpoint.service import serving  # noqa: PLC0415
         settings = _settings(config, ledger, data, demo)
-        serving.serve(settings, serving.Listening(host, port, workers, certificate, private_key), typer.echo)
+        serving.serve(settings, serving.Listening(host, port, workers, certificate, private_key, log_level), typer.echo)
 
 
 def grant(  # noqa: PLR0917 - as above

@@ -21,6 +21,7 @@ from litestar import Litestar
 from uvicorn.supervisors import Multiprocess
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.service import logs
 from counterpoint.service.app import application
 from counterpoint.service.config import Settings
 from counterpoint.service.house import House
@@ -30,6 +31,8 @@ from counterpoint.service.opening import open_house
 
 FIRST = "custodian"
 """The principal that the first start makes."""
+LEVELS = ("debug", "info", "warning", "error")
+"""What the log may tell of; each request is a line of info."""
 _STARTING = 120
 """Seconds after which a worker that does not answer its supervisor is replaced: binding large data takes a while."""
 _STOPPING = 30
@@ -44,6 +47,7 @@ class Listening(NamedTuple):
     workers: int = 1
     certificate: str | None = None
     private_key: str | None = None
+    log_level: str = "warning"
 
 
 def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) -> None:
@@ -77,7 +81,7 @@ def _config(listening: Listening, factory: Callable[[], Litestar]) -> uvicorn.Co
         timeout_worker_healthcheck=_STARTING,
         access_log=False,
         server_header=False,
-        log_level="warning",
+        log_config=logs.configuration(listening.log_level),
     )
 
 
@@ -126,6 +130,8 @@ def _check(settings: Settings, listening: Listening) -> None:
             f"an SQLite ledger serves one process, and {listening.workers} workers were asked for: leave --workers "
             "out, or keep the ledger in PostgreSQL (--ledger postgresql://...)"
         )
+    if listening.log_level not in LEVELS:
+        raise InvalidParameter(f"log-level is one of {', '.join(LEVELS)}, not {listening.log_level!r}")
     if (listening.certificate is None) != (listening.private_key is None):
         raise InvalidParameter("TLS needs both --certificate and --private-key")
 
