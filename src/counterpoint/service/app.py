@@ -22,7 +22,7 @@ from counterpoint.errors import CounterpointError
 from counterpoint.service.house import House
 from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.limits import PROBLEM, Limiter, Limiting, Limits
-from counterpoint.service.metering import Meter, Metering, metrics, note_error
+from counterpoint.service.metering import Metering, RequestMeter, metrics, note_error
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
 from counterpoint.service.retrying import Retrying, note_lost
@@ -81,7 +81,9 @@ def application(house: House, limits: Limits = DEFAULT) -> Litestar:
             components=Components(security_schemes={"key": SecurityScheme(type="http", scheme="bearer")}),
             security=[{"key": []}],
         ),
-        state=State({"house": house, "limiter": Limiter(limits), "stopping": threading.Event(), "meter": Meter()}),
+        state=State(
+            {"house": house, "limiter": Limiter(limits), "stopping": threading.Event(), "meter": RequestMeter()}
+        ),
         on_startup=[events.end_on_signals],
     )
 

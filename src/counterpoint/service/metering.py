@@ -3,7 +3,7 @@
 A label is a method, a route's template, a status or the class of an error. No question, session, answer or name of a
 principal is in a metric. Each worker counts for itself, under its process id.
 
->>> meter = Meter()
+>>> meter = RequestMeter()
 >>> meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.004)
 >>> [line for line in meter.lines() if line.startswith("counterpoint_requests_total")]
 ['counterpoint_requests_total{method="GET",process="...",route="/v1/sessions/{session}",status="200"} 1']
@@ -31,7 +31,7 @@ BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _log = logging.getLogger("counterpoint.service")
 
 
-class Meter:
+class RequestMeter:
     """Counts of one process. Only the event loop changes them."""
 
     def __init__(self) -> None:
@@ -109,8 +109,8 @@ async def metrics(request: Request[Any, Any, Any]) -> str:
     return "\n".join([*_meter(request.scope).lines(), ""])
 
 
-def _meter(scope: Any) -> Meter:
-    found: Meter = scope["litestar_app"].state.meter
+def _meter(scope: Any) -> RequestMeter:
+    found: RequestMeter = scope["litestar_app"].state.meter
     return found
 
 
