@@ -49,7 +49,7 @@ HANDLE_ASKS = [
     (cp.NoisyMax(1000), cp.quantile("age", 0.5, [10, 40, 90]), 40, int),
     (cp.NoisyMax(1000), cp.histogram("state"), "CA", str),
     (cp.PartitionSelection(100, 1e-3), cp.keys("town"), ("here", "there"), tuple),
-    (cp.Laplace(1000), cp.mean("age"), Fraction(40), Fraction),
+    (cp.Laplace(20_000), cp.mean("age"), Fraction(40), Fraction),
     (cp.Laplace(5000), cp.select(n=cp.count(), old=cp.count("age > 45")), {"n": 100, "old": 40}, dict),
 ]
 
@@ -89,7 +89,7 @@ QUESTIONS = [
     (cp.count("age > 35"), {"error": 5}),
     (cp.count("age > 35"), {"rho": "1/3"}),
     (cp.sum("hours"), {"error": "0.5", "probability": "0.99"}),
-    (cp.mean("age"), {"epsilon": 1000}),
+    (cp.mean("age"), {"epsilon": 20_000}),
     (cp.stdev("age", by="state"), {"epsilon": 1000}),
     (cp.histogram("state"), {"error": 9, "simultaneous": True}),
     (cp.histogram("age", edges=[0, 35, 100]), {"mu": 100}),
@@ -121,7 +121,7 @@ def told(answer):
 
 
 def without_noise(asked, on):
-    return type(asked).__name__ in ("Count", "Histogram", "Mean") and on.get("epsilon") == 1000
+    return type(asked).__name__ in ("Count", "Histogram") and on.get("epsilon") == 1000
 
 
 @pytest.mark.parametrize(("asked", "on"), QUESTIONS, ids=repr)
@@ -153,7 +153,7 @@ def test_sql_is_answered_under_the_names_of_select(session):
     )
     assert answer.columns()["n"] == [40, 40]
     assert list(answer.columns()) == ["s", "n", "n_error"] and session.loss == cp.PureDP(5000)
-    assert session.sql("SELECT AVG(age) AS a FROM people", epsilon=4000)["a"] == 40
+    assert abs(session.sql("SELECT AVG(age) AS a FROM people", epsilon=4000)["a"] - 40) < 1
     with pytest.raises(cp.UnsupportedSQL) as refused:
         session.sql("SELECT age FROM people", epsilon=1)
     assert refused.value.found == "raw column in SELECT" and "GROUP BY" in refused.value.works
@@ -281,7 +281,7 @@ def test_mechanisms_follow_what_producers_append(place):
     for _ in range(2):
         stream.extend([{"page": "shop", "seconds": 1}, {"page": "home", "seconds": 2}], id="batch")
     assert (counter.ask(), recent.ask()) == (2, 2)
-    assert session.ask(cp.total("seconds"), epsilon=5000) == 23
+    assert abs(session.ask(cp.total("seconds"), epsilon=5000) - 23) <= 12
     assert session.ask(cp.histogram("page"), epsilon=1000)["home"] == 2
     with pytest.raises(cp.RequestConflict):
         stream.append({"page": "shop", "seconds": 1}, id="batch")
