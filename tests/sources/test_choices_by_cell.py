@@ -144,7 +144,7 @@ def test_new_requests_and_their_facts_are_read_back_and_older_ones_keep_their_by
     assert encode(choices.keys("zip")) == b'{"type":"Keys/1","column":"zip","longest":100,"most":10000,"where":null}'
 
 
-@pytest.mark.parametrize("engine", ["postgres", "spark"])
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("spark", marks=pytest.mark.long)])
 def test_engines_agree_on_the_new_requests_and_so_do_their_neighbours(engine):
     row = {**dict.fromkeys(people.COLUMNS), "age": 17}
     world = {

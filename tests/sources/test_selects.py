@@ -187,7 +187,7 @@ def test_the_error_of_a_part_with_a_shared_count_holds_for_all_noise_within_its_
         assert facts.signal(noisy) <= len(there) * own * rows // (own + rows) + steps + 1
 
 
-@pytest.mark.parametrize("engine", ["postgres", "spark"])
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("spark", marks=pytest.mark.long)])
 def test_engines_agree(engine):
     row = {**dict.fromkeys(people.COLUMNS), "age": 17}
     kinds = [("CA", True), ("NY", None), ("NY", True), (None, False)]
