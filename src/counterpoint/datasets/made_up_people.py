@@ -1,4 +1,4 @@
-"""Made-up people: 20,000 rows that come with the package. Nobody in them exists."""
+"""Made-up people: 20,000 rows that come with the package. No such person exists."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Writes people.parquet: 20,000 made-up people, the same every time. Nobody in it exists.
+"""Writes people.parquet: 20,000 made-up people, the same every time. No such person exists.
 
 Run it with `python -m counterpoint.datasets.make_people` after a change; the file is committed.
 """

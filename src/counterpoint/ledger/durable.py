@@ -185,7 +185,7 @@ class DurableLedger(Ledger):
             return tuple(entry.fact for entry in entries if entry.kind in (*INTENTS, *REFUSALS, "data", "rows"))
 
     def answered(self, path: Path, who: str, most: int) -> list[AnsweredAsk]:
-        """The newest asks of a principal at or below a path that were answered, in order, at most so many."""
+        """The newest asks of a principal at or below a path that were answered, in order; at most `most`."""
         with self._connection() as store:
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
             here = len(path)

@@ -271,7 +271,7 @@ class Ledger:
         """
 
     def answered(self, path: Path, who: str, most: int) -> list[AnsweredAsk]:
-        """The newest asks of a principal at or below a path that were answered, in order, at most so many."""
+        """The newest asks of a principal at or below a path that were answered, in order; at most `most`."""
         raise NotAllowed("a session in memory keeps no list of its answers; give it a ledger")
 
     def receipt(self, request: str) -> tuple[Signed, Disclosure]:

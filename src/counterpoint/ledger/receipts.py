@@ -2,7 +2,7 @@
 
 A receipt names the entry of its question in the hash chain by number and hash, and a head of the chain at or behind it.
 It is signed with Ed25519, by a key that is derived from the session's data key; the public key stands on the chain. So
-whoever has the public record (`counterpoint ledger export`) can check a receipt, without a key and without our code
+an auditor with the public record (`counterpoint ledger export`) can check a receipt, without a key and without our code
 (`counterpoint/checker.py`). The answer is in it as a commitment: its holder can open it to others by the answer and the
 nonce, and others cannot guess at it. The data version is a counter of items, or a keyed digest.
 

@@ -55,7 +55,7 @@ class Work:
         self.steps += steps
 
     def line(self, seconds: float) -> str:
-        """The line after so many seconds.
+        """The line after `seconds` seconds.
 
         >>> Work("binding the table").line(3.2), Work("feeding", 10).line(65)
         ('binding the table: 3 s', 'feeding: 0 of 10, 0 %, 1 min 5 s')

@@ -127,7 +127,7 @@ class NoisyMax(Mechanism, Value, frozen=True):
         return self._epsilon_of_one_in(self.asks)
 
     def _epsilon_of_one_in(self, choices: int) -> Fraction:
-        """The e of one of so many choices, which share epsilon or rho equally."""
+        """The e of one of `choices` choices, which share epsilon or rho equally."""
         if self.rho is not None:
             return _root_down(8 * self.rho / choices)
         assert self.epsilon is not None
@@ -192,7 +192,7 @@ class NoisyMax(Mechanism, Value, frozen=True):
         return found
 
     def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
-        """How far the scores of so many choices are from the best ones at most, at once, with this probability.
+        """How far the scores of `numbers` choices are from the best ones at most, at once, with this probability.
 
         There is one choice in each cell, and these are independent. Those of `top` are not: they share what may fail.
 

@@ -78,7 +78,7 @@ class Origin:
         return self.steps_of(self.prepared.together, probability)
 
     def steps_of(self, numbers: int, probability: Number) -> int:
-        """How far off so many released numbers are at most, all at once; on their grid."""
+        """How far off `numbers` released numbers are at most, all at once; on their grid."""
         sure = exact(probability, "the probability")
         found = self.known.get((numbers, sure))
         if found is None:
@@ -91,7 +91,7 @@ class Origin:
         return self.prepared.error_from(self.released, self.steps(probability))
 
     def exceeds_noise(self, ratio: Fraction) -> bool:
-        """Whether the released signal is at least so many times its error at 95 %; by what is public alone."""
+        """Whether the released signal is at least `ratio` times its error at 95 %; by what is public alone."""
         return self.prepared.signal(self.released) >= ratio * self.steps(SURE)
 
 

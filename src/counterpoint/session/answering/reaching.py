@@ -49,7 +49,7 @@ class _Wanted:
 def reaching(
     prepared: Prepared, steps: int, probability: Number = "0.95", *, simultaneous: bool = False
 ) -> tuple[Mechanism, ...]:
-    """The mechanisms that answer this request, each at the least price that keeps an error of so many steps."""
+    """The mechanisms that answer this request, each at the least price that keeps an error of `steps` steps."""
     fails = float(may_fail(probability))
     wanted = _Wanted(prepared, steps, fails, (prepared.width or 1) if simultaneous else 1)
     message = prepared.message()

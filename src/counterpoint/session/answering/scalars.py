@@ -39,7 +39,7 @@ class NumberAnswer(Known):
         return not self._origin.exceeds_noise(Fraction(1))
 
     def suppress(self, signal_to_noise: Number) -> Self | None:
-        """The answer itself, or None if it is less than so many times its error at 95 %.
+        """The answer itself, or None if it is less than `signal_to_noise` times its error at 95 %.
 
         Of a mean or a variance it is the noisy count under it that is compared with its error. Both are public.
 

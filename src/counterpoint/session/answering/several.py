@@ -55,7 +55,7 @@ class RecordAnswer(Tabular):
         return self._cells.items()
 
     def suppress(self, signal_to_noise: Number) -> "RecordAnswer":
-        """The same answers, with None in place of each that is less than so many times its error at 95 %."""
+        """The same answers, with None in place of each that is less than `signal_to_noise` times its error at 95 %."""
         kept = {name: one_cell(cell, self._origin).suppress(signal_to_noise)[0] for name, cell in self.items()}
         return RecordAnswer(kept, self._origin)
 
@@ -103,7 +103,7 @@ class SeveralAnswer(Tabular):
         return self._parts[name]
 
     def suppress(self, signal_to_noise: Number) -> "SeveralAnswer":
-        """The same table, with None in place of every value that is less than so many times its error at 95 %."""
+        """The same table, with None for every value less than `signal_to_noise` times its error at 95 %."""
         return SeveralAnswer({name: part.suppress(signal_to_noise) for name, part in self._parts.items()}, self._origin)
 
     def table(self, probability: Number = SURE) -> AnswerTable:

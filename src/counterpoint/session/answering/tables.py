@@ -151,7 +151,7 @@ class TableAnswer(Tabular):
         return error if isinstance(error, int) else float(error)
 
     def suppress(self, signal_to_noise: Number) -> "TableAnswer":
-        """The same table, with None in place of every value that is less than so many times its error at 95 %.
+        """The same table, with None for every value less than `signal_to_noise` times its error at 95 %.
 
         Of a mean or a variance it is the noisy count under it that is compared with its error. Both are public.
 

@@ -285,7 +285,7 @@ def spread(
 ) -> str:
     """The query that keeps, of each unit, the rows of at most k values of a column, chosen by a keyed hash.
 
-    With `each`, only so many rows of each value are kept: the first in the order in which `capped` keeps them.
+    With `each`, at most that number of rows of each value is kept: the first in the order in which `capped` keeps them.
     """
     value = f"{_unit_spelled(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
     place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {_keyed(key, value, dialect)}, {value}) AS place"

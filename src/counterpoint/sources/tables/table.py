@@ -78,7 +78,7 @@ class _Limits(NamedTuple):
     each: Mapping[str, int] = {}
 
     def spread(self, by: str, k: int, each: int | None) -> "_Limits":
-        """The limits of rows in at most k values of a column, and perhaps only so many in each."""
+        """The limits of rows in at most k values of a column, and perhaps of the number of them in each."""
         k = min(k, self.reach.get(by, k))
         known = [limit for limit in (each, self.each.get(by)) if limit is not None]
         if not known:
@@ -343,7 +343,7 @@ class Table(Source):
     def spread(self, by: str, k: int, rows: int | None = None) -> "Table":
         """The same table, with each unit limited to the rows of at most k values of `by`, chosen by a keyed hash.
 
-        With `rows`, at most so many rows of each of these values are kept: a unit then moves a count by k * rows, and
+        With `rows`, at most that many rows of each value are kept: a unit then moves a count by k * rows, and
         one that is keyed by `by` by `rows` in each cell. The choice depends on one unit's rows alone, so neighbours
         stay neighbours. Rows in which `by` is missing are in no part and are dropped.
         """
