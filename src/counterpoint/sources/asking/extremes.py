@@ -39,27 +39,23 @@ from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.about import about
-from counterpoint.sources.asking.arguments import check_texts, clamped_text, listed
-from counterpoint.sources.asking.choices import (
+from counterpoint.sources.asking.arguments import clamped_text, listed
+from counterpoint.sources.asking.grouping import (
+    DistinctKeysOrUnset,
+    GivenBy,
+    NamesOrUnset,
+    given_groups,
+    or_unset,
+)
+from counterpoint.sources.asking.ranked import (
+    RankedChoice,
     Scored,
     ScoredByCell,
     candidate,
     cut_at,
     ranks_by_group,
-    read_candidates,
     spaced,
 )
-from counterpoint.sources.asking.grouping import (
-    DistinctKeysOrUnset,
-    GivenBy,
-    NamesOrUnset,
-    check_groups,
-    columns_of,
-    given_groups,
-    group_names,
-    or_unset,
-)
-from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.sensitivity import Sensitivities, rank_sensitivities
 from counterpoint.sources.declaring.columns import KeyOrTuple, Number
 from counterpoint.sources.declaring.dates import Date
@@ -74,7 +70,7 @@ DEFAULT_RANK = 20
 """The rank that is chosen, where none is given, for each row that a unit may have; twice that for bounds."""
 
 
-class Extreme(Request, Value, frozen=True):
+class Extreme(RankedChoice, Value, frozen=True):
     """For each candidate, minus the distance of its rank from `rank`, counted from the low or the high end, or both."""
 
     column: str
@@ -88,18 +84,12 @@ class Extreme(Request, Value, frozen=True):
 
     def __post_init__(self) -> None:
         """Check the texts, the keys, the rank and the candidates."""
-        check_texts(column=self.column, where=self.where)
-        check_groups(*given_groups(self.by, self.keys))
+        self.check_given()
         if self.end not in ("low", "high", "both"):
             raise InvalidRequest("end is 'low', 'high' or 'both'")
         if self.end == "both" and self.by is not UNSET:
             raise InvalidRequest("bounds are of all rows: ask for minimum(..., by=) and maximum(..., by=)")
         force_setattr(self, "rank", _rank(self.rank))
-        if isinstance(self.candidates, UnsetType):
-            return
-        candidates, dates = read_candidates(self.candidates, self.dates)
-        force_setattr(self, "candidates", candidates)
-        force_setattr(self, "dates", dates)
 
     @property
     def _ends(self) -> int:
@@ -107,23 +97,20 @@ class Extreme(Request, Value, frozen=True):
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows below, at and between candidates."""
-        column, candidates = self._among(declared)
+        column, candidates = self.among(declared)
         cells, groups = cut_at(declared, self.column, column, candidates, *given_groups(self.by, self.keys))
         width = self._ends * groups * len(candidates)
         return QueryPlan(Rows(), EITHER_WAY, self._condition(declared), cells, width)
 
-    def _among(self, declared: Declaration) -> tuple[Number | Date, tuple[Fraction, ...]]:
-        """The column, and the candidates that were given or follow from its bounds."""
-        if not isinstance(self.candidates, UnsetType):
-            return declared.ordered(self.column, dates=self.dates), self.candidates
-        column = declared.ordered(self.column, dates=isinstance(declared.column(self.column), Date))
-        return column, doubling(column) if self.end == "both" else tuple(sorted({*spaced(column), *doubling(column)}))
+    def points(self, column: Number | Date) -> tuple[Fraction, ...]:
+        """Those of a quantile and powers of two; of bounds, the powers alone."""
+        return doubling(column) if self.end == "both" else tuple(sorted({*spaced(column), *doubling(column)}))
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """Minus the distances, group by group, or from the low end and then from the high one."""
         rank = DEFAULT_RANK * self._ends * declared.rows_per_unit if self.rank is None else self.rank
         scores: list[int] = []
-        for below in ranks_by_group(found, len(self._among(declared)[1])):
+        for below in ranks_by_group(found, len(self.among(declared)[1])):
             rows, under = below[-1], below[:-1:2]
             above = [rows - upto for upto in below[1:-1:2]]
             if self.end != "high":
@@ -134,37 +121,17 @@ class Extreme(Request, Value, frozen=True):
 
     def sensitivities(self, declared: Declaration, plan: QueryPlan) -> Sensitivities:
         """A row moves every distance of its group by at most 1; of both ends, if both are wanted."""
-        candidates = len(self._among(declared)[1])
+        candidates = len(self.among(declared)[1])
         assert plan.width is not None
         groups = plan.width // candidates // self._ends
         one = rank_sensitivities(1, 0, declared.rows_per_unit, candidates, declared.neighbours, cells=groups)
         return Sensitivities(*(self._ends * bound for bound in one))
 
-    def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
-        """The keys, if there are any: one for each choice."""
-        by, keys = given_groups(self.by, self.keys)
-        return None if by is None else group_names(declared, by, keys)
-
-    @property
-    def keyed_by(self) -> tuple[str, ...]:
-        """The columns of the keys."""
-        return () if self.by is UNSET else columns_of(self.by)
-
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Scored | ScoredByCell | Bounded":
         """The public facts, with the candidates."""
-        column, candidates = self._among(declared)
+        column, candidates = self.among(declared)
         kind = Bounded if self.end == "both" else Scored if self.by is UNSET else ScoredByCell
         return kind(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
-
-    def units(self, declared: Declaration) -> str | UnsetType:
-        """Those of the column."""
-        column = declared.column(self.column)
-        return column.units if isinstance(column, Number) else UNSET
-
-    @property
-    def unfollowed(self) -> str:
-        """Ranks can be followed."""
-        return "a distance of ranks is not a sum over rows; follow ranks, from which quantile_from computes quantiles"
 
 
 EXTREMES = (Extreme,)
