@@ -173,13 +173,13 @@ from counterpoint.session.session import (
 )
 from counterpoint.session.sql.query import SQLQuery as SQLQuery
 from counterpoint.session.sql.select import sql as sql
-from counterpoint.sources.asking.choices import (
+from counterpoint.sources.asking.choosing.choices import (
     keys as keys,
     median as median,
     quantile as quantile,
     quantile_from as quantile_from,
 )
-from counterpoint.sources.asking.extremes import (
+from counterpoint.sources.asking.choosing.extremes import (
     bounds as bounds,
     maximum as maximum,
     minimum as minimum,
@@ -195,7 +195,7 @@ from counterpoint.sources.asking.requests import (
 from counterpoint.sources.asking.selects import (
     select as select,
 )
-from counterpoint.sources.asking.tops import (
+from counterpoint.sources.asking.choosing.tops import (
     top as top,
 )
 from counterpoint.sources.asking.variances import (

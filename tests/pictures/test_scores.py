@@ -11,7 +11,7 @@ import counterpoint as cp
 from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.wanted import Launching
 from counterpoint.pictures.score import MOST_LANES, Lane, Mark, folded, levels
-from counterpoint.session.scoring import _apart, score_of
+from counterpoint.session.showing.scoring import _apart, score_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -42,7 +42,7 @@ from counterpoint.privacy.claims import claim
 from counterpoint.privacy.loss import EpsilonDelta, Loss
 from counterpoint.privacy.losses import Unbounded
 from counterpoint.privacy.relations import every_step, first_pair_consistent, k_sparse
-from counterpoint.session.display import as_html, summary
+from counterpoint.session.showing.display import as_html, summary
 
 # ---------------------------------------------------------------------------------------------- the measure, whole
 

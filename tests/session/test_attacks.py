@@ -10,7 +10,7 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.relations import every_step, k_sparse
-from counterpoint.sources.asking.choices import Quantile
+from counterpoint.sources.asking.choosing.choices import Quantile
 from counterpoint.sources.streams.stream import RunningTotal
 
 PEOPLE = {"id": [1, 2, 3, 3], "age": [5, 7, 90, 3], "city": ["a", "b", "a", "c"]}

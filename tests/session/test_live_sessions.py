@@ -15,7 +15,7 @@ import counterpoint as cp
 from counterpoint.encoding import digest
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.messages import Update
-from counterpoint.sources.asking.choices import Keys, Quantile
+from counterpoint.sources.asking.choosing.choices import Keys, Quantile
 from counterpoint.sources.asking.requests import Mean
 
 LARGE = cp.PureDP(10**7)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from counterpoint.privacy.secret import counted, reveal
 from counterpoint.privacy.tally import Tally, distances
-from counterpoint.sources.asking import choices, extremes, requests, selects, tops, variances
+from counterpoint.sources.asking import requests, selects, variances
+from counterpoint.sources.asking.choosing import choices, extremes, tops
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.tables.table import Table

@@ -15,7 +15,8 @@ from tests.sources import engines, people
 from tests.sources.test_csv_rows import lines
 
 from counterpoint.errors import CounterpointError, InvalidParameter
-from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking import requests
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row

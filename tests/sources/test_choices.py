@@ -18,7 +18,8 @@ from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.privacy.tally import Tally
 from counterpoint.session.session import Session
-from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking import requests
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.declaring.columns import category, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row

@@ -14,7 +14,8 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.mechanisms.selecting.noisy_max import Largest, NoisyMax
 from counterpoint.privacy.tally import Tally
-from counterpoint.sources.asking import choices, extremes, requests, tops
+from counterpoint.sources.asking import requests
+from counterpoint.sources.asking.choosing import choices, extremes, tops
 from counterpoint.sources.asking.request import Request
 
 STEPS = people.COLUMNS["income"]

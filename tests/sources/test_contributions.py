@@ -11,7 +11,8 @@ import counterpoint as cp
 from counterpoint.errors import InvalidRequest
 from counterpoint.privacy.relations import Steps
 from counterpoint.privacy.secret import reveal
-from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking import requests
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.asking.conditions import Arrived, NotEnded, Short
 from counterpoint.sources.asking.contributions import contribution
 from counterpoint.sources.asking.evaluating import evaluator

@@ -5,7 +5,8 @@ from tests.sources import engines, expressions, people
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.sources.asking import choices, requests, variances
+from counterpoint.sources.asking import requests, variances
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.declaring.columns import number
 from counterpoint.sources.declaring.declaration import Declaration, Named
 from counterpoint.sources.declaring.derived import derived

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.sources import engines, expressions, people
 
 from counterpoint.errors import InvalidRequest
-from counterpoint.sources.asking import choices, requests, variances
+from counterpoint.sources.asking import requests, variances
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.asking.contributions import contribution
 from counterpoint.sources.asking.evaluating import evaluator, term_reader
 from counterpoint.sources.asking.where import condition

@@ -20,7 +20,8 @@ from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequ
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.losses import PureDP
 from counterpoint.session.session import Session
-from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking import requests
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row

@@ -16,7 +16,8 @@ from tests.sources import engines, people
 import counterpoint as cp
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidRequest, NotCovered
-from counterpoint.sources.asking import choices, requests, selects, statistics, variances
+from counterpoint.sources.asking import requests, selects, statistics, variances
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.selects import WholeCount
 from counterpoint.sources.asking.sensitivity import Groups, largest

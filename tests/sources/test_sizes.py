@@ -13,8 +13,9 @@ from tests.sources import engines, people
 from counterpoint.errors import CounterpointError, InvalidRequest
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.session.explaining import explained
-from counterpoint.sources.asking import choices, requests
+from counterpoint.sources.asking import requests
 from counterpoint.sources.asking.arguments import LONGEST_KEYS, MOST_POINTS
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.declaring.columns import MOST_KEYS, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row

@@ -7,7 +7,8 @@ import pytest
 from tests.sources import engines, people
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.sources.asking import choices, requests, variances
+from counterpoint.sources.asking import requests, variances
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.asking.sensitivity import Groups, sum_sensitivities
 from counterpoint.sources.declaring.columns import category, number
 

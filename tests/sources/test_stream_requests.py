@@ -13,7 +13,8 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import counted, reveal
-from counterpoint.sources.asking import choices, requests, variances
+from counterpoint.sources.asking import requests, variances
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.streams.stream import Stream
 
 PAGES = ["home", "shop", "help"]

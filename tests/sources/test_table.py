@@ -22,7 +22,8 @@ from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequ
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.privacy.secret import Secret
-from counterpoint.sources.asking import choices, requests, variances
+from counterpoint.sources.asking import requests, variances
+from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.source import Prepared

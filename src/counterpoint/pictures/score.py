@@ -1,7 +1,7 @@
 """A session as a score: what was lost stands above, and each mechanism has a lane below, on one axis of events.
 
-These are the values that a score is drawn from: public facts of a history, in order. `session/scoring.py` reads them
-off a session. With more than 30 lanes, those that have ended fold into one another, then the inner ones into the
+These are the values that a score is drawn from: public facts of a history, in order. `session/showing/scoring.py` reads
+them off a session. With more than 30 lanes, those that have ended fold into one another, then the inner ones into the
 reserve that paid for them, then the oldest; with more than 500 asks, asks are drawn as a density.
 
 >>> lanes = tuple(Lane(str(n), "Laplace", "1 ask", starts=(n,), halted=n if n < 39 else None) for n in range(40))

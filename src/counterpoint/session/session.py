@@ -47,7 +47,6 @@ from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
 from counterpoint.session.delegating import delegated_rule
-from counterpoint.session.display import as_html, as_rich
 from counterpoint.session.engine import Engine
 from counterpoint.session.fitting import launchable, windowed
 from counterpoint.session.handle import Handle
@@ -56,7 +55,8 @@ from counterpoint.session.quote import Quote, quote_of
 from counterpoint.session.reading import ReadableSession
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root
 from counterpoint.session.rehearsing import rehearse
-from counterpoint.session.scoring import score_of
+from counterpoint.session.showing.display import as_html, as_rich
+from counterpoint.session.showing.scoring import score_of
 from counterpoint.session.sql.answer import SQLAnswer
 from counterpoint.session.sql.select import sql
 from counterpoint.sources.asking.request import Request

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from counterpoint.pictures.score import Score
 from counterpoint.service.pages.words import figure
-from counterpoint.session.scoring import gauge_of
 from counterpoint.session.session import Session
+from counterpoint.session.showing.scoring import gauge_of
 
 
 @dataclass(frozen=True, slots=True)

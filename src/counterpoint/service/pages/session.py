@@ -27,8 +27,8 @@ from counterpoint.service.pages.words import at_most, figure, moment
 from counterpoint.service.problems import problem
 from counterpoint.service.routes.parameters import InPath, TheHouse
 from counterpoint.session.quote import Quote
-from counterpoint.session.scoring import gauge_of
 from counterpoint.session.session import Session
+from counterpoint.session.showing.scoring import gauge_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from counterpoint.ledger.state import Fact, Path, granted
 from counterpoint.pictures.score import Lane, Score
 from counterpoint.service.house import Given, House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
-from counterpoint.session.scoring import score_of
 from counterpoint.session.session import Session
+from counterpoint.session.showing.scoring import score_of
 from counterpoint.sources.source import Source
 from counterpoint.sources.streams.stream import Stream
 

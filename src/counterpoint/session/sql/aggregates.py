@@ -21,8 +21,8 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.session.sql.logic import both, value_name, where_text
 from counterpoint.session.sql.reading import function_name, only, unsupported
 from counterpoint.session.sql.scope import Scope
-from counterpoint.sources.asking.choices import quantile
-from counterpoint.sources.asking.extremes import maximum, minimum
+from counterpoint.sources.asking.choosing.choices import quantile
+from counterpoint.sources.asking.choosing.extremes import maximum, minimum
 from counterpoint.sources.asking.grouping import By
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.requests import count, count_distinct, mean, sum

@@ -20,14 +20,14 @@ from msgspec.structs import replace
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidRequest
-from counterpoint.sources.asking.choices import CHOICES
+from counterpoint.sources.asking.choosing.choices import CHOICES
+from counterpoint.sources.asking.choosing.extremes import EXTREMES
+from counterpoint.sources.asking.choosing.tops import TOPS
 from counterpoint.sources.asking.conditions import Condition
-from counterpoint.sources.asking.extremes import EXTREMES
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.requests import REQUESTS
 from counterpoint.sources.asking.selects import SELECTS
 from counterpoint.sources.asking.sensitivity import Groups
-from counterpoint.sources.asking.tops import TOPS
 from counterpoint.sources.asking.variances import VARIANCES
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.emitter import statement

@@ -3,7 +3,7 @@
 Quantiles and extremes say how a rank becomes a score. The candidate with the largest score is chosen, for all rows or,
 with `by`, for those of each key.
 
->>> from counterpoint.sources.asking.choices import quantile
+>>> from counterpoint.sources.asking.choosing.choices import quantile
 >>> isinstance(quantile("age", 0.5), RankedChoice)
 True
 """

@@ -40,14 +40,7 @@ from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
 from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import clamped_text, listed
-from counterpoint.sources.asking.grouping import (
-    DistinctKeysOrUnset,
-    GivenBy,
-    NamesOrUnset,
-    given_groups,
-    or_unset,
-)
-from counterpoint.sources.asking.ranked import (
+from counterpoint.sources.asking.choosing.ranked import (
     RankedChoice,
     Scored,
     ScoredByCell,
@@ -55,6 +48,13 @@ from counterpoint.sources.asking.ranked import (
     cut_at,
     ranks_by_group,
     spaced,
+)
+from counterpoint.sources.asking.grouping import (
+    DistinctKeysOrUnset,
+    GivenBy,
+    NamesOrUnset,
+    given_groups,
+    or_unset,
 )
 from counterpoint.sources.asking.sensitivity import Sensitivities, rank_sensitivities
 from counterpoint.sources.declaring.columns import KeyOrTuple, Number

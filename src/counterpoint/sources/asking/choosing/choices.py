@@ -28,6 +28,14 @@ from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.privacy.tally import Tally
 from counterpoint.sources.asking.about import about
 from counterpoint.sources.asking.arguments import check_texts, clamped_text, listed
+from counterpoint.sources.asking.choosing.ranked import (
+    RankedChoice,
+    Scored,
+    ScoredByCell,
+    cut_at,
+    ranks_by_group,
+    spaced,
+)
 from counterpoint.sources.asking.conditions import AllOf, Condition, Short
 from counterpoint.sources.asking.grouping import (
     DistinctKeysOrUnset,
@@ -38,14 +46,6 @@ from counterpoint.sources.asking.grouping import (
     columns_of,
     given_groups,
     or_unset,
-)
-from counterpoint.sources.asking.ranked import (
-    RankedChoice,
-    Scored,
-    ScoredByCell,
-    cut_at,
-    ranks_by_group,
-    spaced,
 )
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.asking.sensitivity import Sensitivities, rank_sensitivities, tally_sensitivities

@@ -1,0 +1,1 @@
+"""How a session is shown: as a table, and as a score."""
