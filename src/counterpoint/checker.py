@@ -285,11 +285,16 @@ def main(arguments: list[str]) -> int:
     record, *receipts = arguments
     try:
         with open(record, encoding="utf-8") as lines:
-            print(check(lines, [json.load(open(name, encoding="utf-8")) for name in receipts]))  # noqa: SIM115
+            print(check(lines, [_receipt(name) for name in receipts]))
     except (DoesNotHold, OSError, ValueError, KeyError, IndexError, TypeError) as error:
         print(f"does not hold: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _receipt(name: str) -> Any:
+    with open(name, encoding="utf-8") as file:
+        return json.load(file)
 
 
 if __name__ == "__main__":
