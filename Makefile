@@ -12,7 +12,7 @@ WHEEL_TESTS := tests/test_names.py tests/test_encoding.py tests/numbers tests/pr
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable .
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable ".[service]"
 	touch $@
 
 $(VENV)/.ready: $(VENV)/.installed

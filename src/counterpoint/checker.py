@@ -270,10 +270,11 @@ def check(lines: Iterator[str], receipts: list[dict[str, Any]]) -> str:
             replay.unchecked += 1
     for receipt in receipts:
         check_receipt(record, receipt, receipt.get("disclosed"))
+    held = "receipt holds" if len(receipts) == 1 else "receipts hold"
     return (
         f"{len(record.entries)} entries hold; {replay.checked} admissions and refusals are right"
         f"{f', {replay.unchecked} are not plain sums and were not checked' if replay.unchecked else ''}"
-        f"{f'; {len(receipts)} receipts hold' if receipts else ''}"
+        f"{f'; {len(receipts)} {held}' if receipts else ''}"
     )
 
 

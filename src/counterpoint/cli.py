@@ -43,9 +43,9 @@ def counterpoint(
 
 @app.command()
 def demo(
-    seed: int | None = typer.Option(None, help="Make the demo repeatable (for tests; never for real data)."),
+    seed: int | None = typer.Option(None, help="Make all but the service repeatable (for tests; never for real data)."),
 ) -> None:
-    """Show a budget, three mechanisms and a proof on made-up data."""
+    """Show a budget, three mechanisms, a proof and a service on made-up data."""
     from counterpoint.demo import tell  # noqa: PLC0415 - rich is imported only where something is shown
 
     tell(seed)

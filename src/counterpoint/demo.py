@@ -1,8 +1,8 @@
 """The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a stream, a crash, a graph, a
-proof.
+proof, a service.
 
-It runs on made-up data, with DuckDB and SQLite embedded; the crash is that of a second process, on a ledger in a
-directory that goes away with the story.
+It runs on made-up data, with DuckDB and SQLite embedded; the crash is that of a second process, and the service is one
+of its own, each on a ledger in a directory that goes away with the story.
 
 >>> from rich.console import Console
 >>> import io
@@ -41,6 +41,7 @@ from counterpoint.privacy.messages import Ask
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.secure import SecureCoins
+from counterpoint.service import scene
 from counterpoint.session.session import Session
 from counterpoint.session.session import open as open_session
 from counterpoint.sources.asking.requests import count, mean
@@ -72,7 +73,7 @@ class Seeds:
 
 
 def tell(seed: int | None = None, console: Console | None = None) -> None:
-    """Tell the story, with secure noise unless a seed is given."""
+    """Tell the story, with secure noise unless a seed is given; the service takes no seed."""
     console = console or Console()
     seeds = Seeds(seed)
 
@@ -87,6 +88,7 @@ def tell(seed: int | None = None, console: Console | None = None) -> None:
     _crash(say, seed)
     _peel(say, seeds)
     _prove(console, say)
+    scene.play(say)
 
 
 def _ask(console: Console, say: Callable[[str], None], seeds: Seeds) -> Session:

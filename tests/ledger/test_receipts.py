@@ -73,7 +73,7 @@ def test_the_checker_runs_alone_as_a_script(story, tmp_path):
     alone.write_text(Path(checker.__file__).read_text(encoding="utf-8"))
     command = [sys.executable, "-I", str(alone), str(tmp_path / "record.jsonl"), str(tmp_path / "receipt.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "1 receipts hold" in done.stdout, done.stderr
+    assert done.returncode == 0 and "1 receipt holds" in done.stdout, done.stderr
     (tmp_path / "record.jsonl").write_text("\n".join(record[:-1]) + "\n")
     assert subprocess.run(command, capture_output=True, text=True, check=False).returncode == 1
 
@@ -168,7 +168,7 @@ def test_a_receipt_of_another_ledger_is_about_another_record(story, tmp_path):
         other.launch(cp.Laplace("0.4")).ask(cp.count(), id="a")
         receipt = as_json(other, "a")
         other_record = lines(other)
-    assert "1 receipts hold" in checker.check(iter(other_record), [receipt])
+    assert "1 receipt holds" in checker.check(iter(other_record), [receipt])
     with pytest.raises(checker.DoesNotHold):
         checker.check(iter(story[0]), [receipt])
 
@@ -192,7 +192,7 @@ def test_receipts_are_the_same_question_at_later_heads_and_survive_a_new_master_
     with cp.open(place, source=visits) as session:
         again = as_json(session, "a")
         record = lines(session)
-        assert "1 receipts hold" in checker.check(iter(record), [again])
+        assert "1 receipt holds" in checker.check(iter(record), [again])
         assert len(checker.read_record(iter(record)).signers) == 1
         session._engine.ledger.verify()
 
