@@ -180,3 +180,8 @@ def test_noise_too_wide_to_enumerate_is_refused_rather_than_endless():
 def test_bad_parameters_are_refused(draw):
     with pytest.raises(InvalidParameter):
         EnumeratedCoins().law(draw)
+
+
+def test_vectors_of_tosses_and_integers_are_enumerated_entry_by_entry():
+    law = dict(EnumeratedCoins().law(lambda c: (*c.bernoulli("1/3", 2).tolist(), *c.integer(2, 1).tolist())))
+    assert len(law) == 8 and law[(True, False, 1)] == Fraction(1, 9)

@@ -16,8 +16,10 @@ from scipy.stats import chi2, spearmanr
 
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.randomness.coins import Coins
+from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.secure import SAMPLER_VERSION, SecureCoins
 from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.randomness.uniform import tosses
 
 SEED = bytes(range(32))
 BIG = 2**128
@@ -286,6 +288,39 @@ def test_integers_are_equally_likely(n, part):
     observed = np.bincount([coins.integer(n) // part for _ in range(count)], minlength=parts)
     assert len(observed) == parts
     assert chi2.sf(float(((observed - count / parts) ** 2 / (count / parts)).sum()), parts - 1) > 1e-12
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("n", [2, 6, 7, 257])
+def test_vectors_of_integers_are_equally_likely(n):
+    """Chi-squared fails at a p-value below 1e-12."""
+    drawn = SeededCoins(3).integer(n, size=20_000)
+    observed = np.bincount(drawn, minlength=n)
+    assert len(observed) == n and drawn.dtype == np.int64
+    assert chi2.sf(float(((observed - 20_000 / n) ** 2 / (20_000 / n)).sum()), n - 1) > 1e-12
+
+
+def test_vectors_of_integers_are_within_their_range_however_wide_it_is():
+    coins = SeededCoins(4)
+    assert coins.integer(1, size=3).tolist() == [0, 0, 0] and coins.integer(9, size=0).tolist() == []
+    assert all(0 <= value < 3 * 2**61 for value in coins.integer(3 * 2**61, size=50).tolist())
+    wide = coins.integer(3 * 2**80, size=50)
+    assert wide.dtype == object and max(wide) > 2**80 and all(0 <= value < 3 * 2**80 for value in wide)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("width", [1, 3, 64])
+@pytest.mark.parametrize("p", ["1/2", "1/3", "0.001", Fraction(10**30 + 1, 3 * 10**30), "0.999"])
+def test_vectors_of_tosses_are_true_as_often_as_they_should_be(p, width):
+    """Within 8 standard deviations of a binomial count: a false alarm below 1e-12. Few digits make many ties."""
+    count, chance = 50_000, Fraction(p)
+    heads = tosses(chance, count, Keystream(bytes(32)), width)
+    assert abs(heads.sum() - count * chance) < 8 * math.sqrt(count * chance * (1 - chance))
+
+
+def test_vectors_of_certain_tosses_are_certain():
+    coins = SeededCoins(5)
+    assert coins.bernoulli(1, size=3).tolist() == [True] * 3 and coins.bernoulli(0, size=3).tolist() == [False] * 3
 
 
 @pytest.mark.statistical

@@ -78,3 +78,12 @@ def test_tossing_more_or_less_than_the_recorded_run_is_noticed():
 def test_a_tape_does_not_print_its_results():
     _, tape = recorded(0)
     assert all("..." in repr(toss) for toss in tape)
+
+
+def test_vectors_of_tosses_and_integers_are_replayed():
+    recording = RecordingCoins(SeededCoins(1))
+    heads, drawn = recording.bernoulli("1/3", 4), recording.integer(7, 4)
+    replay = ReplayedCoins(recording.tape)
+    assert replay.bernoulli("1/3", 4).tolist() == heads.tolist() and replay.integer(7, 4).tolist() == drawn.tolist()
+    with pytest.raises(TapeMismatch):
+        ReplayedCoins(recording.tape).bernoulli("1/3")

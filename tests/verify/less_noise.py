@@ -14,14 +14,14 @@ class LessNoise:
         self._coins = coins
         self._times = times
 
-    def bernoulli(self, p):
-        return self._coins.bernoulli(min(Fraction(1), self._times * Fraction(p)))
+    def bernoulli(self, p, size=None):
+        return self._coins.bernoulli(min(Fraction(1), self._times * Fraction(p)), size)
 
     def logistic(self, epsilon):
         return self._coins.logistic(self._times * Fraction(epsilon))
 
-    def integer(self, n):
-        return self._coins.integer(n)
+    def integer(self, n, size=None):
+        return self._coins.integer(n, size)
 
     def discrete_laplace(self, scale, size=None):
         return self._coins.discrete_laplace(Fraction(scale) / self._times, size)

@@ -12,14 +12,14 @@ True
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import positive, whole
-from counterpoint.randomness.coins import Coins, Integers
+from counterpoint.numbers.exact import positive, probability, whole
+from counterpoint.randomness.coins import Coins, Flags, Integers
 
 R = TypeVar("R")
-Kind: TypeAlias = Literal["laplace", "gaussian", "rounded normal"]
+Kind: TypeAlias = Literal["laplace", "gaussian", "rounded normal", "bernoulli", "integer"]
 
 
 class Dealer:
@@ -28,18 +28,20 @@ class Dealer:
     def __init__(self, coins: Coins, players: int) -> None:
         self.coins = coins
         self.players = whole(players, 1, "the number of users")
-        self._laws: dict[Kind, Callable[[Fraction, int], Integers]] = {
+        self._laws: dict[Kind, Callable[[Any, int], Integers | Flags]] = {
             "laplace": coins.discrete_laplace,
             "gaussian": coins.discrete_gaussian,
             "rounded normal": coins.rounded_normal,
+            "bernoulli": coins.bernoulli,
+            "integer": coins.integer,
         }
-        self._drawn: dict[tuple[int, Kind, Fraction, int], Integers] = {}
+        self._drawn: dict[tuple[int, Kind, Fraction | int, int], Integers | Flags] = {}
 
     def to(self, place: int) -> "DealtCoins":
         """The coins of the user in this place."""
         return DealtCoins(self, place)
 
-    def draw(self, turn: int, kind: Kind, parameter: Fraction, width: int) -> Integers:
+    def draw(self, turn: int, kind: Kind, parameter: Fraction | int, width: int) -> Integers | Flags:
         """The vector behind draw number `turn` of every user, of this law and width; drawn once."""
         key = (turn, kind, parameter, width)
         if key not in self._drawn:
@@ -55,17 +57,28 @@ class DealtCoins:
         self._place = place
         self._turn = 0
 
-    def bernoulli(self, p: Number) -> bool:
-        """Tossed."""
-        return self._dealer.coins.bernoulli(p)
+    @overload
+    def bernoulli(self, p: Number, size: None = None) -> bool: ...
+    @overload
+    def bernoulli(self, p: Number, size: int) -> Flags: ...
+    def bernoulli(self, p: Number, size: int | None = None) -> bool | Flags:
+        """Its part of the vector; a single one is tossed."""
+        if size is None:
+            return self._dealer.coins.bernoulli(p)
+        dealt: Flags = self._part("bernoulli", probability(p, "p"), size)
+        return dealt
 
     def logistic(self, epsilon: Number) -> bool:
         """Tossed."""
         return self._dealer.coins.logistic(epsilon)
 
-    def integer(self, n: int) -> int:
-        """Tossed."""
-        return self._dealer.coins.integer(n)
+    @overload
+    def integer(self, n: int, size: None = None) -> int: ...
+    @overload
+    def integer(self, n: int, size: int) -> Integers: ...
+    def integer(self, n: int, size: int | None = None) -> int | Integers:
+        """Its part of the vector; a single one is tossed."""
+        return self._dealer.coins.integer(n) if size is None else self._part("integer", n, size)
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
@@ -108,8 +121,10 @@ class DealtCoins:
         return experiment(*args, self)
 
     def _deal(self, kind: Kind, parameter: Fraction, size: int | None) -> int | Integers:
-        width = 1 if size is None else whole(size, 0, "size")
+        return int(self._part(kind, parameter, 1)[0]) if size is None else self._part(kind, parameter, size)
+
+    def _part(self, kind: Kind, parameter: Fraction | int, size: int) -> Any:
+        width = whole(size, 0, "size")
         drawn = self._dealer.draw(self._turn, kind, parameter, width)
         self._turn += 1
-        mine = drawn[self._place * width : (self._place + 1) * width]
-        return int(mine[0]) if size is None else mine
+        return drawn[self._place * width : (self._place + 1) * width]

@@ -26,19 +26,30 @@ R = TypeVar("R")
 Integers = NDArray[np.int64] | NDArray[np.object_]
 """A vector of integers: 64-bit, or Python's own where a value could be wider."""
 
+Flags = NDArray[np.bool_]
+"""A vector of truth values."""
+
 
 @runtime_checkable
 class Coins(Protocol):
     """A source of exact discrete randomness."""
 
-    def bernoulli(self, p: Number) -> bool:
-        """True with probability p, a rational from 0 to 1."""
+    @overload
+    def bernoulli(self, p: Number, size: None = None) -> bool: ...
+    @overload
+    def bernoulli(self, p: Number, size: int) -> Flags: ...
+    def bernoulli(self, p: Number, size: int | None = None) -> bool | Flags:
+        """True with probability p, a rational from 0 to 1; or `size` independent ones."""
 
     def logistic(self, epsilon: Number) -> bool:
         """True with probability e^epsilon / (1 + e^epsilon): the coin of randomized response."""
 
-    def integer(self, n: int) -> int:
-        """One of 0, ..., n - 1, each equally likely."""
+    @overload
+    def integer(self, n: int, size: None = None) -> int: ...
+    @overload
+    def integer(self, n: int, size: int) -> Integers: ...
+    def integer(self, n: int, size: int | None = None) -> int | Integers:
+        """One of 0, ..., n - 1, each equally likely, or `size` independent ones."""
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...

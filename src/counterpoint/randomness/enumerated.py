@@ -25,7 +25,7 @@ from counterpoint.encoding import Tagged, encode
 from counterpoint.errors import CounterpointError, InvalidParameter
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import at_least, positive, probability, whole
-from counterpoint.randomness.coins import Integers, read_lags
+from counterpoint.randomness.coins import Flags, Integers, read_lags
 from counterpoint.randomness.laws import (
     Options,
     choice_options,
@@ -131,20 +131,31 @@ class Run:
         self.error += options.error
         return outcome
 
-    def bernoulli(self, p: Number) -> bool:
+    @overload
+    def bernoulli(self, p: Number, size: None = None) -> bool: ...
+    @overload
+    def bernoulli(self, p: Number, size: int) -> Flags: ...
+    def bernoulli(self, p: Number, size: int | None = None) -> bool | Flags:
         """Both outcomes that are possible."""
         chance = probability(p, "p")
         both = ((True, chance), (False, 1 - chance))
-        return self.take(Options(tuple((value, q) for value, q in both if q)))
+        options = Options(tuple((value, q) for value, q in both if q))
+        if size is None:
+            return self.take(options)
+        return np.array([self.take(options) for _ in range(whole(size, 0, "size"))], dtype=np.bool_)
 
     def logistic(self, epsilon: Number) -> bool:
         """Both outcomes."""
         return self.take(logistic_options(at_least(epsilon, 0, "epsilon")))
 
-    def integer(self, n: int) -> int:
+    @overload
+    def integer(self, n: int, size: None = None) -> int: ...
+    @overload
+    def integer(self, n: int, size: int) -> Integers: ...
+    def integer(self, n: int, size: int | None = None) -> int | Integers:
         """Each of the n outcomes."""
         n = whole(n, 1, "n")
-        return self.take(Options(tuple((value, Fraction(1, n)) for value in range(n))))
+        return self._draw(Options(tuple((value, Fraction(1, n)) for value in range(n))), size)
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...

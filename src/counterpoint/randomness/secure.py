@@ -17,12 +17,13 @@ from typing import NoReturn, SupportsIndex, TypeVar, overload
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import at_least, positive, probability, whole
-from counterpoint.randomness.coins import Integers, read_lags
+from counterpoint.randomness.coins import Flags, Integers, read_lags
 from counterpoint.randomness.gaussian import discrete_gaussian
 from counterpoint.randomness.keystream import KEY_BYTES, Keystream
 from counterpoint.randomness.laplace import discrete_laplace, geometric, one_sided
 from counterpoint.randomness.rounded_normal import rounded_normal
 from counterpoint.randomness.thresholds import Chance, odds, place
+from counterpoint.randomness.uniform import tosses, uniform, uniforms
 
 R = TypeVar("R")
 
@@ -57,14 +58,20 @@ class SecureCoins:
             raise InvalidParameter(f"a seed must be {KEY_BYTES} bytes, but {len(seed)} were given")
         self._stream = Keystream(seed)
 
-    def bernoulli(self, p: Number) -> bool:
-        """True with probability p, a rational from 0 to 1.
+    @overload
+    def bernoulli(self, p: Number, size: None = None) -> bool: ...
+    @overload
+    def bernoulli(self, p: Number, size: int) -> Flags: ...
+    def bernoulli(self, p: Number, size: int | None = None) -> bool | Flags:
+        """True with probability p, a rational from 0 to 1; or `size` independent ones.
 
-        >>> SecureCoins().bernoulli(1), SecureCoins().bernoulli("0.0")
-        (True, False)
+        >>> SecureCoins().bernoulli(1), SecureCoins().bernoulli("0.0"), SecureCoins().bernoulli(1, size=2).tolist()
+        (True, False, [True, True])
         """
         chance = probability(p, "p")
-        return self._uniform(chance.denominator) < chance.numerator
+        if size is None:
+            return uniform(chance.denominator, self._stream) < chance.numerator
+        return tosses(chance, whole(size, 0, "size"), self._stream)
 
     def logistic(self, epsilon: Number) -> bool:
         """True with probability e^epsilon / (1 + e^epsilon): the coin of randomized response.
@@ -76,13 +83,18 @@ class SecureCoins:
         word = self._stream.bits(_WIDE)
         return word > threshold if word != threshold else not lie.exceeds(word, _WIDE, self._stream)
 
-    def integer(self, n: int) -> int:
-        """One of 0, ..., n - 1, each equally likely.
+    @overload
+    def integer(self, n: int, size: None = None) -> int: ...
+    @overload
+    def integer(self, n: int, size: int) -> Integers: ...
+    def integer(self, n: int, size: int | None = None) -> int | Integers:
+        """One of 0, ..., n - 1, each equally likely, or `size` independent ones.
 
-        >>> SecureCoins().integer(10**30) in range(10**30)
-        True
+        >>> SecureCoins().integer(10**30) in range(10**30), SecureCoins(seed=bytes(32)).integer(6, size=5)
+        (True, array([3, 5, 5, 5, 1]))
         """
-        return self._uniform(whole(n, 1, "n"))
+        below = whole(n, 1, "n")
+        return uniform(below, self._stream) if size is None else uniforms(below, whole(size, 0, "size"), self._stream)
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
@@ -159,13 +171,6 @@ class SecureCoins:
         0
         """
         return experiment(*args, self)
-
-    def _uniform(self, n: int) -> int:
-        """By rejection: the rounds it takes say nothing about the value."""
-        width = (n - 1).bit_length()
-        while (value := self._stream.bits(width)) >= n:
-            pass
-        return value
 
     def __repr__(self) -> str:
         keyed_by = "a seed" if self._stream.seeded else "the operating system"

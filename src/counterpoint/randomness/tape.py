@@ -19,7 +19,7 @@ from typing import Any, TypeVar, overload
 from counterpoint.errors import TapeMismatch
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
-from counterpoint.randomness.coins import Coins, Integers
+from counterpoint.randomness.coins import Coins, Flags, Integers
 
 R = TypeVar("R")
 
@@ -57,17 +57,25 @@ class RecordingCoins:
         self._tosses.append(Toss(kind, parameters, result))
         return result
 
-    def bernoulli(self, p: Number) -> bool:
+    @overload
+    def bernoulli(self, p: Number, size: None = None) -> bool: ...
+    @overload
+    def bernoulli(self, p: Number, size: int) -> Flags: ...
+    def bernoulli(self, p: Number, size: int | None = None) -> bool | Flags:
         """Toss and write down."""
-        return self._note("bernoulli", (exact(p),), self.coins.bernoulli(p))
+        return self._note("bernoulli", (exact(p), size), self.coins.bernoulli(p, size))
 
     def logistic(self, epsilon: Number) -> bool:
         """Toss and write down."""
         return self._note("logistic", (exact(epsilon),), self.coins.logistic(epsilon))
 
-    def integer(self, n: int) -> int:
+    @overload
+    def integer(self, n: int, size: None = None) -> int: ...
+    @overload
+    def integer(self, n: int, size: int) -> Integers: ...
+    def integer(self, n: int, size: int | None = None) -> int | Integers:
         """Toss and write down."""
-        return self._note("integer", (n,), self.coins.integer(n))
+        return self._note("integer", (n, size), self.coins.integer(n, size))
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
@@ -137,17 +145,17 @@ class ReplayedCoins:
         self._next += 1
         return toss
 
-    def bernoulli(self, p: Number) -> bool:
+    def bernoulli(self, p: Number, size: int | None = None) -> Any:
         """The recorded result."""
-        return bool(self._take("bernoulli", exact(p)).result)
+        return self._take("bernoulli", exact(p), size).result
 
     def logistic(self, epsilon: Number) -> bool:
         """The recorded result."""
         return bool(self._take("logistic", exact(epsilon)).result)
 
-    def integer(self, n: int) -> int:
+    def integer(self, n: int, size: int | None = None) -> Any:
         """The recorded result."""
-        return int(self._take("integer", n).result)
+        return self._take("integer", n, size).result
 
     def discrete_laplace(self, scale: Number, size: int | None = None) -> Any:
         """The recorded result."""

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, TypeVar, overload
 
 from counterpoint.numbers import Number
-from counterpoint.randomness.coins import Coins, Integers
+from counterpoint.randomness.coins import Coins, Flags, Integers
 
 R = TypeVar("R")
 _AT_ONCE = 1024
@@ -29,17 +29,25 @@ class DrawnAhead:
         self._coins = coins
         self._drawn: dict[object, tuple[Integers, int]] = {}
 
-    def bernoulli(self, p: Number) -> bool:
+    @overload
+    def bernoulli(self, p: Number, size: None = None) -> bool: ...
+    @overload
+    def bernoulli(self, p: Number, size: int) -> Flags: ...
+    def bernoulli(self, p: Number, size: int | None = None) -> bool | Flags:
         """Passed on."""
-        return self._coins.bernoulli(p)
+        return self._coins.bernoulli(p, size)
 
     def logistic(self, epsilon: Number) -> bool:
         """Passed on."""
         return self._coins.logistic(epsilon)
 
-    def integer(self, n: int) -> int:
+    @overload
+    def integer(self, n: int, size: None = None) -> int: ...
+    @overload
+    def integer(self, n: int, size: int) -> Integers: ...
+    def integer(self, n: int, size: int | None = None) -> int | Integers:
         """Passed on."""
-        return self._coins.integer(n)
+        return self._coins.integer(n, size)
 
     @overload
     def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
