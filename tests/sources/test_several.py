@@ -161,7 +161,7 @@ def asked(source, facts, pin):
 worlds = st.sampled_from([("add-or-remove", "add-or-remove"), ("add-or-remove", "replace"), ("replace", "replace")])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(people_rows, visit_rows, worlds, st.booleans(), st.data())
 def test_between_neighbours_every_request_moves_by_at_most_its_sensitivity(people, visits, declared, arriving, data):
     other = neighbour(people, visits, declared, arriving, data)
@@ -174,6 +174,15 @@ def test_between_neighbours_every_request_moves_by_at_most_its_sensitivity(peopl
             pairs = [(asked(one, facts, pin), asked(two, facts, pin)) for facts in prepared]
             assert all(gap(*pair) is not None for pair in pairs)
             assert one.relation.valid(pairs), "what moves one way does so together"
+
+
+@pytest.mark.long
+@settings(max_examples=500, deadline=None)
+@given(people_rows, visit_rows, worlds, st.booleans(), st.data())
+def test_so_it_does_between_hundreds_of_neighbours(people, visits, declared, arriving, data):
+    test_between_neighbours_every_request_moves_by_at_most_its_sensitivity.hypothesis.inner_test(
+        people, visits, declared, arriving, data
+    )
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,16 @@ def test_a_stream_answers_as_a_table_of_what_has_arrived(items, request):
         assert not facts.one_way
 
 
-@settings(max_examples=80, deadline=None)
-@given(
+neighbouring = given(
     st.lists(st.tuples(records, units), min_size=1, max_size=10),
     st.data(),
     st.sampled_from(["replace", "add-or-remove"]),
     st.booleans(),
 )
+
+
+@settings(max_examples=20, deadline=None)
+@neighbouring
 def test_between_neighbours_every_request_moves_by_at_most_its_sensitivity_at_every_pin(items, data, neighbours, user):
     """At user level all items of one unit change or are gone, with their owner; at event level one item."""
     gone = neighbours == "add-or-remove" or data.draw(st.booleans(), "whether it is gone")
@@ -120,6 +123,15 @@ def test_between_neighbours_every_request_moves_by_at_most_its_sensitivity_at_ev
                 for source in (one, two)
             )
             assert every_step().valid([(left, right)]), request
+
+
+@pytest.mark.long
+@settings(max_examples=1000, deadline=None)
+@neighbouring
+def test_so_it_does_between_a_thousand_neighbours(items, data, neighbours, user):
+    test_between_neighbours_every_request_moves_by_at_most_its_sensitivity_at_every_pin.hypothesis.inner_test(
+        items, data, neighbours, user
+    )
 
 
 def test_items_of_one_unit_beyond_its_number_change_no_answer():
