@@ -31,6 +31,7 @@ ROUTES = {
     ("POST", "/v1/sessions/{session}/sql"): {"ann"},
     ("GET", "/v1/handles/{handle}"): {"carol", "ann"},
     ("POST", "/v1/handles/{handle}/asks"): {"ann"},
+    ("POST", "/v1/handles/{handle}/preparations"): {"carol", "ann"},
     ("POST", "/v1/handles/{handle}/errors"): {"carol", "ann"},
     ("GET", "/v1/principals"): {"carol"},
     ("POST", "/v1/principals"): {"carol"},
@@ -54,6 +55,7 @@ BODIES = {
     "/v1/sessions/{parts}/parts": {"key": "CA"},
     "/v1/sessions/{session}/sql": {"text": "SELECT COUNT(*) FROM people WHERE age > 35", "epsilon": 0.1},
     "/v1/handles/{handle}/asks": COUNT,
+    "/v1/handles/{handle}/preparations": COUNT,
     "/v1/handles/{handle}/errors": COUNT,
 }
 COLUMNS = {

@@ -8,7 +8,12 @@ import pytest
 import counterpoint as cp
 from counterpoint.encoding import Tagged, Value, encode
 from counterpoint.errors import InvalidRequest
+from counterpoint.mechanisms.additive import Range
 from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.composed.guess_and_check import Guess
+from counterpoint.mechanisms.composed.linear_queries import LinearGuess
+from counterpoint.mechanisms.selecting.noisy_max import Largest
+from counterpoint.mechanisms.selecting.sparse_vector import Threshold
 from counterpoint.service import wire
 from counterpoint.service.problems import error_of, problem
 from counterpoint.sources.asking.about import About
@@ -25,6 +30,9 @@ MECHANISMS = [
     cp.SparseVector(1, threshold="1/7", release="gap"),
     cp.AboveThreshold(1, threshold=10**30),
     cp.VectorCounter(3, epsilon=1),
+    cp.GuessAndCheck(1, margin="1/3", wrong=2),
+    cp.GuessAndCheck.concentrated("0.1", margin=5),
+    cp.LinearGuessAndCheck(cp.GuessAndCheck(1, margin=5), universe=3),
 ]
 REQUESTS = [
     cp.count("age > 35", by="state"),
@@ -66,6 +74,50 @@ def test_a_loss_arrives_as_it_was_sent(loss):
 def test_every_request_of_the_language_can_be_sent():
     sent = {type(one.request if isinstance(one, About) else one) for one in REQUESTS}
     assert set(LANGUAGE) <= sent
+
+
+PUBLIC_PARTS = [
+    None,
+    True,
+    10**40,
+    "text",
+    (1, ("a", None)),
+    Threshold("1/3"),
+    Range(0, "2.5"),
+    Largest(3),
+    Guess(7, margin=1),
+    LinearGuess((1, 0), 5),
+    (Threshold(1), Largest(2)),
+]
+
+
+@pytest.mark.parametrize("public", PUBLIC_PARTS, ids=repr)
+def test_a_public_part_arrives_as_it_was_sent(public):
+    assert wire.public(wire.publicly(public)) == public
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1.5",
+        '{"type":"Threshold/1","at":5}',
+        '{"type":"Threshold/1","at":"10/2"}',
+        '{"a":1}',
+        '{"type":"Laplace/1","epsilon":"1/10","asks":1}',
+        '[{"type":"PureDP/1","epsilon":"1"}]',
+        " 1",
+        "",
+        "[" * 50 + "]" * 50,
+        '"' + "x" * 20_000 + '"',
+        "NaN",
+        "-0",
+    ],
+)
+def test_nothing_else_comes_through_as_a_public_part(text):
+    with pytest.raises(InvalidRequest):
+        wire.public({"exact": text})
+    with pytest.raises(InvalidRequest):
+        wire.public({"threshold": 5})
 
 
 LAPLACE = '{"type":"Laplace/1","epsilon":"1/10","asks":1}'

@@ -29,6 +29,7 @@ from counterpoint.session.handle import Handle, Released
 from counterpoint.session.partition import Partition
 from counterpoint.session.quote import Quote
 from counterpoint.session.session import Session
+from counterpoint.sources.source import Prepared
 
 
 def loss_shown(loss: Loss) -> dict[str, Any]:
@@ -68,6 +69,8 @@ def handle_shown(data_set: str, handle: Handle, *, answers: bool = True) -> dict
         "handle": str(SessionId(data_set, handle.path)),
         **mechanism_shown(handle.mechanism),
         "cost": loss_shown(handle.mechanism.claim.loss),
+        "grid": plain_number(handle._source.update_grid),
+        "made_up": handle._source.made_up,
     }
     return {**said, "halted": handle.halted} if answers else said
 
@@ -167,6 +170,17 @@ def released_shown(released: Released) -> dict[str, Any]:
             "prepared": _exact(released.prepared),
             "grid": plain_number(released.grid),
         },
+    }
+
+
+def prepared_shown(prepared: Prepared) -> dict[str, Any]:
+    """What is public about a request: its shape, how far a unit moves it, and the grid of its integers."""
+    return {
+        "numbers": prepared.width,
+        "grid": plain_number(prepared.grid),
+        "sensitivity": prepared.sensitivity,
+        "units": prepared.measured_in,
+        "exact": _exact(prepared),
     }
 
 

@@ -3,11 +3,13 @@
 A mechanism is `{"mechanism": "Laplace", "epsilon": 0.5, "asks": 3}`, a request is
 `{"request": "count", "where": "age > 40"}`, a loss `{"measure": "PureDP", "epsilon": 1}`. The fields are those of the
 class or function of that name, which reads and checks their values. A field that it does not have is an error, never
-ignored. What brings a claim, a relation or code along (`Concurrent`, a composite, a postprocessor) cannot be said.
+ignored. What brings a claim, a relation or code along (`Concurrent`, a composite of one's own, a postprocessor) cannot
+be said.
 
-Our own client says `{"exact": "..."}`, the canonical encoding of a mechanism, request or loss of the same lists. Every
-tag in it is looked up in the list before anything is made of it, and what was made must have this very encoding, so
-that a field which the class does not have, or has twice, is an error here too.
+Our own client says `{"exact": "..."}`, the canonical encoding of a mechanism, request or loss of the same lists, or of
+the public part that a postprocessor in the client sends with an ask. Every tag in it is looked up in the list before
+anything is made of it, and what was made must have this very encoding, so that a field which the class does not have,
+or has twice, is an error here too.
 
 >>> mechanism({"mechanism": "Laplace", "epsilon": 0.5, "asks": 3})
 Laplace(epsilon=0.5, asks=3)
@@ -27,9 +29,14 @@ from typing import Any
 import msgspec
 
 import counterpoint as cp
-from counterpoint.encoding import Tagged, decode, encode
+from counterpoint.encoding import Plain, Tagged, decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed, shown
+from counterpoint.mechanisms.additive import Range
+from counterpoint.mechanisms.composed.guess_and_check import Guess
+from counterpoint.mechanisms.composed.linear_queries import LinearGuess
 from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.selecting.noisy_max import Largest
+from counterpoint.mechanisms.selecting.sparse_vector import Threshold
 from counterpoint.privacy.loss import Loss
 from counterpoint.sources.asking.about import About
 from counterpoint.sources.engines.compiling import LANGUAGE
@@ -44,17 +51,21 @@ LONGEST = 10_000
 LONGEST_EXACT = 2**19
 """How long the exact form of a mechanism, request or loss may be."""
 EXACT = "exact"
+PUBLIC = "public"
 
 MECHANISMS = (
     "AboveThreshold",
     "Counter",
     "Gaussian",
+    "GuessAndCheck",
     "Laplace",
     "NoisyMax",
     "PartitionSelection",
     "SparseVector",
     "VectorCounter",
 )
+EXACT_MECHANISMS = (*MECHANISMS, "LinearGuessAndCheck")
+"""With those that have a mechanism for a parameter, which the plain form has no way to say."""
 REQUESTS = (
     "bounds",
     "count",
@@ -84,7 +95,9 @@ def _classes(field: str) -> tuple[type[msgspec.Struct], ...]:
     if field == "request":
         rows: Any = LANGUAGE  # each is a struct, which the family does not say
         return (*rows, RunningTotal, About)
-    return tuple(getattr(cp, name) for name in (MECHANISMS if field == "mechanism" else MEASURES))
+    if field == PUBLIC:
+        return (Guess, Largest, LinearGuess, Range, Threshold)
+    return tuple(getattr(cp, name) for name in (EXACT_MECHANISMS if field == "mechanism" else MEASURES))
 
 
 def exactly(value: object, field: str) -> dict[str, str]:
@@ -92,6 +105,11 @@ def exactly(value: object, field: str) -> dict[str, str]:
     if type(value) not in _classes(field):
         names = ", ".join(kind.__name__ for kind in _classes(field))
         raise NotAllowed(f"a service takes as {field} one of {names}, not {shown(value, 80)}")
+    return {EXACT: encode(value).decode()}
+
+
+def publicly(value: Plain) -> dict[str, str]:
+    """How our own client says the public part of an ask; the service refuses classes that are not on its list."""
     return {EXACT: encode(value).decode()}
 
 
@@ -119,6 +137,19 @@ def loss(said: object) -> Loss:
     """The loss that was named."""
     made = _made(said, "measure", MEASURES)
     assert isinstance(made, Loss)
+    return made
+
+
+def public(said: object) -> Plain:
+    """The public part of an ask: plain data, and in it only what the listed mechanisms are asked with.
+
+    >>> public(publicly((1, "two", Threshold(3), None)))
+    (1, 'two', Threshold(3), None)
+    """
+    fields = _object(said, EXACT)
+    if EXACT not in fields:
+        raise InvalidRequest(f"{PUBLIC} is an object such as {{{EXACT!r}: ...}}")
+    made: Plain = _read_exactly(fields, PUBLIC, Plain)
     return made
 
 
@@ -162,7 +193,7 @@ def _made(said: object, field: str, allowed: tuple[str, ...]) -> Any:
     return _called(getattr(cp, name), name, fields)
 
 
-def _read_exactly(fields: Mapping[str, Any], field: str) -> Any:
+def _read_exactly(fields: Mapping[str, Any], field: str, family: Any = Tagged) -> Any:
     """What was said exactly: of these classes, with nothing in it that is not, in its one canonical encoding."""
     text = fields[EXACT]
     if len(fields) > 1 or not isinstance(text, str):
@@ -170,11 +201,11 @@ def _read_exactly(fields: Mapping[str, Any], field: str) -> Any:
     try:
         said = text.encode()
         _must_be_listed(_plain_json(said), [kind.__struct_config__.tag for kind in _classes(field)])
-        made: object = decode(said, Tagged)
+        made: object = decode(said, family)
         canonical = encode(made) == said
     except (InvalidParameter, UnicodeError, RecursionError) as error:
         raise InvalidRequest(f"{EXACT} is not the encoding of a {field}: {error}") from None
-    if type(made) not in _classes(field) or not canonical:
+    if not canonical or (family is Tagged and type(made) not in _classes(field)):
         raise InvalidRequest(f"{EXACT} is not the canonical encoding of a {field}")
     return made
 

@@ -83,8 +83,10 @@ class Handle:
     def _release(self, request: object, id: str | None, options: Mapping[str, Any]) -> Released:
         self._session._must_be_open()
         prepared = None if request is None else self._source.prepare(request)
-        grid, own = (None, {}) if prepared is None else (prepared.grid, prepared.options)
-        public = self.mechanism.public_part(grid, **{**options, **own})
+        return self._asked(prepared, public_part(self.mechanism, prepared, options), id)
+
+    def _asked(self, prepared: Prepared | None, public: Plain, id: str | None) -> Released:
+        """Ask with this public part."""
         refused: str | None = None
         try:
             answer = self._session._engine.ask(
@@ -107,14 +109,7 @@ class Handle:
         >>> session.launch(cp.Laplace(epsilon=0.1)).error(cp.total(), 0.95)
         30
         """
-        prepared = self._source.prepare(request)
-        message = prepared.message()
-        if not self.mechanism.accepts(message):
-            raise InvalidRequest(
-                explained(self.mechanism, None, prepared) or f"{type(self.mechanism).__name__} does not accept this"
-            )
-        numbers = (prepared.width or 1) if simultaneous else prepared.together
-        return prepared.error_in_units(self.mechanism.answer_error(message, probability, numbers))
+        return error_of(self.mechanism, self._source.prepare(request), probability, simultaneous)
 
     def plot(self, answers: Mapping[int, float | Fraction], probability: Number = "0.95") -> Picture:
         """These answers of a counter as a line, with the band of their error; by how many items each was asked after.
@@ -131,19 +126,7 @@ class Handle:
         >>> len(counter.plot(seen).points)
         3
         """
-        counter = self.mechanism
-        if not isinstance(counter, Counter | Windowed):
-            raise NotCovered(
-                f"{type(counter).__name__} is no Counter, whose answers make a series; an answer of session.ask has a "
-                "plot() of its own"
-            )
-        grid = self._source.update_grid
-        points = (
-            (float(t), float(answer), float(counter.error(probability, t) * grid))
-            for t, answer in sorted(answers.items())
-        )
-        sure = f"{float(100 * exact(probability)):g} %"
-        return Series(f"{counter!r}{' (made up)' if self._source.made_up else ''}", tuple(points), "items", sure)
+        return series_of(self.mechanism, self._source.update_grid, answers, probability, made_up=self._source.made_up)
 
     @property
     def halted(self) -> bool:
@@ -156,3 +139,40 @@ class Handle:
             return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
         except LedgerError:  # it is closed, or cannot be read
             return f"Handle({self.mechanism!r})"
+
+
+def public_part(mechanism: Mechanism, prepared: Prepared | None, options: Mapping[str, Any]) -> Plain:
+    """The public part of an ask, from the options that the analyst gave and those that the request brings along."""
+    if prepared is None:
+        return mechanism.public_part(None, **options)
+    return mechanism.public_part(prepared.grid, **{**options, **prepared.options})
+
+
+def error_of(mechanism: Mechanism, prepared: Prepared, probability: Number, simultaneous: bool) -> int | Fraction:
+    """How far off a mechanism's answer to a request would be at most, with this probability, in the request's units."""
+    message = prepared.message()
+    if not mechanism.accepts(message):
+        raise InvalidRequest(explained(mechanism, None, prepared) or f"{type(mechanism).__name__} does not accept this")
+    numbers = (prepared.width or 1) if simultaneous else prepared.together
+    return prepared.error_in_units(mechanism.answer_error(message, probability, numbers))
+
+
+def series_of(
+    counter: Mechanism,
+    grid: Fraction,
+    answers: Mapping[int, float | Fraction],
+    probability: Number,
+    *,
+    made_up: bool,
+) -> Picture:
+    """These answers of a counter as a line, with the band of their error."""
+    if not isinstance(counter, Counter | Windowed):
+        raise NotCovered(
+            f"{type(counter).__name__} is no Counter, whose answers make a series; an answer of session.ask has a "
+            "plot() of its own"
+        )
+    points = (
+        (float(t), float(answer), float(counter.error(probability, t) * grid)) for t, answer in sorted(answers.items())
+    )
+    sure = f"{float(100 * exact(probability)):g} %"
+    return Series(f"{counter!r}{' (made up)' if made_up else ''}", tuple(points), "items", sure)

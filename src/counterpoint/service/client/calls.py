@@ -2,7 +2,7 @@
 
 A method of the client is written as a generator of calls: it yields a `Call`, gets what the service said, and returns
 its result. `served` makes a method of it, which the connection runs: `Connection` waits, `AsyncConnection` gives a
-coroutine. An error of the service is raised at the `yield`.
+coroutine. An error of the service is raised at the `yield`. A `Reaction` is yielded in the same way.
 
 >>> def launched(id):
 ...     said = yield Call("POST", "/v1/sessions/people.0/launches", {"mechanism": {}}, id)
@@ -40,7 +40,17 @@ class Call:
     query: Mapping[str, int | str] | None = None
 
 
-Calls: TypeAlias = Generator[Call, Any, T]
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """Code of the caller's own that makes calls while it runs: a postprocessor, which runs here and is never sent.
+
+    `code` is given what runs calls and waits for their result. An asynchronous connection runs it in a thread.
+    """
+
+    code: Callable[[Callable[["Calls[Any]"], Any]], Any]
+
+
+Calls: TypeAlias = Generator[Call | Reaction, Any, T]
 """The calls that lead to a result."""
 
 

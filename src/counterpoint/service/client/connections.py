@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from counterpoint.errors import CounterpointError, InvalidParameter
-from counterpoint.service.client.calls import Call, Calls, ServiceReply
+from counterpoint.service.client.calls import Call, Calls, Reaction, ServiceReply
 from counterpoint.service.client.services import Service
 
 if TYPE_CHECKING:
@@ -72,14 +72,20 @@ class Connection(Service):
 
     def run(self, calls: Calls[T]) -> T:
         """The result of these calls."""
-        step: Callable[[], Call] = partial(calls.send, None)
+        step: Callable[[], Call | Reaction] = partial(calls.send, None)
         while True:
             try:
-                call = step()
+                wanted = step()
             except StopIteration as end:
                 found: T = end.value
                 return found
-            step = _step(calls, call, self._sent(call))
+            try:
+                step = partial(calls.send, self._done(wanted))
+            except CounterpointError as error:
+                step = partial(calls.throw, error)
+
+    def _done(self, wanted: Call | Reaction) -> Any:
+        return wanted.code(self.run) if isinstance(wanted, Reaction) else self._sent(wanted).result(wanted)
 
     def _sent(self, call: Call) -> ServiceReply:
         for pause in _pauses(self._tries):
@@ -128,14 +134,25 @@ class AsyncConnection(Service):
         return self._run(calls)
 
     async def _run(self, calls: Calls[T]) -> T:
-        step: Callable[[], Call] = partial(calls.send, None)
+        step: Callable[[], Call | Reaction] = partial(calls.send, None)
         while True:
             try:
-                call = step()
+                wanted = step()
             except StopIteration as end:
                 found: T = end.value
                 return found
-            step = _step(calls, call, await self._sent(call))
+            try:
+                step = partial(calls.send, await self._done(wanted))
+            except CounterpointError as error:
+                step = partial(calls.throw, error)
+
+    async def _done(self, wanted: Call | Reaction) -> Any:
+        if not isinstance(wanted, Reaction):
+            return (await self._sent(wanted)).result(wanted)
+        loop = asyncio.get_running_loop()
+        return await asyncio.to_thread(
+            wanted.code, lambda calls: asyncio.run_coroutine_threadsafe(self._run(calls), loop).result()
+        )
 
     async def _sent(self, call: Call) -> ServiceReply:
         for pause in _pauses(self._tries):
@@ -167,14 +184,6 @@ class AsyncConnection(Service):
 
     def __repr__(self) -> str:
         return f"AsyncConnection({str(self._client.base_url).rstrip('/')!r})"
-
-
-def _step(calls: Calls[Any], call: Call, reply: ServiceReply) -> Callable[[], Call]:
-    """What goes on with the calls: what the service said, or the error that it told of, is given to them."""
-    try:
-        return partial(calls.send, reply.result(call))
-    except CounterpointError as error:
-        return partial(calls.throw, error)
 
 
 def _pauses(tries: int) -> Iterator[float]:

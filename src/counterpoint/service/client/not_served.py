@@ -18,13 +18,10 @@ NOT_SERVED = {
     "Session.plot": "the service's dashboard draws the session",
     "Session.record": "the public record of a data set is exported by its custodian, `counterpoint ledger export`",
     "Session.rehearse": "rehearse on made-up rows of the same declaration, in a local session",
-    "Handle.plot": "a series of a counter's answers is drawn by a local session, or by any plotting library",
 }
 """What is `NotAllowed` over a connection, and what to do instead."""
 ARGUMENTS = {
-    "launch(postprocess(...))": "its code would run in the service; launch the mechanism, and process its answers",
-    "launch(Windowed(...))": "say launch(counter, last=...)",
-    "launch(a mechanism of your own, a composite or Concurrent)": "a service launches what is on its list alone",
+    "launch(a mechanism or a composite of your own, or Concurrent)": "a service launches what is on its list alone",
     "ask(sql(text))": "say session.sql(text)",
     "delegate(rule), grant(rule)": "a service delegates budgets; rules are made by the custodian, in the ledger",
     "grant(...) in a delegated session": "a service grants out of a data set's whole budget",

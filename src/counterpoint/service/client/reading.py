@@ -60,7 +60,7 @@ def origin_of(said: dict[str, Any]) -> Origin:
     compared: Any = _read(exact["compared"], Plain)  # type: ignore[arg-type]  # plain data is read by what it is
     return Origin(
         _read(exact["mechanism"], Mechanism),  # type: ignore[type-abstract]
-        _prepared(exact["prepared"]),
+        prepared_of(exact["prepared"]),
         _plain(exact["released"]),
         Reason(compared, exact["wanted"]),
         said["made_up"],
@@ -70,8 +70,15 @@ def origin_of(said: dict[str, Any]) -> Origin:
 def released_of(said: dict[str, Any]) -> Released:
     """What a launched mechanism answered."""
     exact = said["exact"]
-    prepared = None if exact["prepared"] == "null" else _prepared(exact["prepared"])
+    prepared = None if exact["prepared"] == "null" else prepared_of(exact["prepared"])
     return Released(_plain(exact["released"]), prepared, Fraction(exact["grid"]), said["made_up"])
+
+
+def prepared_of(text: str) -> Prepared:
+    """What is public about a request."""
+    found = _plain(text)
+    assert isinstance(found, Prepared)
+    return found
 
 
 def certificate_of(said: dict[str, Any]) -> Certificate:
@@ -82,12 +89,6 @@ def certificate_of(said: dict[str, Any]) -> Certificate:
 def fact_of(said: dict[str, Any]) -> Fact:
     """One line of a history."""
     return Fact(said["kind"], SessionId.read(said["at"]).path, said["what"], said["who"], said["when"])
-
-
-def _prepared(text: str) -> Prepared:
-    found = _plain(text)
-    assert isinstance(found, Prepared)
-    return found
 
 
 def _plain(text: str) -> Plain:

@@ -1,14 +1,18 @@
 """A handle of a served session: the analyst's end of a mechanism that was launched in a service."""
 
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from counterpoint.ledger.state import Path
 from counterpoint.numbers import Exact, Number
+from counterpoint.pictures.picture import Picture
 from counterpoint.privacy.loss import Loss
 from counterpoint.service.client import reading, saying
 from counterpoint.service.client.calls import Call, Calls, Remote, Runner, served
 from counterpoint.service.client.not_served import not_served
 from counterpoint.service.house import SessionId
+from counterpoint.session.handle import series_of
 
 
 class RemoteHandle(Remote):
@@ -17,6 +21,7 @@ class RemoteHandle(Remote):
     def __init__(self, service: Runner, said: dict[str, Any]) -> None:
         self._service = service
         self._id = SessionId.read(said["handle"])
+        self._grid, self._made_up = Fraction(said["grid"]), bool(said["made_up"])
         self.mechanism = reading.mechanism_of(said)
 
     @property
@@ -46,6 +51,10 @@ class RemoteHandle(Remote):
         said = yield Call("POST", f"/v1/handles/{self._id}/errors", body)
         most = Exact(said["exact"])
         return int(most) if said["whole"] else most
+
+    def plot(self, answers: Mapping[int, float | Fraction], probability: Number = "0.95") -> Picture:
+        """These answers of a counter as a line, with the band of their error; drawn here, nothing is asked."""
+        return series_of(self.mechanism, self._grid, answers, probability, made_up=self._made_up)
 
     @property
     @served

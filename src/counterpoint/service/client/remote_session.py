@@ -14,6 +14,7 @@ from counterpoint.errors import InvalidParameter, NotAllowed
 from counterpoint.ledger.grants import mechanism_names
 from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Fact, Path
+from counterpoint.mechanisms.composed.postprocessing import Postprocessed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.privacy.certificates import Certificate
@@ -21,6 +22,7 @@ from counterpoint.privacy.loss import Loss
 from counterpoint.service.client import reading, saying
 from counterpoint.service.client.calls import Call, Calls, Remote, Runner, served
 from counterpoint.service.client.not_served import not_served
+from counterpoint.service.client.postprocessing import PostprocessedHandle, around, begun, not_covered
 from counterpoint.service.client.remote_handle import RemoteHandle
 from counterpoint.service.house import NoSuchThing, SessionId
 from counterpoint.session.answering.questions import GivenTerms, presented, terms
@@ -84,16 +86,25 @@ class RemoteSession(Remote):
         **on: Unpack[GivenTerms],
     ) -> Calls[Quote]:
         """What this launch would cost, or what `ask` would launch on these terms; nothing happens."""
-        body: dict[str, Any] = saying.terms(on) | {"of": saying.followed(of), "last": last}
         if isinstance(mechanism, Mechanism | type):
             if on:
                 heads = ", ".join(f"{name}=" for name in on)
                 raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
-            body["mechanism"] = saying.mechanism(mechanism)
-        else:
-            terms(**on)
-            body["request"] = saying.request(mechanism)
+            return (yield from self._quoted(mechanism, saying.launch(mechanism, of, last)))
+        terms(**on)
+        body = {"request": saying.request(mechanism), "of": saying.followed(of), "last": last, **saying.terms(on)}
         return reading.quote_of((yield Call("POST", f"{self._url}/quotes", body)))
+
+    def _quoted(self, mechanism: object, body: dict[str, Any]) -> Calls[Quote]:
+        """What a launch would cost; behind postprocessors it costs the same, if the claim outlives them."""
+        quoted = reading.quote_of((yield Call("POST", f"{self._url}/quotes", body)))
+        if not isinstance(mechanism, Postprocessed) or quoted.mechanism is None:
+            return quoted
+        whole = around(mechanism, quoted.mechanism)
+        refused = not_covered(whole.claim, reading.rule_of((yield Call("GET", self._url))))
+        if refused is None:
+            return Quote(whole.claim.loss, quoted.after, quoted.refusal, whole)
+        return Quote(whole.claim.loss, None, f"{type(refused).__name__}: {refused}", whole)
 
     @served
     def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
@@ -120,9 +131,23 @@ class RemoteSession(Remote):
         id: str | None = None,
     ) -> Calls[RemoteHandle]:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free."""
-        body = {"mechanism": saying.mechanism(mechanism), "of": saying.followed(of), "last": last}
+        body = saying.launch(mechanism, of, last)
+        if isinstance(mechanism, Postprocessed):
+            yield from self._must_be_covered(mechanism, body)
         said = yield Call("POST", f"{self._url}/launches", body, saying.own(id))
+        if isinstance(mechanism, Postprocessed):
+            return PostprocessedHandle(self._service, said, mechanism)
         return RemoteHandle(self._service, said)
+
+    def _must_be_covered(self, mechanism: Postprocessed, body: dict[str, Any]) -> Calls[None]:
+        """Refuse what a local session would not launch behind a postprocessor, before anything is paid."""
+        begun(mechanism, halted=False)  # a postprocessor that cannot start is found out for free
+        fitted = reading.quote_of((yield Call("POST", f"{self._url}/quotes", body))).mechanism
+        assert fitted is not None
+        rule = reading.rule_of((yield Call("GET", self._url)))
+        refused = not_covered(around(mechanism, fitted).claim, rule)
+        if refused is not None:
+            raise refused
 
     @served
     def delegate(self, within: Loss, *, delta: Number | None = None, id: str | None = None) -> "Calls[RemoteSession]":

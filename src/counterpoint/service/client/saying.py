@@ -13,6 +13,8 @@ from typing import Any
 from counterpoint.encoding import Tagged, plain_number
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed, shown
 from counterpoint.ledger.ledger import made_up
+from counterpoint.mechanisms.composed.postprocessing import Postprocessed
+from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
@@ -50,6 +52,20 @@ def mechanism(given: object) -> dict[str, str]:
         kind = type(given).__name__
         raise InvalidParameter(f"a session launches mechanisms, such as Laplace(epsilon=0.1), not a {kind}")
     return wire.exactly(given, "mechanism")
+
+
+def launch(given: object, of: "str | Sequence[str] | Tagged | None", last: int | None) -> dict[str, Any]:
+    """A launch: of a window its counter and its length, and of postprocessors, which run here, what is behind them."""
+    whole = given if last is None or not isinstance(given, Mechanism) else Windowed(given, last)
+    inner = innermost(whole) if isinstance(whole, Mechanism) else whole
+    if isinstance(inner, Windowed):
+        return {"mechanism": mechanism(inner.counter), "of": followed(of), "last": inner.last}
+    return {"mechanism": mechanism(inner), "of": followed(of), "last": None}
+
+
+def innermost(given: Mechanism) -> Mechanism:
+    """The mechanism behind all postprocessors: what a service launches."""
+    return innermost(given.mechanism) if isinstance(given, Postprocessed) else given
 
 
 def loss(given: object) -> dict[str, str]:

@@ -57,10 +57,17 @@ class LaunchBody(Body, frozen=True, kw_only=True):
 
 
 class AskBody(Body, frozen=True, kw_only=True):
-    """A request to a launched mechanism, and the mechanism's own options."""
+    """A request to a launched mechanism, and the mechanism's own options; or, from a postprocessor, the public part."""
 
     request: Json | None = None
     options: Json = {}
+    public: Json | None = None
+
+
+class RequestBody(Body, frozen=True, kw_only=True):
+    """A request of which the public facts are wanted."""
+
+    request: Json
 
 
 class ErrorBody(Body, frozen=True, kw_only=True):

@@ -164,9 +164,9 @@ def _live_table(house: House, name: str) -> cp.LiveTable:
 def _kinds(names: list[str] | None) -> list[type[Mechanism]] | None:
     if names is None:
         return None
-    wrong = [name for name in names if name not in wire.MECHANISMS]
+    wrong = [name for name in names if name not in wire.EXACT_MECHANISMS]
     if wrong:
-        raise InvalidRequest(f"mechanisms are among {', '.join(wire.MECHANISMS)}, not {wrong[0][:80]!r}")
+        raise InvalidRequest(f"mechanisms are among {', '.join(wire.EXACT_MECHANISMS)}, not {wrong[0][:80]!r}")
     return [getattr(cp, name) for name in names]
 
 

@@ -6,13 +6,14 @@ from litestar import Router, get, post
 from litestar.params import JSONBody
 
 from counterpoint.encoding import plain_number
+from counterpoint.errors import InvalidRequest
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.routes.bodies import AskBody, ErrorBody, Json
+from counterpoint.service.routes.bodies import AskBody, ErrorBody, Json, RequestBody
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import Caller, InPath, RequestId, TheHouse
-from counterpoint.service.showing import handle_shown, receipt_shown, released_shown
+from counterpoint.service.showing import handle_shown, prepared_shown, receipt_shown, released_shown
 from counterpoint.session.handle import Handle
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
@@ -30,8 +31,34 @@ def ask(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[AskBody], r
     """The answer, in the request's units. The same `Idempotency-Key` gets the same answer, for ever."""
     _, found = _found(house, who, handle)
     request = None if data.request is None else wire.request(data.request)
-    released = found._release(request, request_id, data.options)
-    return {**released_shown(released), **receipt_shown(request_id, *found._session.receipt(request_id))}
+    if data.public is None:
+        said = released_shown(found._release(request, request_id, data.options))
+    else:
+        said = _postprocessed(found, request, data, request_id)
+    return {**said, **receipt_shown(request_id, *found._session.receipt(request_id))}
+
+
+def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Json:
+    """What a postprocessor in the client asks: with a public part of its own, and it sees whether that was the last."""
+    if data.options:
+        raise InvalidRequest("say one of the two: options, or the public part that a postprocessor has made of them")
+    found._session._must_be_open()
+    prepared = None if request is None else found._source.prepare(request)
+    released = found._asked(prepared, wire.public(data.public), id)
+    return {**released_shown(released), "halted": found.halted}
+
+
+@post(
+    "/{handle:str}/preparations",
+    summary="What is public about a request",
+    guards=[for_roles(*WORKERS)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def prepare(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[RequestBody]) -> Json:
+    """From the declaration alone: no data is read, and nothing is asked. A postprocessor reads its answers by it."""
+    _, found = _found(house, who, handle)
+    return prepared_shown(found._source.prepare(wire.request(data.request)))
 
 
 @post(
@@ -55,4 +82,4 @@ def _found(house: House, who: Principal, text: str) -> tuple[str, Handle]:
     return SessionId.read(text).data_set, found
 
 
-ROUTES = Router("/v1/handles", route_handlers=[shown, ask, error])
+ROUTES = Router("/v1/handles", route_handlers=[shown, ask, prepare, error])
