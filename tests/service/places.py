@@ -24,7 +24,7 @@ ROLES = {
     "olga": Role.AUDITOR,
     "paul": Role.PRODUCER,
 }
-URL = "http://testserver.local"
+URL = "http://localhost"
 PURE, APPROXIMATE = (
     (cp.PureDP(10**5), cp.PureDP(10**4)),
     (cp.ApproxDP(10**6, "0.1"), cp.ApproxDP(10**5, "0.01")),
@@ -62,16 +62,32 @@ def visits():
     return cp.Stream(fields={"page": cp.category(["home", "shop"]), "seconds": cp.number(0, 600)})
 
 
-SOURCES = {"people": (people, *PURE), "folks": (folks, *APPROXIMATE), "visits": (visits, *PURE)}
+def staff():
+    """A live table."""
+    return cp.LiveTable(unit="person", rows_per_unit=2, key="row", columns={"age": cp.number(0, 100)})
+
+
+SOURCES = {
+    "people": (people, *PURE),
+    "folks": (folks, *APPROXIMATE),
+    "visits": (visits, *PURE),
+    "staff": (staff, *PURE),
+}
 """The data sets; the budget of folks is for every measure."""
 
 
 class Place:
-    """Where sessions live: `session(name)` is ann's, `whole(name)` the custodian's, `stream(name)` takes items."""
+    """Where sessions live: `session(name)` is ann's, `whole(name)` the custodian's; `stream` and `table` take data."""
 
-    def __init__(self, connect, stream):
-        self.connect, self.stream = connect, stream
+    def __init__(self, connect):
+        self.connect = connect
         self._granted = {}
+
+    def stream(self, name):
+        return self.connect("paul").stream(name)
+
+    def table(self, name):
+        return self.connect("paul").table(name)
 
     def whole(self, name):
         return self.connect("carol").session(name)
@@ -102,6 +118,8 @@ class LocalPlace:
 
     def stream(self, name):
         return self._sources[name]
+
+    table = stream
 
 
 class Awaited:
@@ -151,7 +169,7 @@ def in_process(folder):
         def connect(who, transport=client._transport):
             return cp.connect(URL, key=keys[who], transport=transport)
 
-        place = Place(connect, lambda name: connect("paul").stream(name))
+        place = Place(connect)
         place.house, place.keys, place.transport = kept, keys, client._transport
         yield place
 
@@ -169,7 +187,7 @@ def awaited(folder):
             connection = cp.connect_async(URL, key=keys[who], transport=transport)
             return Awaited(connection, lambda awaitable: runner.run(settled(awaitable)))
 
-        yield Place(connect, lambda name: connect("paul").stream(name))
+        yield Place(connect)
 
 
 @contextmanager
@@ -182,12 +200,16 @@ def over_a_socket(folder):
         thread.start()
         opened = []
 
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
         def connect(who):
-            opened.append(cp.connect(f"http://127.0.0.1:{listening.getsockname()[1]}", key=keys[who]))
+            opened.append(cp.connect(url, key=keys[who]))
             return opened[-1]
 
+        place = Place(connect)
+        place.url, place.keys = url, keys
         try:
-            yield Place(connect, lambda name: connect("paul").stream(name))
+            yield place
         finally:
             for connection in opened:
                 connection.close()

@@ -1,5 +1,6 @@
 """One suite for a local session and a served one: the same calls, the same answers, the same refusals."""
 
+import asyncio
 from contextlib import ExitStack
 from fractions import Fraction
 
@@ -7,6 +8,7 @@ import pytest
 from tests.service.places import PLACES, over_a_socket
 
 import counterpoint as cp
+from counterpoint.service.client.following import ItemsArrived, LossChanged
 from counterpoint.sources.asking.selects import Select
 
 
@@ -258,6 +260,63 @@ def test_reading_a_session_tells_what_was_done(session):
     assert session.rule == cp.Filter(cp.PureDP(10**4)) and session.made_up is False
 
 
+def test_a_session_is_read_at_a_distance(place):
+    session = place.session("folks")
+    for _ in range(3):
+        session.launch(cp.Laplace("0.1"))
+    losses = [session.loss_at(distance=distance) for distance in (0, 1, 3)]
+    assert [loss.epsilon for loss in losses] == [0, session.loss.epsilon, Fraction(9, 10)]
+    for wrong in (-1, "three", 1.5):
+        with pytest.raises(cp.InvalidParameter):
+            session.loss_at(distance=wrong)
+
+
+def test_the_epsilon_for_an_error_is_known_before_anything_is_asked(session):
+    assert session.epsilon_for(cp.count(), error=50) == Fraction("0.05932")
+    assert session.epsilon_for(cp.median("age"), rank_error=5) > 0
+    with pytest.raises(cp.InvalidParameter, match="say how far off"):
+        session.epsilon_for(cp.count(), epsilon=1)
+    assert session.loss == cp.PureDP(0)
+
+
+def test_a_session_and_a_series_are_drawn(place):
+    session, stream = place.session("visits"), place.stream("visits")
+    counter = session.launch(cp.Counter(epsilon=1000), of="seconds")
+    with pytest.raises(cp.BudgetExceeded):
+        session.launch(cp.Laplace(10**6))
+    stream.extend([{"page": "home", "seconds": 20}] * 2)
+    seen = {2: counter.ask()}
+    assert len(counter.plot(seen).points) == 1 and "<svg" in counter.plot(seen)._repr_svg_()
+    with pytest.raises(cp.NotCovered, match="is no Counter"):
+        session.launch(cp.Laplace(1)).plot({})
+    for by in ("order", "time"):
+        picture = session.plot(by)
+        assert "Counter" in str(picture) and "ε 1001 of 10000 lost" in str(picture) and "<svg" in picture._repr_svg_()
+    with pytest.raises(cp.InvalidParameter, match="by='order'"):
+        session.plot("size")
+
+
+def test_rows_of_a_live_table_are_put_replaced_and_removed(place):
+    session, table = place.session("staff"), place.table("staff")
+    table.put({"person": "ann", "row": 1, "age": 41})
+    for _ in range(2):
+        table.put([{"person": "bob", "row": 1, "age": 20}, {"person": "bob", "row": 2, "age": 30}], id="batch")
+    noisy = session.launch(cp.Laplace(9000, asks=3))
+    assert noisy.ask(cp.count()) == 3
+    table.put({"person": "ann", "row": 1, "age": 42})
+    table.remove(person="bob", row=2)
+    assert noisy.ask(cp.count("age >= 42")) == 1
+    table.remove([{"person": "bob", "row": 1}, {"person": "eve", "row": 7}])
+    assert noisy.ask(cp.count()) == 1
+    with pytest.raises(cp.RequestConflict):
+        table.put({"person": "eve", "row": 1}, id="batch")
+    for wrong in (lambda: table.put(["ann"]), lambda: table.put("ann"), lambda: table.remove([], person="ann")):
+        with pytest.raises(cp.InvalidRequest):
+            wrong()
+    with pytest.raises(cp.InvalidRequest):
+        table.put({"person": "ann", "row": 1, "wage": 3})
+
+
 def test_a_custodian_grants_revokes_and_recounts(place):
     whole = place.whole("people")
     granted = whole.grant("ann", cp.PureDP(10), mechanisms=[cp.Laplace], id="one")
@@ -300,3 +359,29 @@ def test_everything_goes_over_a_socket_as_well(tmp_path):
         assert refused.value.would_fit == cp.PureDP(7000)
         place.stream("visits").append({"page": "home", "seconds": 20})
         assert place.session("visits").ask(cp.count(), epsilon=1000) == 1
+        followed = place.session("visits").events(seconds=30)
+        first = [next(followed), next(followed)]
+        assert first == [LossChanged(cp.PureDP(1000), cp.Remaining(Fraction(9000), Fraction(0))), ItemsArrived(1)]
+        place.stream("visits").append({"page": "home", "seconds": 20})
+        assert next(followed) == ItemsArrived(2), "while it is followed"
+        followed.close()
+
+
+def test_an_awaited_session_goes_over_a_socket_as_well(tmp_path):
+    async def scene(place):
+        async with cp.connect_async(place.url, key=place.keys["ann"]) as service:
+            session = await service.session("people")
+            handles = await asyncio.gather(*(session.launch(cp.Laplace(1000, asks=2)) for _ in range(3)))
+            answers = await asyncio.gather(*(handle.ask(cp.count("age > 35")) for handle in handles for _ in range(2)))
+            assert answers == [60] * 6 and await session.loss == cp.PureDP(3000)
+            news = []
+            async for event in session.events(seconds=30):
+                news.append(event.loss)
+                if len(news) == 2:
+                    break
+                await session.ask(cp.count(), epsilon=1)
+            assert news == [cp.PureDP(3000), cp.PureDP(3001)]
+
+    with over_a_socket(tmp_path) as place:
+        place.session("people")
+        asyncio.run(scene(place))

@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import httpx
@@ -134,7 +135,7 @@ def test_each_role_gets_what_is_theirs(place):
     with pytest.raises(cp.NotAllowed):
         auditor.session("people").ask(cp.count(), epsilon=1)
     producer = place.connect("paul")
-    assert producer.data_sets == ("people", "folks", "visits")
+    assert producer.data_sets == ("people", "folks", "visits", "staff")
     with pytest.raises(cp.NotAllowed, match="a producer appends"):
         producer.session("visits")
     with pytest.raises(cp.NotAllowed):
@@ -166,8 +167,8 @@ def test_a_key_is_shown_nowhere(place):
     key = place.keys["ann"]
     secret = key.rpartition("_")[2]
     connection = place.connect("ann")
-    assert secret not in repr(connection) and repr(connection) == "Connection('http://testserver.local')"
-    wrong = cp.connect("http://testserver.local", key="cp_wrong", transport=place.transport)
+    assert secret not in repr(connection) and repr(connection) == "Connection('http://localhost')"
+    wrong = cp.connect("http://localhost", key="cp_wrong", transport=place.transport)
     with pytest.raises(cp.NotAllowed, match="send a key that stands") as refused:
         wrong.session("people")
     assert "cp_wrong" not in str(refused.value)
@@ -192,7 +193,61 @@ def test_what_answers_is_no_service(place):
             return httpx.Response(404, text="<html>nothing</html>")
 
     with pytest.raises(cp.ServiceFailed, match="status 404 and no reason"):
-        cp.connect("http://example.org", key="cp_x", transport=Page()).session("people")
+        cp.connect("https://example.org", key="cp_x", transport=Page()).session("people")
+
+
+@pytest.mark.parametrize("connect", [cp.connect, cp.connect_async])
+def test_plain_http_to_another_machine_is_refused_unless_one_insists(connect):
+    for host in (
+        "example.org",
+        "10.0.0.7",
+        "localhost.example.org",
+        "127.0.0.1.example.org",
+        "[2001:db8::1]",
+        "0.0.0.0",
+    ):
+        with pytest.raises(cp.NotAllowed, match="would send the key in the open: use https") as refused:
+            connect(f"http://{host}:8000", key="cp_secret")
+        assert "secret" not in str(refused.value)
+        assert connect(f"https://{host}:8000", key="cp_secret") and connect(f"http://{host}", key="cp_x", insecure=True)
+    for host in ("localhost", "LOCALHOST", "127.0.0.1", "127.3.2.1", "[::1]"):
+        assert connect(f"http://{host}:8000", key="cp_secret")
+
+
+@pytest.mark.parametrize("connect", [cp.connect, cp.connect_async])
+def test_a_proxy_of_the_environment_is_not_given_a_key_in_the_open(connect, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://proxy.example.org:3128")
+    for url, proxied in (("http://127.0.0.1:8000", False), ("https://example.org", True)):
+        client = connect(url, key="cp_x")._client
+        assert (client._transport_for_url(httpx.URL(url)) is not client._transport) is proxied
+
+
+def test_a_custodian_reads_the_public_record_and_an_analyst_does_not(place):
+    place.session("people").ask(cp.count(), epsilon=1)
+    lines = place.whole("people").record()
+    assert lines == place.house.data_set("people").session().record() and len(lines) > 3
+    with pytest.raises(cp.NotAllowed):
+        place.session("people").record()
+
+
+def test_many_threads_share_one_connection(place):
+    place.session("people")
+    session = place.connect("ann").session("people")
+    handle = session.launch(cp.Laplace(1, asks=200))
+    counts = []
+
+    def work(number):
+        counts.append(handle.ask(cp.count(), id=f"{number % 4}"))
+        assert session.loss.epsilon >= 1 and session.launch(cp.Laplace("0.01"), id="shared").path == (0, 1)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(counts) == 16 and len(set(counts)) <= 4 and session.loss == cp.PureDP("1.01")
+    assert [fact.kind for fact in session.history].count("ask") == 4
 
 
 PAIRS = {"Session": (cp.Session, RemoteSession), "Handle": (cp.Handle, RemoteHandle)}
@@ -223,7 +278,23 @@ def test_what_is_in_the_table_is_not_allowed(place, entry):
         given.no_such_name  # noqa: B018 - reading it is the test
 
 
-@pytest.mark.parametrize("name", ["launch", "ask", "sql", "would_cost", "delegate", "partition", "grant", "at"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "launch",
+        "ask",
+        "sql",
+        "would_cost",
+        "delegate",
+        "partition",
+        "grant",
+        "at",
+        "loss_at",
+        "epsilon_for",
+        "plot",
+        "record",
+    ],
+)
 def test_served_calls_have_the_parameters_of_local_ones(name):
     local, remote = (inspect.signature(getattr(kind, name)).parameters for kind in PAIRS["Session"])
     assert list(local) == list(remote)

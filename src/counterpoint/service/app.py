@@ -26,7 +26,7 @@ from counterpoint.service.metering import Metering, RequestMeter, metrics, note_
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
 from counterpoint.service.retrying import Retrying, note_lost
-from counterpoint.service.routes import data_sets, events, handles, health, people, sessions
+from counterpoint.service.routes import data_sets, events, handles, health, people, readings, sessions
 from counterpoint.service.routes.bodies import request_id
 from counterpoint.service.routes.parameters import Key
 
@@ -35,7 +35,7 @@ LARGEST_BODY = 2**20
 """How many bytes a request may have."""
 OPEN = ("/health", "/ready", "/schema")
 """Where anyone may look."""
-_API = (data_sets.ROUTES, sessions.ROUTES, events.ROUTES, handles.ROUTES, people.ROUTES)
+_API = (data_sets.ROUTES, sessions.ROUTES, readings.ROUTES, events.ROUTES, handles.ROUTES, people.ROUTES)
 
 
 class Authentication(AbstractAuthenticationMiddleware):

@@ -60,6 +60,9 @@ class Runner(Protocol):
     def run(self, calls: Calls[Any]) -> Any:
         """Their result; of an asynchronous connection, a coroutine that gives it."""
 
+    def follow(self, path: str, seconds: float | None) -> Any:
+        """The events that are sent there, as an iterator; of an asynchronous connection, as an asynchronous one."""
+
 
 class Remote:
     """What lives in a service, and is called over a connection."""

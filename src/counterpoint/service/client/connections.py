@@ -9,13 +9,16 @@ Connection('http://127.0.0.1:8000')
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from functools import partial
+from ipaddress import ip_address
+from math import ceil
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from counterpoint.errors import CounterpointError, InvalidParameter
+from counterpoint.errors import CounterpointError, InvalidParameter, NotAllowed
 from counterpoint.service.client.calls import Call, Calls, Reaction, ServiceReply
+from counterpoint.service.client.following import Event, Follower
 from counterpoint.service.client.services import Service
 
 if TYPE_CHECKING:
@@ -25,8 +28,12 @@ T = TypeVar("T")
 
 TRIES = 7
 """How often a call is sent at most: the pauses between add up to some 6 seconds."""
+LONGEST = 300
+"""For how many seconds a service sends events at once; after that, a follower connects again."""
 TIMEOUT = 120.0
 """For how many seconds an answer is waited for."""
+LINES = "application/jsonl"
+"""The type of a public record, which is read line by line."""
 _LONGEST_PAUSE = 30.0
 
 
@@ -37,12 +44,19 @@ def connect(
     timeout: float = TIMEOUT,
     tries: int = TRIES,
     transport: "httpx.BaseTransport | None" = None,
+    insecure: bool = False,
 ) -> "Connection":
     """Connect to a service as the principal whose key this is: `connect(url, key=key).session("people")`.
 
-    The session has the calls of a local one. `transport` is httpx's, for tests and for unusual networks.
+    The session has the calls of a local one. Plain http to another machine is refused, since the key and the answers
+    would travel in the open; `insecure=True` insists. `transport` is httpx's, for tests and for unusual networks.
+
+    >>> connect("http://counterpoint.example.org", key="cp_...")
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.NotAllowed: plain http to counterpoint.example.org would send the key in the open: use https...
     """
-    client = _httpx().Client(**_settings(url, key, timeout), transport=transport)
+    client = _httpx().Client(**_settings(url, key, timeout, insecure), transport=transport)
     return Connection(client, tries)
 
 
@@ -53,12 +67,13 @@ def connect_async(
     timeout: float = TIMEOUT,
     tries: int = TRIES,
     transport: "httpx.AsyncBaseTransport | None" = None,
+    insecure: bool = False,
 ) -> "AsyncConnection":
     """The same for asyncio: each call, and each property that asks the service, is awaited.
 
     As in `session = await connect_async(url, key=key).session("people")` and `await session.loss`.
     """
-    client = _httpx().AsyncClient(**_settings(url, key, timeout), transport=transport)
+    client = _httpx().AsyncClient(**_settings(url, key, timeout, insecure), transport=transport)
     return AsyncConnection(client, tries)
 
 
@@ -102,6 +117,29 @@ class Connection(Service):
             return _reply(self._client.request(**_request(call)))
         except _httpx().TransportError as error:
             return ServiceReply(None, type(error).__name__)
+
+    def follow(self, path: str, seconds: float | None) -> Iterator[Event]:
+        """The events that are sent there, for so many seconds, or for ever."""
+        follower, patience = Follower(), _Patience(seconds, self._tries)
+        while patience.lasts:
+            call = Call("GET", path, query={"seconds": patience.left})
+            try:
+                with self._client.stream(**_request(call)) as response:
+                    reply = None
+                    if response.status_code != 200:
+                        response.read()
+                        reply = _reply(response)
+                    else:
+                        for line in response.iter_lines():
+                            patience.renew()
+                            event = follower.read(line)
+                            if event is not None:
+                                yield event
+            except _httpx().TransportError as error:
+                reply = ServiceReply(None, type(error).__name__)
+            follower.restart()
+            if reply is not None:
+                self._sleep(patience.pause(reply, call))
 
     def close(self) -> None:
         """Close the connection; what was launched stays."""
@@ -170,6 +208,29 @@ class AsyncConnection(Service):
         except _httpx().TransportError as error:
             return ServiceReply(None, type(error).__name__)
 
+    async def follow(self, path: str, seconds: float | None) -> AsyncIterator[Event]:
+        """The events that are sent there, for so many seconds, or for ever."""
+        follower, patience = Follower(), _Patience(seconds, self._tries)
+        while patience.lasts:
+            call = Call("GET", path, query={"seconds": patience.left})
+            try:
+                async with self._client.stream(**_request(call)) as response:
+                    reply = None
+                    if response.status_code != 200:
+                        await response.aread()
+                        reply = _reply(response)
+                    else:
+                        async for line in response.aiter_lines():
+                            patience.renew()
+                            event = follower.read(line)
+                            if event is not None:
+                                yield event
+            except _httpx().TransportError as error:
+                reply = ServiceReply(None, type(error).__name__)
+            follower.restart()
+            if reply is not None:
+                await self._sleep(patience.pause(reply, call))
+
     async def close(self) -> None:
         """Close the connection; what was launched stays."""
         await self._client.aclose()
@@ -186,6 +247,35 @@ class AsyncConnection(Service):
         return f"AsyncConnection({str(self._client.base_url).rstrip('/')!r})"
 
 
+class _Patience:
+    """How long to follow, and how often to connect again when the service is away."""
+
+    def __init__(self, seconds: float | None, tries: int) -> None:
+        self._until = None if seconds is None else time.monotonic() + seconds
+        self._tries = tries
+        self._pauses = _pauses(tries)
+
+    @property
+    def lasts(self) -> bool:
+        return self._until is None or time.monotonic() < self._until
+
+    @property
+    def left(self) -> int:
+        """For how many seconds events are asked for: from one to as many as a service sends them at once."""
+        return LONGEST if self._until is None else max(1, min(LONGEST, ceil(self._until - time.monotonic())))
+
+    def renew(self) -> None:
+        """The service is there."""
+        self._pauses = _pauses(self._tries)
+
+    def pause(self, reply: ServiceReply, call: Call) -> float:
+        """How long to wait before connecting again, or the error that came of it."""
+        pause = next(self._pauses, None)
+        if pause is None or not reply.is_worth_repeating:
+            reply.result(call)
+        return _pause(reply, pause or 0.0)
+
+
 def _pauses(tries: int) -> Iterator[float]:
     """How long to wait between tries: from a tenth of a second on, twice as long each time."""
     return (0.1 * 2**number for number in range(tries - 1))
@@ -195,13 +285,33 @@ def _pause(reply: ServiceReply, pause: float) -> float:
     return min(max(pause, reply.wait or 0.0), _LONGEST_PAUSE)
 
 
-def _settings(url: str, key: str, timeout: float) -> dict[str, Any]:
+def _settings(url: str, key: str, timeout: float, insecure: bool) -> dict[str, Any]:
     address = _httpx().URL(url)
     if address.scheme not in ("http", "https") or not address.host or address.userinfo or address.query:
         raise InvalidParameter("a service has an address such as https://counterpoint.example.org, and key= apart")
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise InvalidParameter("key is the text that was shown when the key was made, as in cp_...")
-    return {"base_url": url, "timeout": timeout, "headers": {"Authorization": f"Bearer {key}"}}
+    if address.scheme == "http" and not insecure and not _is_loopback(address.host):
+        raise NotAllowed(
+            f"plain http to {address.host} would send the key in the open: use https://, or say insecure=True where "
+            "nothing else can listen on the way"
+        )
+    # A proxy of the environment would read what plain http says, also to this machine; https goes through it sealed.
+    proxies = address.scheme == "https"
+    return {
+        "base_url": url,
+        "timeout": timeout,
+        "trust_env": proxies,
+        "headers": {"Authorization": f"Bearer {key}"},
+    }
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether this names the machine itself; other names are not looked up, since what they mean may change."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _request(call: Call) -> dict[str, Any]:
@@ -212,7 +322,7 @@ def _request(call: Call) -> dict[str, Any]:
 def _reply(response: "httpx.Response") -> ServiceReply:
     wait = response.headers.get("retry-after", "")
     try:
-        said = response.json()
+        said = response.text if response.headers.get("content-type") == LINES else response.json()
     except ValueError:  # an error of a proxy, or no service at all
         said = None
     return ServiceReply(response.status_code, said, float(wait) if wait.isascii() and wait.isdigit() else None)

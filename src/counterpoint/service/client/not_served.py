@@ -13,10 +13,6 @@ from counterpoint.errors import NotAllowed
 NOT_SERVED = {
     "Session.acting_as": "a key belongs to one principal; connect with another key to act as another",
     "Session.close": "close the connection; a session stays open for everyone who has a grant in it",
-    "Session.epsilon_for": "would_cost(request, error=...) says what would be launched, and its price",
-    "Session.loss_at": "losses at other distances are read from the ledger, by its custodian",
-    "Session.plot": "the service's dashboard draws the session",
-    "Session.record": "the public record of a data set is exported by its custodian, `counterpoint ledger export`",
     "Session.rehearse": "rehearse on made-up rows of the same declaration, in a local session",
 }
 """What is `NotAllowed` over a connection, and what to do instead."""

@@ -3,12 +3,15 @@
 from fractions import Fraction
 from typing import Any, TypeVar
 
+import msgspec
+
 from counterpoint.composition.rules.rule import Remaining, Rule
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import NotAllowed
 from counterpoint.ledger.state import Fact
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Exact
+from counterpoint.pictures.score import Score
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.service.house import SessionId
@@ -84,6 +87,11 @@ def prepared_of(text: str) -> Prepared:
 def certificate_of(said: dict[str, Any]) -> Certificate:
     """A derivation."""
     return Certificate(said["statement"], said["theorem"], tuple(map(certificate_of, said["premises"])))
+
+
+def score_of(said: dict[str, Any]) -> Score:
+    """What a session is drawn from."""
+    return msgspec.convert(said, Score)
 
 
 def fact_of(said: dict[str, Any]) -> Fact:

@@ -10,13 +10,16 @@ from fractions import Fraction
 from typing import Any, NoReturn, Unpack
 
 from counterpoint.composition.rules.rule import Remaining, Rule
-from counterpoint.errors import InvalidParameter, NotAllowed
+from counterpoint.errors import InvalidParameter, NotAllowed, shown
 from counterpoint.ledger.grants import mechanism_names
 from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Fact, Path
 from counterpoint.mechanisms.composed.postprocessing import Postprocessed
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Number
+from counterpoint.numbers import Exact, Number
+from counterpoint.numbers.exact import whole
+from counterpoint.pictures.picture import Picture
+from counterpoint.pictures.score_svg import ScorePicture
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.service.client import reading, saying
@@ -25,7 +28,7 @@ from counterpoint.service.client.not_served import not_served
 from counterpoint.service.client.postprocessing import PostprocessedHandle, around, begun, not_covered
 from counterpoint.service.client.remote_handle import RemoteHandle
 from counterpoint.service.house import NoSuchThing, SessionId
-from counterpoint.session.answering.questions import GivenTerms, presented, terms
+from counterpoint.session.answering.questions import GivenTerms, presented, terms, wanted_error
 from counterpoint.session.quote import Quote
 from counterpoint.session.sql.select import sql
 from counterpoint.sources.asking.request import Request
@@ -75,6 +78,19 @@ class RemoteSession(Remote):
     def made_up(self) -> Calls[bool]:
         """Whether the rows and answers are made up."""
         return bool((yield Call("GET", self._url))["made_up"])
+
+    @served
+    def loss_at(self, *, distance: int) -> Calls[Loss]:
+        """What has been lost between data that differ in `distance` units, at a distance fixed in advance."""
+        query = {"distance": whole(distance, 0, "distance")}
+        return reading.loss_of((yield Call("GET", f"{self._url}/loss", query=query)))
+
+    @served
+    def epsilon_for(self, request: object, **on: Unpack[GivenTerms]) -> Calls[Exact]:
+        """The least epsilon of four digits at which an answer keeps this `error` or `rank_error`; nothing happens."""
+        wanted_error(on)
+        body = {"request": saying.request(request), **saying.terms(on)}
+        return Exact((yield Call("POST", f"{self._url}/epsilons", body))["exact"])
 
     @served
     def would_cost(
@@ -215,6 +231,27 @@ class RemoteSession(Remote):
     def certificate(self) -> Calls[Certificate]:
         """Why the loss is what it is: the rule's derivation, on what was launched."""
         return reading.certificate_of((yield Call("GET", f"{self._url}/certificate")))
+
+    @served
+    def record(self) -> Calls[list[str]]:
+        """The public record of the data set as JSON lines; for custodians and auditors."""
+        text: str = yield Call("GET", f"/v1/data-sets/{self._id.data_set}/record")
+        return text.splitlines()
+
+    @served
+    def plot(self, by: str = "order") -> Calls[Picture]:
+        """The session as a score, drawn here from the facts that the service has; with `by="time"`, at their times."""
+        if by not in ("order", "time"):
+            raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
+        return ScorePicture(reading.score_of((yield Call("GET", f"{self._url}/score", query={"by": by}))))
+
+    def events(self, seconds: float | None = None) -> Any:
+        """What changes here, as it changes: `LossChanged` and `ItemsArrived`, first as they are now.
+
+        An iterator, over an asynchronous connection an asynchronous one (`async for`). It ends after so many seconds,
+        or never; a connection that ends is made anew.
+        """
+        return self._service.follow(f"{self._url}/events", seconds)
 
     @property
     @served

@@ -1,7 +1,7 @@
 """A service as its callers see it: the sessions that they may work in, and the streams that they may append to."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from counterpoint.errors import InvalidRequest, NotAllowed
@@ -17,6 +17,10 @@ class Service(Remote):
     @abstractmethod
     def run(self, calls: Calls[Any]) -> Any:
         """The result of these calls, or a coroutine that gives it."""
+
+    @abstractmethod
+    def follow(self, path: str, seconds: float | None) -> Any:
+        """The events that are sent there, to be iterated over."""
 
     @property
     def _service(self) -> Runner:  # type: ignore[override]  # a connection runs its own calls
@@ -66,6 +70,10 @@ class Service(Remote):
         """The stream of a data set, for a producer to append to."""
         return RemoteStream(self, name)
 
+    def table(self, name: str) -> "RemoteTable":
+        """The live table of a data set, for a producer to put rows into and to remove them."""
+        return RemoteTable(self, name)
+
 
 class RemoteStream(Remote):
     """A served stream, which a producer appends to and reads nothing of."""
@@ -92,6 +100,38 @@ class RemoteStream(Remote):
 
     def __repr__(self) -> str:
         return f"RemoteStream({self._name!r})"
+
+
+class RemoteTable(Remote):
+    """A served live table, which a producer puts rows into and reads nothing of."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        self._service = service
+        self._name = _one_step(name)
+
+    @served
+    def put(self, rows: object, *, id: str | None = None) -> Calls[None]:
+        """Put one row, or a list of rows in this order, all of them or none; the same `id` puts them once."""
+        yield Call("POST", f"/v1/data-sets/{self._name}/rows", _rows(rows), saying.own(id))
+
+    @served
+    def remove(self, /, *rows: object, id: str | None = None, **names: object) -> Calls[None]:
+        """Remove a row by its unit and key, as in `remove(person="ann", row=1)`, or a list of rows, as in `put`."""
+        if len(rows) > 1 or (rows and names):
+            raise InvalidRequest("give one list of rows to remove, or name one row by its unit and key")
+        listed = rows[0] if rows else names
+        yield Call("POST", f"/v1/data-sets/{self._name}/removals", _rows(listed), saying.own(id))
+
+    def __repr__(self) -> str:
+        return f"RemoteTable({self._name!r})"
+
+
+def _rows(given: object) -> dict[str, Any]:
+    """One row or a list of them, as they are said."""
+    listed = [given] if isinstance(given, Mapping) else given
+    if not isinstance(listed, list | tuple) or not all(isinstance(row, Mapping) for row in listed):
+        raise InvalidRequest("a row is a mapping with the unit, the key and the columns; give one, or a list of them")
+    return {"rows": [saying.item(row) for row in listed]}
 
 
 def _chosen(name: str, entry: dict[str, Any]) -> str:
