@@ -46,7 +46,8 @@ def followed(*replies):
 
 def test_a_follower_sees_each_change_once_and_connects_again():
     torn = items(2) + "event: items\r\ndata: {"
-    events, asked, pauses = followed(items(1, 2), None, torn, 503, items(2, 2, 5), 401)
+    after = ": nothing new\r\n\r\n" + items(2, 2, 5)
+    events, asked, pauses = followed(items(1, 2), None, torn, 503, after, 401)
     assert [next(events).items for _ in range(3)] == [1, 2, 5]
     with pytest.raises(cp.NotAllowed):
         next(events)
