@@ -14,11 +14,11 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException, NotAuthorizedException
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult, DefineMiddleware
-from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 
 import counterpoint
 from counterpoint.errors import CounterpointError
+from counterpoint.service.describing import Describing
 from counterpoint.service.house import House
 from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.limits import PROBLEM, Limiter, Limiting, Limits
@@ -75,7 +75,7 @@ def application(house: House, limits: Limits = DEFAULT) -> Litestar:
         after_exception=[note_lost, note_error],
         logging_config=None,
         request_max_body_size=LARGEST_BODY,
-        openapi_config=OpenAPIConfig(
+        openapi_config=Describing(
             title="Counterpoint",
             version=counterpoint.__version__,
             components=Components(security_schemes={"key": SecurityScheme(type="http", scheme="bearer")}),
