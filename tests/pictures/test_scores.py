@@ -11,6 +11,8 @@ import counterpoint as cp
 from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.wanted import Launching
 from counterpoint.pictures.score import MOST_LANES, Lane, Mark, folded, levels
+from counterpoint.pictures.score_svg import ScorePicture
+from counterpoint.pictures.zooming import zoomed
 from counterpoint.session.showing.scoring import _apart, score_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -301,3 +303,45 @@ def test_events_of_one_second_and_a_clock_that_was_set_back_stay_in_order():
     assert len({*_apart([5] * 1000)}) == 1000
     classes(cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).plot(by="time"))
     classes(played().plot(by="time"))
+
+
+@pytest.mark.parametrize("by", ["order", "time"])
+def test_the_parts_of_a_score_have_every_event_once_and_begin_where_the_loss_was(by):
+    whole = score_of(played(), by)
+    parts = [zoomed(whole, first, first + 3) for first in (1, 5, 9)]
+    assert tuple(event for part in parts for event in part.events) == whole.events
+    marks = [mark.at for part in parts for lane in part.lanes for mark in (*lane.asks, *lane.refusals)]
+    assert sorted(marks) == sorted(mark.at for lane in whole.lanes for mark in (*lane.asks, *lane.refusals))
+    assert [round(part.lost, 6) for part in parts] == [0.5, 0.75, 0.75]
+    assert [round(part.reserved, 6) for part in parts] == [0.3, 0.55, 0.55]
+    for part in parts:
+        shares = [part.share(at) for at in range(1, len(whole.events) + 1)]
+        assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] < 1
+        assert ScorePicture(part).text(80) and len(ScorePicture(part).rows()[1]) == 4
+    assert zoomed(whole, 1, len(whole.events)) == whole, "and all of it is all of it"
+
+
+def test_a_part_of_a_score_shows_the_lanes_in_which_something_happens_with_the_reserves_around_them():
+    whole = score_of(played())
+    assert [(lane.number, lane.name) for lane in zoomed(whole, 7, 7).lanes] == [("2", "by page"), ("a", "home")]
+    assert [lane.name for lane in zoomed(whole, 12, 12).lanes] == ["Laplace"]
+
+
+def test_a_part_of_a_score_is_drawn_with_its_own_marks_and_no_present():
+    part = zoomed(score_of(played()), 2, 8)
+    for narrow in (False, True):
+        found, root = classes(ScorePicture(part), narrow)
+        words = "".join(root.itertext())
+        assert found["ask"] == 2 + 1 and found["refused"] == 1 + 1 and "thick" not in found
+        assert "now" not in found and "of 1 is lost by then" in words
+        assert root.get("aria-label").startswith("Events 2 to 8 of 12: 2 launches, and ε 0.75 of 1 is lost by then")
+        steps = [e for e in root.iter() if e.get("class") == "step" and e.get("x1") == e.get("x2")]
+        assert len(steps) == 2, "a launch that came before is no step here"
+
+
+def test_the_order_can_be_traced_from_lane_to_lane():
+    score = score_of(played())
+    _, root = classes(ScorePicture(score, trace=True))
+    (trace,) = (e for e in root.iter() if e.get("class") == "trace")
+    assert len(list(trace)) == 3, "four asks in four lanes, one after the other"
+    assert "trace" not in classes(ScorePicture(score))[0]

@@ -184,18 +184,22 @@ class DurableLedger(Ledger):
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
             return tuple(entry.fact for entry in entries if entry.kind in (*INTENTS, *REFUSALS, "data", "rows"))
 
-    def answered(self, path: Path, who: str, most: int) -> list[AnsweredAsk]:
-        """The newest asks of a principal at or below a path that were answered, in order; at most `most`."""
+    def answered(self, path: Path, who: str, most: int, request: str | None = None) -> list[AnsweredAsk]:
+        """The newest asks of a principal at or below a path that were answered, in order; at most `most`.
+
+        With `request`, the one with this id, if it is one of them.
+        """
         with self._connection() as store:
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
             here = len(path)
-            asks = deque(
-                (one for one in entries if one.kind == "ask" and one.who == who and one.path[:here] == path), most
-            )
+            own = (one for one in entries if one.kind == "ask" and one.who == who and one.path[:here] == path)
+            asks = deque((one for one in own if request in (None, one.request)), most)
             records = SealedTransaction(Unit(store, self.name, self._opened_book.head), self._sealer)
             found = ((ask, records.find(ask.request)) for ask in asks)
             return [
-                AnsweredAsk(ask.fact, ask.body.encode(), done) for ask, done in found if isinstance(done, StoredAnswer)
+                AnsweredAsk(ask.fact, ask.request, ask.body.encode(), done)
+                for ask, done in found
+                if isinstance(done, StoredAnswer)
             ]
 
     def verify(self) -> None:

@@ -85,9 +85,10 @@ class StoredAnswer(msgspec.Struct, frozen=True):
 
 
 class AnsweredAsk(NamedTuple):
-    """An ask on record: the line of its history, its body, and its answer."""
+    """An ask on record: the line of its history, its id there, its body, and its answer."""
 
     fact: Fact
+    request: str
     body: bytes
     answer: StoredAnswer
 
@@ -270,8 +271,11 @@ class Ledger:
         these rows, unless `second_budget` insists. A ledger in memory has nothing to compare with.
         """
 
-    def answered(self, path: Path, who: str, most: int) -> list[AnsweredAsk]:
-        """The newest asks of a principal at or below a path that were answered, in order; at most `most`."""
+    def answered(self, path: Path, who: str, most: int, request: str | None = None) -> list[AnsweredAsk]:
+        """The newest asks of a principal at or below a path that were answered, in order; at most `most`.
+
+        With `request`, the one with this id, if it is one of them.
+        """
         raise NotAllowed("a session in memory keeps no list of its answers; give it a ledger")
 
     def receipt(self, request: str) -> tuple[Signed, Disclosure]:

@@ -101,7 +101,8 @@ class LossAxis:
 class Score:
     """A session, event by event. Events are numbered from 1.
 
-    With `times`, in seconds since 1970, the axis is the time of each event, else its number.
+    With `times`, in seconds since 1970, the axis is the time of each event, else its number. Of a part of a session
+    (`zooming.py`), `before` and `after` say how many events were left out on either side.
     """
 
     name: str
@@ -111,6 +112,17 @@ class Score:
     refusals: tuple[Mark, ...] = ()
     lanes: tuple[Lane, ...] = ()
     times: tuple[float, ...] = ()
+    before: int = 0
+    after: int = 0
+
+    @property
+    def last(self) -> int:
+        """The number of the last event."""
+        return self.before + len(self.events)
+
+    def has(self, at: float) -> bool:
+        """Whether an event is one of these."""
+        return self.before < at <= self.last
 
     @property
     def lost(self) -> float:
@@ -133,10 +145,16 @@ class Score:
         return sum(event.kind == "ask" for event in self.events)
 
     def share(self, at: float) -> float:
-        """Where an event stands on the axis, from 0 to 1; the axis is at least eight events long."""
+        """Where an event stands on the axis, from 0 to 1; the axis is at least eight events long.
+
+        One that was left out stands at the end that it lies behind.
+        """
+        place = min(max(at - self.before, 0.5), len(self.events) + 1)
         if not self.times:
-            return (at - 0.5) / max(8, len(self.events) + 1)
-        return _END if at > len(self.times) else self.share_of_time(self.times[int(at) - 1])
+            return (place - 0.5) / max(8, len(self.events) + 1)
+        if place > len(self.times):
+            return _END
+        return 0.0 if place < 1 else self.share_of_time(self.times[int(place) - 1])
 
     def share_of_time(self, seconds: float) -> float:
         """Where a moment stands on an axis of times."""

@@ -7,6 +7,7 @@ mechanism halted, hatch for what is reserved.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from counterpoint.pictures.markup import Markup, element, joined, percent
 from counterpoint.pictures.picture import Picture, Rows
@@ -37,9 +38,10 @@ _BINS = {False: 120, True: 48}
 
 @dataclass(frozen=True, repr=False)
 class ScorePicture(Picture):
-    """A session's burn-down and lanes."""
+    """A session's burn-down and lanes; with `trace`, also lines from ask to ask, which a style sheet shows."""
 
     score: Score
+    trace: bool = False
 
     @property
     def sentence(self) -> str:
@@ -47,12 +49,16 @@ class ScorePicture(Picture):
         score, symbol = self.score, self.score.budget.symbol
         if not score.events:
             return f"Nothing was launched yet; {score.budget.words}."
+        whole = score.last + score.after
+        part = "" if len(score.events) == whole else f"Events {score.before + 1:,} to {score.last:,} of {whole:,}: "
         places = decimals([score.lost, score.left or 0, score.reserved])
         refused = sum(event.kind == "refused" for event in score.events)
-        launches = count(sum(step.after >= step.before for step in score.steps), "launch", "launches")
-        parts = [f"{launches} lost {symbol} {score.lost:.{places}f}"]
+        launched = [step for step in score.steps if score.has(step.at) and step.after >= step.before]
+        launches = count(len(launched), "launch", "launches")
+        lost = f"{symbol} {score.lost:.{places}f}"
+        parts = [f"{part}{launches}, and {lost}" if part else f"{launches} lost {lost}"]
         if score.budget.ceiling is not None:
-            parts[0] += f" of {score.budget.ceiling:g}"
+            parts[0] += f" of {score.budget.ceiling:g}{' is lost by then' if part else ''}"
             parts.append(f"{score.left:.{places}f} is left")
         if score.reserved:
             parts.append(f"{score.reserved:.{places}f} of it is reserved")
@@ -63,7 +69,7 @@ class ScorePicture(Picture):
 
     def draw(self, narrow: bool, hatch: str) -> tuple[Markup, float]:
         """The burn-down, the lanes and what the marks mean."""
-        return _Page(self.score, narrow, hatch).draw()
+        return _Page(self.score, narrow, hatch, self.trace).draw()
 
     def text(self, width: int, unicode: bool = True) -> str:
         """The same marks in the same order."""
@@ -71,15 +77,16 @@ class ScorePicture(Picture):
 
     def rows(self) -> tuple[tuple[str, ...], Rows]:
         """The events in order."""
-        events = enumerate(self.score.events, 1)
+        events = enumerate(self.score.events, self.score.before + 1)
         return ("event", "lane", "", "what"), [(str(at), event.lane, event.kind, event.says) for at, event in events]
 
 
 class _Page:
     """One layout of a score. On a narrow page, names stand above their lanes."""
 
-    def __init__(self, score: Score, narrow: bool, hatch: str) -> None:
+    def __init__(self, score: Score, narrow: bool, hatch: str, trace: bool) -> None:
         self.score = score
+        self.trace = trace
         self.narrow = narrow
         self.hatch = f"url(#{hatch})"
         self.lanes = folded(score.lanes)
@@ -103,7 +110,7 @@ class _Page:
     @property
     def now(self) -> float:
         """Behind the last event."""
-        return max(len(self.score.events), 1) + 1
+        return max(self.score.last, 1) + 1
 
     def y(self, level: float) -> float:
         """Where a level of loss stands."""
@@ -113,7 +120,7 @@ class _Page:
         """Everything, and the height."""
         legend, height = self._legend()
         lanes = (self._lane(row, lane) for row, lane in enumerate(self.lanes))
-        parts = [*self._head(), *self._grid(), *self._axis(), *self._burn_down(), *lanes, *legend]
+        parts = [*self._head(), *self._grid(), *self._axis(), *self._burn_down(), *self._trace(), *lanes, *legend]
         return joined(*parts), height
 
     # the burn-down
@@ -124,6 +131,7 @@ class _Page:
         ceiling = score.budget.ceiling
         places = decimals([score.lost, ceiling or 0])
         lost = f"{score.lost:.{places}f}" + (" lost" if ceiling is None else f" of {ceiling:g} is lost")
+        lost += " by then" if score.after else ""
         if self.narrow:
             yield element("text", f"{symbol} {lost}", class_="end", x="96%", y=30)
         else:
@@ -164,17 +172,10 @@ class _Page:
                 high = self.y(spent) - self.y(step.after)
                 yield element("rect", fill=self.hatch, x=x, y=self.y(step.after), width=width, height=high)
         for step, end in zip(steps, ends, strict=True):
-            yield element(
-                "line",
-                class_="step",
-                x1=self.x(step.at),
-                x2=self.x(step.at),
-                y1=self.y(step.before),
-                y2=self.y(step.after),
-            )
-            yield element(
-                "line", class_="step", x1=self.x(step.at), x2=self.x(end), y1=self.y(step.after), y2=self.y(step.after)
-            )
+            x, low, high = self.x(step.at), self.y(step.before), self.y(step.after)
+            if self.score.has(step.at):
+                yield element("line", class_="step", x1=x, x2=x, y1=low, y2=high)
+            yield element("line", class_="step", x1=x, x2=self.x(end), y1=high, y2=high)
         for mark in self._apart(self.score.refusals):
             yield self._cross(mark.at, _TOP, mark.says)
         yield from self._numerals()
@@ -194,7 +195,7 @@ class _Page:
 
     def _numerals(self) -> Iterator[Markup]:
         """A numeral at each step that has room for one, over dots at the others, as far as these stand apart."""
-        steps = self.score.steps
+        steps = [step for step in self.score.steps if self.score.has(step.at)]
         numbered = self._spaced(steps, _CLOSE[self.narrow])
         for step in self._spaced(steps, _CLOSE[self.narrow] / 5):
             if step not in numbered:
@@ -233,9 +234,24 @@ class _Page:
 
     # the lanes
 
+    def _middle(self, row: int) -> float:
+        """Where the line of a lane is."""
+        return self.lanes_top + row * self.lane_height + (46 if self.narrow else 24)
+
+    def _trace(self) -> Iterator[Markup]:
+        """From each ask to the next, where that is in another lane."""
+        if not self.trace or self.dense:
+            return
+        asks = sorted((mark.at, row) for row, lane in enumerate(self.lanes) for mark in lane.asks)
+        lines = [
+            element("line", x1=self.x(at), x2=self.x(then), y1=self._middle(row), y2=self._middle(other))
+            for (at, row), (then, other) in pairwise(asks)
+            if row != other
+        ]
+        yield element("g", *lines, class_="trace", aria_hidden="true")
+
     def _lane(self, row: int, lane: Lane) -> Markup:
-        top = self.lanes_top + row * self.lane_height
-        y = top + (46 if self.narrow else 24)
+        top, y = self.lanes_top + row * self.lane_height, self._middle(row)
         staff = element("line", class_="grid", x1=percent(self.left), x2=percent(self.right), y1=y, y2=y)
         parts = [element("title", lane.sentence), staff, *self._label(lane, top), *self._line(lane, y)]
         parts += self._density(lane, y) if self.dense or len(lane.starts) > 1 else self._asks(lane, y)
@@ -260,8 +276,13 @@ class _Page:
         else:
             yield element("text", short(lane.detail, 30), class_="small faint", x=beside, y=y + 16)
 
+    def _halts(self, lane: Lane) -> bool:
+        """Whether a mechanism halts in what is drawn."""
+        return lane.halted is not None and self.score.has(lane.halted)
+
     def _line(self, lane: Lane, y: float) -> Iterator[Markup]:
-        end = self.now if lane.halted is None else lane.halted
+        halts = self._halts(lane)
+        end = lane.halted if lane.halted is not None and halts else self.now
         if lane.reserve:
             width = percent(self._share(end) - self._share(lane.start))
             yield element(
@@ -270,9 +291,9 @@ class _Page:
             return
         kind = "lane" if lane.halted is None else "over"
         yield element("line", class_=kind, x1=self.x(lane.start), x2=self.x(end), y1=y, y2=y)
-        if lane.halted is None:
+        if not halts and not self.score.after:
             yield element("circle", class_="inner", cx=self.x(end), cy=y, r=3.5)
-        else:
+        elif halts:
             thin = element("line", class_="thin", x1=6, x2=6, y1=-10, y2=10)
             thick = element("rect", class_="thick", x=9, y=-10, width=4, height=20)
             yield element("svg", thin, thick, x=self.x(end), y=y, overflow="visible")
@@ -303,11 +324,12 @@ class _Page:
 
     def _launches(self, lane: Lane, y: float) -> Iterator[Markup]:
         folds = len(lane.starts) > 1
-        apart = {int(80 * self.score.share(start)): start for start in reversed(lane.starts)}
+        starts = [start for start in lane.starts if self.score.has(start)]
+        apart = {int(80 * self.score.share(start)): start for start in reversed(starts)}
         for start in sorted(apart.values()):
             shape, size = ("inner", 5) if lane.inner else ("launch", 7)
             yield element("circle", class_=shape, cx=self.x(start), cy=y, r=4 if folds else size)
-        if lane.cost and not folds and not self.narrow:
+        if lane.cost and starts and not folds and not self.narrow:
             yield element("text", lane.cost, class_="small strong halo", x=self.x(lane.start), dx=-6, y=y - 11)
 
     def _apart(self, marks: Sequence[Mark]) -> list[Mark]:
@@ -329,7 +351,7 @@ class _Page:
             if score.share(self.now) - share > (0.15 if self.narrow else 0.08):
                 x = percent(self.left + (self.right - self.left) * share)
                 yield element("text", word, class_="small faint mid", x=x, y=y)
-        if score.events:
+        if score.events and not score.after:
             x = self.x(self.now)
             yield element("line", class_="now", x1=x, x2=x, y1=_TOP, y2=y - 16)
             yield element("text", "now", class_="small strong mid", x=x, y=y)
@@ -341,7 +363,9 @@ class _Page:
             few = 2 if self.narrow else 1
             found = moments(score.times[0], score.times[-1])[::few]
             return [(score.share_of_time(seconds), word) for seconds, word in found]
-        return [(score.share(at), f"{at:,.0f}") for at in levels(len(score.events))[1:] if at == int(at)]
+        step = next((int(at) for at in levels(len(score.events))[1:] if at == int(at)), 1)
+        numbers = range(step * (score.before // step + 1), score.last + 1, step)
+        return [(score.share(at), f"{at:,}") for at in numbers]
 
     def _legend(self) -> tuple[list[Markup], float]:
         """What the marks mean that occur; one line, or two columns on a narrow page."""
@@ -368,7 +392,7 @@ class _Page:
             yield element("rect", class_="density", x=-4, y=-8, width=4, height=16), "asks, by how many"
         if any(event.kind == "refused" for event in score.events):
             yield element("path", class_="refused", d="M-5-5 5 5M5-5-5 5"), "refused, free"
-        if any(lane.halted is not None for lane in lanes):
+        if any(self._halts(lane) for lane in lanes):
             thin = element("line", class_="thin", x1=-4, x2=-4, y1=-8, y2=8)
             yield joined(thin, element("rect", class_="thick", x=-1, y=-8, width=4, height=16)), "halted"
         if any(lane.reserve for lane in lanes):

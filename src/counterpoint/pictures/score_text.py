@@ -95,4 +95,5 @@ def _used(score: Score, columns: int) -> int:
 def _column(score: Score, at: int, columns: int) -> int:
     """In which column an event stands; one each, if there is room."""
     events = len(score.events)
-    return at - 1 if events <= columns else (at - 1) * columns // events
+    place = min(max(at - score.before, 1), events) - 1
+    return place if events <= columns else place * columns // events

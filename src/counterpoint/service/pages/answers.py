@@ -5,7 +5,10 @@ An answer is drawn from 0 to the end of its whisker, on a scale of its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
+from litestar import Response, get
 from markupsafe import Markup
 
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -14,8 +17,14 @@ from counterpoint.ledger.state import Faulty, Row
 from counterpoint.ledger.wanted import Asking, read_wanted
 from counterpoint.pictures.markup import element, percent
 from counterpoint.pictures.whiskers import Whisker, Whiskers, written
+from counterpoint.service.house import unknown
 from counterpoint.service.identity import Principal
-from counterpoint.service.pages.rendering import drawn
+from counterpoint.service.pages.rendering import download, drawn
+from counterpoint.service.pages.sight import WORKERS, seen_session
+from counterpoint.service.pages.signing import By
+from counterpoint.service.routes.guards import for_roles
+from counterpoint.service.routes.parameters import InPath, InQuery, TheHouse
+from counterpoint.service.showing import receipt_shown
 from counterpoint.session.answering.answers import labelled
 from counterpoint.session.answering.origin import Origin
 from counterpoint.session.answering.scalars import NumberAnswer
@@ -44,6 +53,7 @@ class AnswerLine:
     """An ask and its answer."""
 
     at: int
+    request: str
     number: str
     mechanism: str
     question: str
@@ -57,6 +67,17 @@ def own_answers(session: Session, who: Principal) -> list[AnswerLine]:
     return [_line(session, one) for one in reversed(found)]
 
 
+@get("/sessions/{session:str}/receipt", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*WORKERS)])
+def receipt(house: TheHouse, by: By, session: InPath, ask: InQuery) -> Response[Any]:
+    """The signed receipt of an answer to an own ask, as `checker.py` reads it from a file."""
+    found = seen_session(house, by.who, session)
+    ledger = found._engine.ledger
+    if not ledger.answered(found._path, by.who.name, 1, ask):
+        raise unknown(ask)
+    shown = receipt_shown(ask, *ledger.receipt(ask))["receipt"]
+    return download(msgspec.json.encode(shown).decode(), "receipt.json", "application/json")
+
+
 def _line(session: Session, one: AnsweredAsk) -> AnswerLine:
     row = session._engine.ledger.read(one.fact.path)
     asked = read_wanted(one.body)
@@ -65,7 +86,8 @@ def _line(session: Session, one: AnsweredAsk) -> AnswerLine:
     steps = one.fact.path[len(session._path) :]
     number = ".".join(str(step + 1) if isinstance(step, int) else step.partition(":")[2] for step in steps)
     kind = type(row.mechanism).__name__
-    return AnswerLine(one.fact.at, number, kind, one.fact.what, cells[:_MOST_CELLS], max(0, len(cells) - _MOST_CELLS))
+    more = max(0, len(cells) - _MOST_CELLS)
+    return AnswerLine(one.fact.at, one.request, number, kind, one.fact.what, cells[:_MOST_CELLS], more)
 
 
 def _cells(session: Session, row: Row, asked: Asking, one: AnsweredAsk) -> list[AnswerCell]:

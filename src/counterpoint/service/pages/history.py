@@ -1,7 +1,7 @@
 """The history: every charge, ask and refusal that its reader may see, newest first. No answers and no data are in it.
 
 Filters are a GET form, so that a view has an address. Runs of asks by one principal in one lane are folded. A refusal
-says what was left when it was made.
+says what was left when it was made. A strip shows when the lines were written, and leads to them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,17 @@ from typing import Any
 from urllib.parse import urlencode
 
 from litestar import Request, Response, get
+from markupsafe import Markup
 
 from counterpoint.ledger.state import Fact
+from counterpoint.pictures.score import count, moments
 from counterpoint.service.house import House, SessionId
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.rendering import page
 from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_history, seen_score
 from counterpoint.service.pages.signing import By
-from counterpoint.service.pages.words import figure
+from counterpoint.service.pages.strips import binned, strip
+from counterpoint.service.pages.words import figure, whole_number
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import TheHouse
 from counterpoint.session.session import Session
@@ -136,7 +139,7 @@ def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[A
     kinds = tuple(kind for kind in query.getall("kind", []) if kind in KINDS)
     data, who, first, last, contains = (query.get(key, "") for key in ("data", "who", "from", "to", "q"))
     filters = HistoryFilters(data, who, kinds, first, last, contains)
-    start = int(said) if (said := query.get("start", "0")).isascii() and said.isdigit() and len(said) < 9 else 0
+    start = whole_number(query.get("start", "0"), 0)
     everything = list(_lines(house, by.who))
     chosen = sorted(filter(filters.chooses, everything), key=lambda line: (line.fact.at, line.number), reverse=True)
     shown = _with_left(house, by.who, chosen[start : start + PAGE])
@@ -149,11 +152,37 @@ def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[A
         kinds=KINDS,
         data_sets=sorted({line.data_set for line in everything}),
         people=sorted({line.fact.who for line in everything if line.fact.who}),
+        strip=_strip(filters, chosen, start, len(shown)),
+        records=house.names if by.who.role in OVERSEERS else (),
         start=start,
         shown=len(shown),
         found=len(chosen),
         newer=filters.address(max(0, start - PAGE)) if start else None,
         older=filters.address(start + PAGE) if start + PAGE < len(chosen) else None,
+    )
+
+
+def _strip(filters: HistoryFilters, lines: Sequence[HistoryLine], start: int, shown: int) -> Markup | None:
+    """When the chosen lines were written, with those of this page marked; a bar leads to its newest line."""
+    dated = [line for line in lines if line.fact.at]
+    if len(dated) < 2:
+        return None
+    oldest_first = dated[::-1]
+    low, high = float(dated[-1].fact.at), float(dated[0].fact.at)
+    span = (high - low) or 1.0
+    bins = binned([line.fact.at for line in oldest_first], [line.kind == "refused" for line in oldest_first], low, high)
+    on_page = dated[start : start + shown]
+    chosen = None
+    if on_page and len(on_page) < len(dated):
+        chosen = (on_page[-1].fact.at - low) / span, (on_page[0].fact.at - low) / span
+    ticks = [((at - low) / span, words) for at, words in moments(low, high)]
+    return strip(
+        bins,
+        f"When {count(len(dated), 'line')} {'was' if len(dated) == 1 else 'were'} written",
+        lambda part: filters.address(len(dated) - 1 - part.last),
+        noun="line",
+        ticks=[tick for tick in ticks if 0.04 <= tick[0] <= 0.96],
+        chosen=chosen,
     )
 
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from litestar import Response, get
+from litestar import Request, Response, get
 from markupsafe import Markup
 
 from counterpoint.pictures.markup import element, joined, percent
@@ -15,6 +15,7 @@ from counterpoint.pictures.score import Score, count
 from counterpoint.service.house import House, SessionId
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.meters import Meter, meter_of
+from counterpoint.service.pages.refreshing import refreshing
 from counterpoint.service.pages.rendering import drawn, page
 from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_score, source_words
 from counterpoint.service.pages.signing import By
@@ -51,11 +52,11 @@ class Notice:
 
 
 @get("/", sync_to_thread=True, include_in_schema=False)
-def index(house: TheHouse, by: By) -> Response[Any]:
+def index(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
     """The first page."""
     lines, now = _lines(house, by.who), time.time()
     notices = [*_short(lines), *_ending(house, by.who, now)]
-    return page("index", by, here="/", lines=lines, notices=notices)
+    return page("index", by, here="/", live=refreshing(request), lines=lines, notices=notices)
 
 
 def _lines(house: House, who: Principal) -> list[IndexLine]:
@@ -139,6 +140,8 @@ def _spark(score: Score, now: float) -> Markup:
             )
             parts.append(element("line", x1=percent(start), x2=percent(end), y1=y, y2=y))
         start, level = end, level if step is None else step.after
+    y = 30 - 26 * min(1.0, level / highest)
+    parts.append(element("circle", cx="100%", cy=y, r=3))
     cap = [element("line", class_="cap", x1=0, x2="100%", y1=4, y2=4)] if score.budget.ceiling else []
     words = f"{figure(score.lost)} lost, over the last {_DAYS} days"
     return drawn(element("svg", joined(*cap, *parts), class_="spark", role="img", aria_label=words))

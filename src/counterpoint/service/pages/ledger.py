@@ -4,16 +4,17 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from litestar import Response, get, post
+from litestar import Request, Response, get, post
 
 from counterpoint.ledger.store.records import read_entry
 from counterpoint.service.house import House, Verification
-from counterpoint.service.pages.rendering import elsewhere, page
+from counterpoint.service.pages.refreshing import refreshing
+from counterpoint.service.pages.rendering import download, elsewhere, page
 from counterpoint.service.pages.sight import OVERSEERS
 from counterpoint.service.pages.signing import By
 from counterpoint.service.pages.words import ago
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import TheHouse
+from counterpoint.service.routes.parameters import InPath, TheHouse
 from counterpoint.sources.streams.stream import Stream
 
 
@@ -44,7 +45,7 @@ class Arriving:
 
 
 @get("/ledger", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
-def show(house: TheHouse, by: By) -> Response[Any]:
+def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
     """The page; a failed verification stands first."""
     chains = sorted((_chain(house, name) for name in house.names), key=lambda chain: not chain.failed)
     streams = [name for name in house.names if isinstance(house.data_set(name).source, Stream)]
@@ -53,6 +54,7 @@ def show(house: TheHouse, by: By) -> Response[Any]:
         "ledger",
         by,
         here="/ledger",
+        live=refreshing(request),
         chains=chains,
         streams=[_arriving(house, name, now) for name in streams],
         entries=sum(chain.entries for chain in chains),
@@ -66,6 +68,13 @@ def verify(house: TheHouse) -> Response[Any]:
     for name in house.names:
         house.verified(name)
     return elsewhere("/ledger")
+
+
+@get("/data-sets/{name:str}/record", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
+def record(house: TheHouse, name: InPath) -> Response[Any]:
+    """The public record as JSON lines, to check by `checker.py`; no answer is in it."""
+    lines = house.data_set(name).session().record()
+    return download("".join(f"{line}\n" for line in lines), f"{name}.jsonl", "application/jsonl")
 
 
 def _chain(house: House, name: str) -> RecordLine:

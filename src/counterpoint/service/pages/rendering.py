@@ -20,6 +20,7 @@ from counterpoint.randomness.fresh import fresh
 from counterpoint.service.browser import COOKIE, LASTS, BrowserToken, SignedIn
 from counterpoint.service.identity import Role
 from counterpoint.service.pages import words
+from counterpoint.service.pages.refreshing import EVERY, Refreshing
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -41,8 +42,16 @@ _PLACES: tuple[tuple[str, str, tuple[Role, ...]], ...] = (
 )
 
 
-def page(template: str, by: SignedIn | None, *, here: str = "", status: int = 200, **values: object) -> Response[str]:
-    """A page, for who is signed in."""
+def page(
+    template: str,
+    by: SignedIn | None,
+    *,
+    here: str = "",
+    status: int = 200,
+    live: Refreshing | None = None,
+    **values: object,
+) -> Response[str]:
+    """A page, for who is signed in; it is loaded again and again, if its reader wants that."""
     places = [(href, name) for href, name, roles in _PLACES if by is not None and by.who.role in roles]
     text = _templates().get_template(f"{template}.html")
     frame = {
@@ -52,9 +61,18 @@ def page(template: str, by: SignedIn | None, *, here: str = "", status: int = 20
         "here": here,
         "now": time.time(),
         "once": fresh(16).hex(),
+        "live": live,
+        "every": EVERY,
     }
     made = text.render(frame | values)
-    return Response(made, status_code=status, media_type=MediaType.HTML, headers=HEADERS)
+    headers = HEADERS if live is None else HEADERS | live.headers
+    return Response(made, status_code=status, media_type=MediaType.HTML, headers=headers)
+
+
+def download(text: str, name: str, media_type: str) -> Response[str]:
+    """A file to keep."""
+    attached = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type=media_type, headers=HEADERS | attached)
 
 
 def elsewhere(path: str) -> Redirect:

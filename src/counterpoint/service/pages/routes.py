@@ -12,7 +12,7 @@ from litestar.middleware import DefineMiddleware
 from counterpoint.errors import CounterpointError
 from counterpoint.service.browser import SignedIn
 from counterpoint.service.limits import Limiting
-from counterpoint.service.pages import acting, grants, history, index, ledger, session, signing
+from counterpoint.service.pages import acting, answers, grants, history, index, ledger, session, signing
 from counterpoint.service.pages.rendering import HEADERS, elsewhere, page, sheet
 from counterpoint.service.problems import problem
 
@@ -76,6 +76,8 @@ ROUTES = Router(
         history.show,
         ledger.show,
         ledger.verify,
+        ledger.record,
+        answers.receipt,
     ],
     middleware=[DefineMiddleware(signing.BrowserAuthentication, exclude_from_auth_key="signed_out"), Limiting()],
     guards=[signing.from_our_form],

@@ -11,7 +11,7 @@ from typing import Any
 from litestar import Request, Response, get
 
 from counterpoint.errors import BudgetExceeded, CounterpointError, NotAllowed
-from counterpoint.pictures.score import Score, count
+from counterpoint.pictures.score import MOST_ASKS, Score, count
 from counterpoint.pictures.score_svg import ScorePicture
 from counterpoint.pictures.tree import as_details
 from counterpoint.service.browser import SignedIn
@@ -20,9 +20,11 @@ from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.answers import own_answers
 from counterpoint.service.pages.meters import Meter, meter_of, reserves
 from counterpoint.service.pages.references import cited
+from counterpoint.service.pages.refreshing import Refreshing, refreshing
 from counterpoint.service.pages.rendering import drawn, page
 from counterpoint.service.pages.sight import WORKERS, grants_around, seen_score, seen_session, source_words
 from counterpoint.service.pages.signing import By
+from counterpoint.service.pages.window import EventWindow
 from counterpoint.service.pages.words import at_most, figure, moment
 from counterpoint.service.problems import problem
 from counterpoint.service.routes.parameters import InPath, TheHouse
@@ -85,9 +87,8 @@ def refusal(error: CounterpointError) -> tuple[PageRefusal, int]:
 
 @get("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False)
 def show(request: Request[Any, Any, Any], house: TheHouse, by: By, session: InPath) -> Response[Any]:
-    """The page of a session; `?by=order` draws it by order."""
-    chosen = "order" if request.query_params.get("by") == "order" else "time"
-    return session_page(request, house, by, session, axis=chosen)
+    """The page of a session; `?by=order` draws it by order, `&first=1&events=200` some of its events."""
+    return session_page(request, house, by, session, live=refreshing(request))
 
 
 def session_page(
@@ -96,8 +97,8 @@ def session_page(
     by: SignedIn,
     text: str,
     *,
-    axis: str = "time",
     status: int = 200,
+    live: Refreshing | None = None,
     form: Mapping[str, str] = {},
     quote: Quote | None = None,
     refused: PageRefusal | None = None,
@@ -105,7 +106,9 @@ def session_page(
     """The page, with what became of a form that was sent from it."""
     place = place_of(house, by.who, text)
     session = place.session
-    score = seen_score(session, by.who, by=axis)
+    score = seen_score(session, by.who, by="order" if request.query_params.get("by") == "order" else "time")
+    window = EventWindow.read(place.href, request.query_params, len(score.events))
+    drawn_score = window.seen(score)
     certificate = session.certificate()
     works_here = by.who.role in WORKERS
     return page(
@@ -113,11 +116,14 @@ def session_page(
         by,
         here="/",
         status=status,
+        live=live,
         place=place,
         meta=_meta(place, by.who),
-        axis=axis,
         score=score,
-        drawing=drawn(ScorePicture(score).figure()),
+        window=window,
+        strip=window.drawn_strip(score) if window.is_offered(score) else None,
+        traceable=drawn_score.asks <= MOST_ASKS and len(drawn_score.lanes) > 1,
+        drawing=drawn(ScorePicture(drawn_score, trace=True).figure()),
         said=_said(score),
         meter=(meter := meter_of(session, score)),
         lines=_lines(session, score, meter),

@@ -31,6 +31,15 @@ def at_most(value: Fraction) -> str:
     return figure(float(Context(prec=4, rounding=ROUND_FLOOR).divide(value.numerator, value.denominator)))
 
 
+def whole_number(text: str, default: int) -> int:
+    """A number of at most eight digits, as an address says it.
+
+    >>> whole_number("200", 1), whole_number("-3", 1), whole_number("two", 1)
+    (200, 1, 1)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else default
+
+
 def ago(at: float, now: float) -> str:
     """How long ago a moment was."""
     passed = now - at
