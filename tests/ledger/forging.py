@@ -11,10 +11,11 @@ from counterpoint.ledger.checking.witness import Witness
 from counterpoint.ledger.store.records import FORM, INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
 
 
-def forge(place, edit=lambda entries: entries, renumber=True, name="session", form=FORM):
+def forge(place, edit=lambda entries: entries, renumber=True, name="session", *, form=FORM, before=bytes):
     """Change the entries by `edit`, from a list of them to another one, and make everything fit again.
 
-    With `form=1` as an earlier version would have, whose entries say less.
+    With `form=1` as an earlier version would have, whose entries say less; `before` is what answers say of the head
+    before them.
     """
     found = place.sql("SELECT entry FROM counterpoint_entry WHERE name = ? ORDER BY number", name)
     entries = edit([read_entry(bytes(data)) for (data,) in found])
@@ -30,7 +31,8 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session", fo
     head = genesis
     place.sql("DELETE FROM counterpoint_entry WHERE name = ?", name)
     for number, entry in enumerate(fitted, start=1):
-        data = (replace(entry, number=number) if renumber else entry).encoded()
+        what = before(head).hex() if entry.kind == "answer" and form > 1 else entry.what
+        data = replace(entry, what=what, number=number if renumber else entry.number).encoded()
         head = link(head, data)
         place.sql("INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)", name, number, data)
     place.sql("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", len(fitted), head, name)
@@ -63,4 +65,5 @@ def first_fingerprint(row):
 
 def first_form(entry):
     """An entry without what form 2 has added."""
-    return replace(entry, record="", version=0 if entry.kind == "data" else entry.version)
+    what = "" if entry.kind == "answer" else entry.what
+    return replace(entry, record="", what=what, version=0 if entry.kind == "data" else entry.version)

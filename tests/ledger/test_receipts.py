@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import LedgerError, NotAllowed
+from counterpoint.ledger.crypto import sealed
+from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.store.store import Unit
 
 
 def new(tmp_path, within=None, name="ledger.db"):
@@ -173,28 +177,101 @@ def test_a_receipt_of_another_ledger_is_about_another_record(story, tmp_path):
         checker.check(iter(story[0]), [receipt])
 
 
-def test_receipts_are_the_same_question_at_later_heads_and_survive_a_new_master_key(tmp_path):
+def test_a_receipt_is_the_same_bytes_however_late_it_is_made_and_survives_a_new_master_key(tmp_path):
     with new(tmp_path) as session:
         session.launch(cp.Laplace("0.4", asks=2)).ask(cp.count(), id="a")
-        first = json.loads(session.receipt("a")[0].receipt)
+        at_once = session.receipt("a")
         session.launch(cp.Laplace("0.1"))
-        later = json.loads(session.receipt("a")[0].receipt)
-        assert later["head_number"] > first["head_number"]
-        moving = {"head", "head_number"}
-        assert {k: v for k, v in first.items() if k not in moving} == {
-            k: v for k, v in later.items() if k not in moving
-        }
+        assert session.receipt("a") == at_once
+        session._engine.ledger._sealer.grounds.clear()
+        assert session.receipt("a") == at_once, "from the record, as from memory"
     key = tmp_path / "new.key"
     CliRunner().invoke(app, ["ledger", "key", str(key)])
     assert CliRunner().invoke(app, ["ledger", "rotate", str(tmp_path / "ledger.db"), str(key)]).exit_code == 0
     place = cp.Durable(str(tmp_path / "ledger.db"), key_file=str(key))
     visits = cp.Stream(fields={"clicks": cp.number(0, 9)})
     with cp.open(place, source=visits) as session:
+        assert session.receipt("a") == at_once
         again = as_json(session, "a")
         record = lines(session)
         assert "1 receipt holds" in checker.check(iter(record), [again])
         assert len(checker.read_record(iter(record)).signers) == 1
         session._engine.ledger.verify()
+
+
+def test_receipts_of_answers_that_were_committed_together_are_those_that_the_record_gives(tmp_path):
+    """More asks than the record is read ahead by when an answer is looked for."""
+    with new(tmp_path) as session:
+        handles = [session.launch(cp.Laplace("0.01")) for _ in range(24)]
+        with ThreadPoolExecutor(len(handles)) as pool:
+            list(pool.map(lambda n: handles[n].ask(cp.count(), id=f"id {n}"), range(len(handles))))
+        at_once = [as_json(session, f"id {n}") for n in range(len(handles))]
+        session._engine.ledger._sealer.grounds.clear()
+        assert [as_json(session, f"id {n}") for n in range(len(handles))] == at_once
+        assert checker.check(iter(lines(session)), at_once).endswith("24 receipts hold")
+
+
+def test_an_answer_that_was_finished_after_a_crash_and_long_after_its_question_has_its_receipt(tmp_path, monkeypatch):
+    with new(tmp_path) as session:
+        noisy, other = session.launch(cp.Laplace("0.1", asks=2)), session.launch(cp.Laplace("0.1", asks=40))
+        with monkeypatch.context() as patch:
+            patch.setattr(DurableLedger, "settle", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                noisy.ask(cp.count(), id="a")
+        for _ in range(40):
+            other.ask(cp.count())
+        noisy.ask(cp.count(), id="b")
+        at_once = as_json(session, "a")
+        session._engine.ledger._sealer.grounds.clear()
+        assert as_json(session, "a") == at_once
+        assert checker.check(iter(lines(session)), [at_once]).endswith("1 receipts hold")
+
+
+def test_few_grounds_are_kept_and_none_of_a_ledger_that_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr(sealed, "_KEPT", 3)
+    with new(tmp_path) as session:
+        noisy, sealer = session.launch(cp.Laplace("0.1", asks=9)), session._engine.ledger._sealer
+        for n in range(9):
+            noisy.ask(cp.count(), id=f"{n}")
+            assert len(sealer.grounds) <= 3
+        monkeypatch.setattr(sealed, "_LARGEST", 0)
+        large = session.launch(cp.Laplace("0.1"))
+        before = set(sealer.grounds)
+        large.ask(cp.count(), id="large")
+        assert set(sealer.grounds) == before and as_json(session, "large")
+    assert not sealer.grounds
+
+
+def test_an_answer_of_an_earlier_version_has_a_receipt_at_the_head_as_it_is(tmp_path, monkeypatch):
+    """Its entry does not say what was before it."""
+    append = Unit.append
+    with new(tmp_path) as session:
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                Unit,
+                "append",
+                lambda self, kind, request, path, what, *rest, **more: append(
+                    self, kind, request, path, "" if kind == "answer" else what, *rest, **more
+                ),
+            )
+            session.launch(cp.Laplace("0.1", asks=2)).ask(cp.count(), id="a")
+        session._engine.ledger._sealer.grounds.clear()
+        first = as_json(session, "a")
+        session.launch(cp.Laplace("0.1"))
+        later = as_json(session, "a")
+        heads = [json.loads(one["receipt"])["head_number"] for one in (first, later)]
+        assert heads[1] == heads[0] + 3, "the signer, and the launch with its answer"
+        assert checker.check(iter(lines(session)), [first, later]).endswith("2 receipts hold")
+        session._engine.ledger.verify()
+
+
+def test_the_receipt_of_an_ask_is_not_that_of_a_question_under_the_same_id(tmp_path):
+    with new(tmp_path) as session:
+        noisy = session.launch(cp.Laplace("0.4"))
+        noisy.ask(cp.count(), id="a")
+        session.ask(cp.count(), epsilon="0.1", id="a")
+        own, question = noisy._receipt("a"), session.receipt("a")
+        assert "1/10" in question[0].receipt and "2/5" in own[0].receipt
 
 
 def test_what_was_never_answered_has_no_receipt(tmp_path):

@@ -40,6 +40,13 @@ def test_a_forged_record_that_says_nothing_wrong_is_none_the_wiser(used):
     verify(used)
 
 
+def test_an_answer_says_what_was_before_it(used):
+    """Its receipts name the head that follows from it, so a false one would deny them."""
+    forge(used, before=lambda head: bytes(32))
+    with pytest.raises(LedgerTampered, match="does not say what was before it"):
+        verify(used)
+
+
 @pytest.mark.parametrize(
     "followed", ["visits", ["visits.n"], cp.count("n > 1", of="visits"), cp.sum("n", of="members")]
 )

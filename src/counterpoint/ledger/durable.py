@@ -37,7 +37,7 @@ from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.exporting import exported
 from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.places import release
-from counterpoint.ledger.receipts import Disclosure, Signed, Signer
+from counterpoint.ledger.receipts import Disclosure, Grounds, Signed, Signer
 from counterpoint.ledger.state import Fact, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
 from counterpoint.ledger.store.records import FORM, INTENTS, REFUSALS, Book, StoredItems, path_text, read_entry
@@ -86,7 +86,8 @@ class DurableLedger(Ledger):
         self._closed = False
         self._witnessed = 0
         self._book: Book | None = None
-        self._signer = ""
+        self._noted_signer = ""
+        self._signer: Signer | None = None
         self._sealer = Sealer(DataKeys(name, master, ()), seeds)
         self._open_book()
 
@@ -121,6 +122,7 @@ class DurableLedger(Ledger):
                     ticket.error = error
             if unit.entries:
                 self._write(unit)
+                self._sealer.learn(records.grounds)
             else:
                 self._store.rollback()
             self._note(unit)
@@ -286,7 +288,7 @@ class DurableLedger(Ledger):
                 found = verification.opened(self._store, self.name, self._witness)
                 assert found is not None
             self._book, self._sealer.keys, self._sealer.ids = found.book, keys, found.ids
-            self._signer = found.signer
+            self._noted_signer = found.signer
 
     @property
     def _opened_book(self) -> Book:
@@ -311,18 +313,29 @@ class DurableLedger(Ledger):
 
     def receipt(self, request: str) -> tuple[Signed, Disclosure]:
         """A signed receipt for a request that was answered, and what opens its answer to others."""
-        signer = Signer(self._sealer.keys.signing_seed())
+        self.check()
+        grounds = self._sealer.grounds.get(request) or self._read_grounds(request)
+        return grounds.signed(self._opened_book.genesis, self.name, self._signer or self._make_signer())
+
+    def _read_grounds(self, request: str) -> Grounds:
         with self._connection() as store:
-            if self._signer != signer.public:
-                with self._connection_at_stake():
-                    books.note_signer(store, self.name, signer.public)
-                self._signer = signer.public
             store.begin_reading()
             try:
                 unit = Unit(store, self.name, self._read_book(store).head)
-                return SealedTransaction(unit, self._sealer).receipt(request, self._opened_book.genesis, signer)
+                return SealedTransaction(unit, self._sealer).receipt_grounds(request)
             finally:
                 store.rollback()
+
+    def _make_signer(self) -> Signer:
+        """The key that signs receipts. Its public part is on record before it signs the first."""
+        signer = Signer(self._sealer.keys.signing_seed())
+        with self._connection() as store:
+            if self._noted_signer != signer.public:
+                with self._connection_at_stake():
+                    books.note_signer(store, self.name, signer.public)
+                self._noted_signer = signer.public
+        self._signer = signer
+        return signer
 
     def record(self) -> list[str]:
         """The public record as JSON lines, as of one moment."""
@@ -355,6 +368,7 @@ class DurableLedger(Ledger):
             if not self._closed:
                 self._closed = True
                 self._sealer.forget()
+                self._signer = None
                 self._group.stop(LedgerError("this ledger has been closed; open it again to read it"))
                 if self._witness is not None:
                     self._witness.close()

@@ -42,8 +42,8 @@ from counterpoint.sources.streams.log import Log
 class Intent(msgspec.Struct, frozen=True):
     """A request that was begun: where, on which version of row and data, with which coins.
 
-    `row` is the row as the intent found it (None: it is about to be made); `entry` is its place in the record. A seed
-    is never shown or pickled.
+    `row` is the row as the intent found it (None: it is about to be made); `entry` is its place in the record, and
+    `line` what stands there. A seed is never shown or pickled.
     """
 
     request: str
@@ -55,6 +55,7 @@ class Intent(msgspec.Struct, frozen=True):
     sampler: int = SAMPLER_VERSION
     row: Row | None = None
     entry: int = 0
+    line: bytes = b""
 
     @property
     def digest(self) -> bytes:

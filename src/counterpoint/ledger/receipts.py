@@ -1,10 +1,12 @@
 """Receipts: a signed statement that an answer was given, to whom, to which question, on which data, at which price.
 
-A receipt names the entry of its question in the hash chain by number and hash, and a head of the chain at or behind it.
-It is signed with Ed25519, by a key that is derived from the session's data key; the public key stands on the chain. So
-an auditor with the public record (`counterpoint ledger export`) can check a receipt, without a key and without our code
+A receipt names the entry of its question in the hash chain by number and hash, and the chain's head at its answer. It
+is signed with Ed25519, by a key that is derived from the session's data key; the public key stands on the chain. So an
+auditor with the public record (`counterpoint ledger export`) can check a receipt, without a key and without our code
 (`counterpoint/checker.py`). The answer is in it as a commitment: its holder can open it to others by the answer and the
 nonce, and others cannot guess at it. The data version is a counter of items, or a keyed digest.
+
+A receipt follows from what is on record, so an answer that is repeated by its id has the same receipt, byte for byte.
 
 >>> signer = Signer(bytes(32))
 >>> receipt = Receipt("00", "people", 3, "e" * 64, 4, "f" * 64, "ann", "count", (0, 0), "", "7", "c" * 64, 0)
@@ -22,10 +24,16 @@ import msgspec
 
 from counterpoint.encoding import Plain, encode
 from counterpoint.errors import LedgerError, SecretLeak
+from counterpoint.ledger.state import Path
+from counterpoint.ledger.store.records import Head, read_entry
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What is signed. `entry` is the hash of the question's entry, `head` the chain's at `head_number` or later."""
+    """What is signed. `entry` is the hash of the question's entry, `head` the chain's with the answer's entry.
+
+    An answer that was stored by an earlier version of this library does not say where the chain was: its receipts name
+    the head as it is when they are made.
+    """
 
     ledger: str
     session: str
@@ -44,6 +52,38 @@ class Receipt(msgspec.Struct, frozen=True):
 
 class NeverAnswered(LedgerError):
     """There is no answer under this id that a receipt could be for."""
+
+
+class Grounds(NamedTuple):
+    """What a receipt is made of, all of it on record: the entry of the question, the answer, and the head with it."""
+
+    request: str
+    entry: bytes
+    path: Path
+    pin: str
+    cost: str
+    answer: Plain
+    head: Head
+
+    def signed(self, genesis: bytes, session: str, signer: "Signer") -> "tuple[Signed, Disclosure]":
+        """The receipt, signed, and what opens the answer in it."""
+        asked, disclosed = read_entry(self.entry), signer.disclosed(self.request, self.answer)
+        receipt = Receipt(
+            ledger=genesis.hex(),
+            session=session,
+            number=asked.number,
+            entry=sha256(self.entry).hexdigest(),
+            head_number=self.head.number,
+            head=self.head.hash.hex(),
+            who=asked.who,
+            what=asked.what,
+            path=self.path,
+            cost=self.cost,
+            data=self.pin,
+            answer=commitment(disclosed),
+            at=asked.at,
+        )
+        return signer.sign(receipt), disclosed
 
 
 class Signed(NamedTuple):

@@ -255,14 +255,22 @@ class Engine:
 
     def receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
         """The receipt for the answer to a request of this session, by the id that the analyst gave it."""
-        question = self._of_question("ask", given, session)
-        assert question is not None
         try:
-            return self.ledger.receipt(question)
+            return self.question_receipt(session, given)
         except NeverAnswered:
-            own = self._own(given, session)
-            assert own is not None
-            return self.ledger.receipt(own)
+            return self.ask_receipt(session, given)
+
+    def question_receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
+        """The receipt for the answer to a question of this session."""
+        own = self._of_question("ask", given, session)
+        assert own is not None
+        return self.ledger.receipt(own)
+
+    def ask_receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
+        """The receipt for the answer that a handle of this session gave."""
+        own = self._own(given, session)
+        assert own is not None
+        return self.ledger.receipt(own)
 
     def close(self) -> None:
         """Let go of the ledger, and keep what was lost in those sessions that were looked at."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidRequest, LedgerError, NotCovered
+from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Faulty, Path, Sealed
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.windows import Windowed
@@ -97,6 +98,10 @@ class Handle:
         if refused is not None:
             raise InvalidRequest(explained(self.mechanism, public, prepared) or refused)
         return Released(answer, prepared, self._source.update_grid, self._source.made_up)
+
+    def _receipt(self, id: str) -> tuple[Signed, Disclosure]:
+        """The receipt for an answer of this handle, by the id that its ask was given."""
+        return self._session._engine.ask_receipt(self._path[:-1], id)
 
     def error(self, request: object, probability: Number = "0.95", *, simultaneous: bool = False) -> int | Fraction:
         """How far off the answer to this request would be at most, with this probability, in the request's units.

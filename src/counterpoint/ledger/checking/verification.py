@@ -97,10 +97,10 @@ def _check(store: Store, name: str, book: Book, witness: Witness | None, upto: i
     head, number = book.genesis, 0
     with working(f"checking the ledger of {name!r}", book.head.number) as work:
         for number, data in chain(store, name):
+            followed.step(_entry(data, number), head)
             head = link(head, data)
             if witness is not None:
                 heads += head
-            followed.step(_entry(data, number))
             work.done()
     beyond, placed = (0, True) if witness is None else sightings.compare(name, book, heads, witness, upto)
     if (number, head) != book.head:
@@ -117,13 +117,14 @@ class _Followed:
 
     def __init__(self) -> None:
         self.form, self.ids, self.signer = 0, Ids(), ""
+        self._false_answer: int | None = None
         self._data = self._keys = self._book = ""
         self._rows: dict[str, tuple[int, str]] = {}
         self._waiting: dict[str, str] = {}
         self._arrived: list[_Arrived] = []
 
-    def step(self, entry: Entry) -> None:
-        """One entry further."""
+    def step(self, entry: Entry, before: bytes) -> None:
+        """One entry further, from the head before it."""
         self.ids.add(entry.kind, entry.request)
         if entry.kind in _ABOUT_BOOK:
             self._step_book(entry)
@@ -133,6 +134,8 @@ class _Followed:
             self.signer = entry.what
         elif entry.kind == "answer":
             self._waiting.pop(entry.request, None)
+            if entry.what not in ("", before.hex()):
+                self._false_answer = entry.number
         elif entry.kind in INTENTS or entry.kind == "upgrade":
             self._waiting[entry.request] = entry.record
         if entry.state and entry.kind not in _ABOUT_BOOK:
@@ -148,6 +151,8 @@ class _Followed:
 
     def compare(self, store: Store, name: str, book: Book) -> None:
         """The book, every row, every open request and the items of a stream are as the entries leave them."""
+        if self._false_answer is not None:
+            raise LedgerTampered(f"entry {self._false_answer} of {name!r} does not say what was before it")
         same = (self._data, self._keys) == (book.fingerprint, keys_digest(book.keys))
         if not same or (self.form >= FORM and self._book != book.record):
             raise LedgerTampered(

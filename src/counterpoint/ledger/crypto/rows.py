@@ -113,6 +113,12 @@ class OpenRows:
             self._rows[stored.path] = (stored, row)
 
 
+@lru_cache(maxsize=1024)
+def cost_of(frame: bytes) -> str:
+    """What the launch of a row was charged, in the canonical encoding; the row by its public part."""
+    return encode(read_frame(frame).mechanism.claim.loss).decode()
+
+
 @lru_cache(maxsize=4096)
 def read_frame(data: bytes) -> Frame:
     """The public part of a row."""

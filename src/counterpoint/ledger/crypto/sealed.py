@@ -1,7 +1,8 @@
 """The records of a durable session inside one transaction: what is secret is sealed, every change extends the chain.
 
 A `SealedTransaction` is the protocol's view of a `Unit`, which is written as a whole or not at all. The `Sealer` keeps
-what lasts from one transaction to the next: the data keys, the ids on the chain, and rows that were opened lately.
+what lasts from one transaction to the next: the data keys, the ids on the chain, and rows that were opened lately. The
+grounds of the last receipts are kept too: the receipt of an answer is mostly wanted right after it.
 
 >>> from counterpoint.ledger.store.records import Head
 >>> records = SealedTransaction(Unit(None, "people", Head(0, bytes(32))), Sealer(DataKeys("people", None, ())))
@@ -19,16 +20,30 @@ from msgspec.structs import replace
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak, Unsealable
 from counterpoint.ledger.crypto.ids import Ids
-from counterpoint.ledger.crypto.rows import OpenRows, read_frame, stored_row
+from counterpoint.ledger.crypto.rows import OpenRows, cost_of, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
 from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made
-from counterpoint.ledger.receipts import Disclosure, NeverAnswered, Receipt, Signed, Signer, commitment
+from counterpoint.ledger.receipts import Grounds, NeverAnswered
 from counterpoint.ledger.state import Fact, Faulty, Path, Row, refused
-from counterpoint.ledger.store.records import StoredRequest, StoredRow, path_text, read_entry, read_path
+from counterpoint.ledger.store.records import (
+    Entry,
+    Head,
+    StoredRequest,
+    StoredRow,
+    link,
+    path_text,
+    read_entry,
+    read_path,
+)
 from counterpoint.ledger.store.store import Unit
 from counterpoint.ledger.wanted import Plan
 from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
+
+_KEPT = 256
+_LARGEST = 2**16
+_NEXT = 16
+"""How many entries are read at once where an answer is looked for: mostly it follows its question closely."""
 
 
 class SealedOutcome(StepOutcome, frozen=True):
@@ -46,10 +61,17 @@ class Sealer:
         self.ids = Ids()
         self.seeds = seeds
         self.rows = OpenRows()
+        self.grounds: dict[str, Grounds] = {}
+
+    def learn(self, grounds: list[Grounds]) -> None:
+        """Keep the grounds of the last few receipts, once they are committed; not of a large answer."""
+        if len(self.grounds) >= _KEPT:
+            self.grounds.clear()
+        self.grounds.update({one.request: one for one in grounds})
 
     def forget(self) -> None:
-        """Keep no state in memory."""
-        self.rows = OpenRows()
+        """Keep no state and no answer in memory."""
+        self.rows, self.grounds = OpenRows(), {}
 
     def outcome(self, intent: Intent, outcome: StepOutcome) -> SealedOutcome:
         """Seal what is going to be settled.
@@ -73,10 +95,11 @@ class Sealer:
 class SealedTransaction:
     """The records of one session in one transaction."""
 
-    __slots__ = ("_sealer", "unit")
+    __slots__ = ("_sealer", "grounds", "unit")
 
     def __init__(self, unit: Unit, sealer: Sealer) -> None:
         self.unit = unit
+        self.grounds: list[Grounds] = []
         self._sealer = sealer
 
     def find(self, request: str) -> Intent | StoredAnswer | None:
@@ -131,7 +154,7 @@ class SealedTransaction:
             who=fact.who,
             cost=fact.cost,
         )
-        return intent
+        return replace(intent, line=unit.entries[-1][1])
 
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
         """A refusal stays on record, and is replayed as every charge is."""
@@ -152,13 +175,25 @@ class SealedTransaction:
         return None
 
     def settle(self, intent: Intent, outcome: StepOutcome) -> None:
-        """Store state and answer together; the request has no seed any more."""
+        """Store state and answer together; the request has no seed any more.
+
+        The answer's entry says where the chain was before it: a receipt names the head with it, whenever it is made.
+        """
         assert isinstance(outcome, SealedOutcome)
         stored, request, answer = outcome.stored, outcome.request, outcome.request.answer or b""
         body, state, record = sha256(answer).hexdigest(), stored.fingerprint, request.fingerprint
         self.unit.append(
-            "answer", intent.request, intent.path, "", body, version=stored.version, state=state, record=record
+            "answer",
+            intent.request,
+            intent.path,
+            self.unit.head.hash.hex(),
+            body,
+            version=stored.version,
+            state=state,
+            record=record,
         )
+        if intent.line and len(answer) <= _LARGEST and read_entry(intent.line).kind == "ask":
+            self.grounds.append(_grounds(request, intent.line, stored, outcome.answer, self.unit.head))
         self.unit.put_row(stored)
         self._sealer.rows.keep(stored, outcome.row)
         self.unit.put_request(request)
@@ -169,10 +204,11 @@ class SealedTransaction:
         assert found.seed is not None
         path = read_path(found.path)
         seed = self._sealer.keys.unseal(found.seed, "seed", *found.place)
-        body = self._body(found)
+        line = self._line(found)
+        body = read_entry(line, found.entry).body.encode()
         pin: int | str = decode(found.pin.encode(), int | str)  # type: ignore[arg-type]  # a union is a kind, too
         row = self.row(path)
-        return Intent(found.request, body, path, found.version, pin, seed, found.sampler, row, found.entry)
+        return Intent(found.request, body, path, found.version, pin, seed, found.sampler, row, found.entry, line)
 
     def intent_or_none(self, found: StoredRequest) -> Intent | None:
         """The same, or None if the key at hand does not open it."""
@@ -192,47 +228,47 @@ class SealedTransaction:
             answer = keys.unseal(found.answer, "answer", *found.place)
         except Unsealable:
             answer = keys.unseal(found.answer, "answer", *found.first_place)
-            self._body(found)
+            self._line(found)
         self.unit.settled = True
         return StoredAnswer(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
 
-    def receipt(self, request: str, genesis: bytes, signer: Signer) -> tuple[Signed, Disclosure]:
-        """A receipt for a request that was answered, at the chain's head as it is in this transaction."""
+    def receipt_grounds(self, request: str) -> Grounds:
+        """What the receipt of a request that was answered is made of, as it is on record."""
         found = self.unit.request(request)
         if found is None or found.answer is None:
             raise NeverAnswered("this request was never made, or not by you; an answer's receipt is found by its id")
-        self._body(found)  # which compares its entry with what is stored
-        data, row = self.unit.entry(found.entry), self.unit.row(read_path(found.path))
-        assert data is not None and row is not None
-        entry, number_and_head = read_entry(data, found.entry), self.unit.head
-        disclosed = signer.disclosed(request, self._done(found).answer)
-        receipt = Receipt(
-            ledger=genesis.hex(),
-            session=self.unit.name,
-            number=found.entry,
-            entry=sha256(data).hexdigest(),
-            head_number=number_and_head.number,
-            head=number_and_head.hash.hex(),
-            who=entry.who,
-            what=entry.what,
-            path=read_path(found.path),
-            cost=encode(read_frame(row.frame).mechanism.claim.loss).decode(),
-            data=found.pin,
-            answer=commitment(disclosed),
-            at=entry.at,
-        )
-        return signer.sign(receipt), disclosed
+        line, row = self._line(found), self.unit.row(read_path(found.path))
+        assert row is not None
+        return _grounds(found, line, row, self._done(found).answer, self._head_with_answer(found))
 
-    def _body(self, found: StoredRequest) -> bytes:
-        """What was asked, from the entry of a request, which must be the one that its digest is of."""
+    def _head_with_answer(self, found: StoredRequest) -> Head:
+        """The head of the chain with the answer's entry; the present one, if that does not say what was before it."""
+        for number, data in self.unit.added(found.entry, _NEXT):
+            entry = read_entry(data, number)
+            if (entry.kind, entry.request) == ("answer", found.request):
+                return Head(number, link(_hash_before(entry), data)) if entry.what else self.unit.head
+        raise LedgerTampered("the entry of an answer is missing; `counterpoint ledger verify` says more")
+
+    def _line(self, found: StoredRequest) -> bytes:
+        """The entry of a request, whose body must be the one that its digest is of."""
         data = self.unit.entry(found.entry)
         if data is None:
             raise LedgerTampered("the entry of a request is missing; `counterpoint ledger verify` says more")
         entry = read_entry(data, found.entry)
-        body = entry.body.encode()
-        if (entry.request, sha256(body).digest()) != (found.request, found.digest):
+        if (entry.request, sha256(entry.body.encode()).digest()) != (found.request, found.digest):
             raise _changed(found.request)
-        return body
+        return data
+
+
+def _grounds(request: StoredRequest, line: bytes, row: StoredRow, answer: Plain, head: Head) -> Grounds:
+    return Grounds(request.request, line, read_path(request.path), request.pin, cost_of(row.frame), answer, head)
+
+
+def _hash_before(answer: Entry) -> bytes:
+    try:
+        return bytes.fromhex(answer.what)
+    except ValueError:
+        raise LedgerTampered(f"entry {answer.number} does not say what was before it") from None
 
 
 def _must_be_readable(kind: str, body: bytes) -> None:

@@ -34,7 +34,8 @@ _SECOND = "2:"
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
-    `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `version` and `state`
+    `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `what` of an answer is
+    the hash of the entry before it, which its receipts need; earlier versions left it empty. `version` and `state`
     are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state`
     is the fingerprint of the wrapped keys; of items, `version` is how many there are with them, and `request` the id
     under which they were sent, if any. `at` is when, by the clock of the process that wrote it: for people, nothing is

@@ -19,6 +19,8 @@ from counterpoint.ledger.state import Path
 from counterpoint.ledger.store.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
 from counterpoint.randomness.fresh import fresh
 
+BATCH = 4096
+"""How many records are read at once."""
 _SALT = 16
 """How many random bytes each entry has."""
 
@@ -80,8 +82,8 @@ class Store(Protocol):
     def entry(self, name: str, number: int) -> bytes | None:
         """One entry."""
 
-    def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
-        """All entries after a number, in order."""
+    def entries(self, name: str, after: int, page: int = BATCH) -> Iterator[tuple[int, bytes]]:
+        """All entries after a number, in order; so many are read at once."""
 
     def length(self, name: str) -> int:
         """How many items a session's stream has."""
@@ -215,9 +217,9 @@ class Unit:
         own = [data for at, data in self.entries if at == number]
         return own[0] if own or self._store is None else self._store.entry(self.name, number)
 
-    def added(self, after: int) -> Iterator[tuple[int, bytes]]:
-        """The entries after a number, up to where this unit begins."""
-        return iter(()) if self._store is None else self._store.entries(self.name, after)
+    def added(self, after: int, page: int = BATCH) -> Iterator[tuple[int, bytes]]:
+        """The entries after a number, up to where this unit begins; so many are read at once."""
+        return iter(()) if self._store is None else self._store.entries(self.name, after, page)
 
     def length(self) -> int:
         """How many items the session's stream has, as this unit leaves it."""

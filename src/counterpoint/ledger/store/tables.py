@@ -27,11 +27,10 @@ from counterpoint.ledger.store.records import (
     path_text,
     read_record,
 )
-from counterpoint.ledger.store.store import Ahead, Store, Unit
+from counterpoint.ledger.store.store import BATCH, Ahead, Store, Unit
 
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
 _ITEM = "start, count, sealed, request, part"
-_BATCH = 4096
 _PAGE = 64
 
 _T = TypeVar("_T")
@@ -204,7 +203,7 @@ class Tables(PeopleTables, Store):
     def rows(self, name: str) -> Iterator[StoredRow]:
         """All rows, by path."""
         after = ""
-        while page := self._run(f"{self._ROW} AND path > ? ORDER BY path LIMIT {_BATCH}", (name, after)):
+        while page := self._run(f"{self._ROW} AND path > ? ORDER BY path LIMIT {BATCH}", (name, after)):
             yield from (read_record(StoredRow, found) for found in page)
             after = page[-1][0]
 
@@ -226,7 +225,7 @@ class Tables(PeopleTables, Store):
     def requests(self, name: str) -> Iterator[StoredRequest]:
         """All requests, by id."""
         after = ""
-        while page := self._run(f"{self._ASKED} AND request > ? ORDER BY request LIMIT {_BATCH}", (name, after)):
+        while page := self._run(f"{self._ASKED} AND request > ? ORDER BY request LIMIT {BATCH}", (name, after)):
             yield from (read_record(StoredRequest, found) for found in page)
             after = page[-1][0]
 
@@ -235,14 +234,14 @@ class Tables(PeopleTables, Store):
         found = self._run("SELECT number, entry FROM counterpoint_entry WHERE name = ? AND number = ?", (name, number))
         return read_record(_Numbered, found[0]).data if found else None
 
-    def entries(self, name: str, after: int) -> Iterator[tuple[int, bytes]]:
-        """All entries after a number, in order."""
+    def entries(self, name: str, after: int, page: int = BATCH) -> Iterator[tuple[int, bytes]]:
+        """All entries after a number, in order; so many are read at once."""
         sql = f"""SELECT number, entry FROM counterpoint_entry WHERE name = ? AND number > ?
-            ORDER BY number LIMIT {_BATCH}"""
-        while page := self._run(sql, (name, after)):
-            for found in page:
+            ORDER BY number LIMIT {page}"""
+        while several := self._run(sql, (name, after)):
+            for found in several:
                 yield read_record(_Numbered, found)
-            after = page[-1][0]
+            after = several[-1][0]
 
     def length(self, name: str) -> int:
         """How many items a session's stream has."""

@@ -35,7 +35,7 @@ def ask(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[AskBody], r
         said = released_shown(found._release(request, request_id, data.options))
     else:
         said = _postprocessed(found, request, data, request_id)
-    return {**said, **receipt_shown(request_id, *found._session.receipt(request_id))}
+    return {**said, **receipt_shown(request_id, *found._receipt(request_id))}
 
 
 def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Json:

@@ -174,7 +174,7 @@ def answered(found: Session, request: object, data: TermsBody, id: str) -> Json:
     on = terms(**data.given())
     origin = release(found, request, on, id)
     answer = answer_shown(presented(request, origin, on.suppress), origin)
-    return {**answer, **receipt_shown(id, *found.receipt(id))}
+    return {**answer, **receipt_shown(id, *found._engine.question_receipt(found._path, id))}
 
 
 def _work(house: House, who: Principal, text: str) -> tuple[str, Session]:
