@@ -15,7 +15,7 @@ from bench.table import Row, report
 def modules() -> list[str]:
     """The benchmark modules of this package."""
     found = (module.name for module in pkgutil.iter_modules(bench.__path__))
-    return sorted(name for name in found if name not in ("__main__", "commits", "table"))
+    return sorted(name for name in found if name not in ("__main__", "commits", "generator", "table"))
 
 
 def rows(names: list[str]) -> Iterator[Row]:

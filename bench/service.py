@@ -1,10 +1,17 @@
-"""Asks over HTTP beside the same asks in process and an empty handler: CPU of the server, and how long they take.
+"""Asks over HTTP beside the same asks in process and an empty Litestar handler: CPU, waits, and what stays in memory.
 
-The server is a process of its own, so that its CPU time is counted apart from that of the clients.
+The service, the empty handler and the load generator (`generator.py`) are processes of their own, so the CPU of each is
+counted apart. Every client asks a mechanism of its own. All send the same bytes, also to the empty handler. The four
+ways take turns, and medians of the rounds are compared.
+
+A served ask brings a signed receipt. So there are two ratios: beside an ask in process that makes its receipt too, and
+beside one that makes none, for which the service pays a signature that the other side does not.
 
     python -m bench service
+    python -m bench memory      the server's memory after 10,000 and after 100,000 asks; takes some minutes
 """
 
+import json
 import os
 import signal
 import socket
@@ -15,65 +22,120 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import count as counting
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.generator import Load, load
 from bench.table import Row, seconds
 
-ASKS = 400
+ASKS = 256
+ROUNDS = 5
 CLIENTS = (1, 8, 64)
 COUNT = {"request": {"request": "count", "where": "age > 40"}}
+WARM = 64
 
 
-class Load(NamedTuple):
-    """What some requests took: CPU of the server for each, and the times that their clients waited, sorted."""
+class Measured(NamedTuple):
+    """What asks took in one way: CPU for each, and their waits."""
 
-    server: float
-    waits: list[float]
-    lasted: float
+    cpu: float
+    load: Load
 
-    def at(self, share: float) -> float:
-        """The wait that this share of the requests did not exceed."""
-        return self.waits[min(len(self.waits) - 1, int(share * len(self.waits)))]
+
+class Server(NamedTuple):
+    """A server in a process of its own."""
+
+    port: int
+    process: int
+    key: str
+
+    def measure(self, files: list[Path]) -> Measured:
+        """`ASKS` requests from as many clients as there are files."""
+        before = cpu_of(self.process)
+        found = load(self.port, ASKS, files)
+        return Measured((cpu_of(self.process) - before) / len(found.waits), found)
 
 
 def rows() -> Iterator[Row]:
-    with tempfile.TemporaryDirectory() as folder:
-        alone = in_process(folder)
-        with served(folder) as (url, key, server):
-            import httpx
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        empty = stack.enter_context(started("empty", folder))
+        service = stack.enter_context(started("service", folder))
+        bare, signed = stack.enter_context(in_process(folder))
+        files = asking(service, folder, max(CLIENTS))
+        ways = {
+            "bare": bare,
+            "signed": signed,
+            "empty": lambda clients: empty.measure(files[:clients]),
+            "served": lambda clients: service.measure(files[:clients]),
+        }
+        found = {clients: _in_turns(ways, clients) for clients in CLIENTS}
+        for clients, got in found.items():
+            cpu = {way: statistics.median(one.cpu for one in rounds) for way, rounds in got.items()}
+            what = f"CPU of a served ask, {_spell(clients)}"
+            signed_too = "an ask in process that makes its receipt, and an empty handler"
+            yield Row(what, cpu["served"], cpu["signed"] + cpu["empty"], signed_too, at_most=1.3)
+            yield Row(what, cpu["served"], cpu["bare"] + cpu["empty"], "the same without the receipt")
+        for clients, got in found.items():
+            for way, against in (("served", "signed"), ("empty", "served")):
+                yield from _waits(way, got[way], against, got[against], clients)
+        for clients, got in found.items():
+            generator = statistics.median(one.load.cpu / len(one.load.waits) for one in got["served"])
+            server = statistics.median(one.cpu for one in got["served"])
+            yield Row(f"CPU of the load generator for an ask, {_spell(clients)}", generator, server, "the server's own")
 
-            with httpx.Client() as client:
-                handle = launched(client, url, key)
-            loads = {}
-            for clients in CLIENTS:
-                empty = load(server, clients, asking(f"{url}/health", None, None))
-                asks = load(server, clients, asking(f"{url}/v1/handles/{handle}/asks", key, COUNT))
-                loads[clients] = asks
-                beside = alone + empty.server
-                what = f"CPU of the server for an ask, {clients} clients"
-                yield Row(what, asks.server, beside, "an ask in process and an empty handler", at_most=1.3)
-            for clients, asks in loads.items():
-                rate = f"{len(asks.waits) / asks.lasted:.0f} a second"
-                yield Row(
-                    f"waiting for an ask, {clients} clients ({rate})",
-                    asks.at(0.5),
-                    asks.at(0.99),
-                    "the 99th percentile",
-                )
+
+def _in_turns(ways: dict[str, Callable[[int], Measured]], clients: int) -> dict[str, list[Measured]]:
+    rounds = [{way: measure(clients) for way, measure in ways.items()} for _ in range(ROUNDS)]
+    return {way: [one[way] for one in rounds] for way in ways}
 
 
-def in_process(folder: str) -> float:
-    """CPU seconds of an ask on a durable ledger, without HTTP."""
+def _waits(way: str, ours: list[Measured], against: str, peers: list[Measured], clients: int) -> Iterator[Row]:
+    names = {"served": "a served ask", "signed": "an ask in process with its receipt", "empty": "an empty handler"}
+    rate, peer_rate = (statistics.median(one.load.rate for one in got) for got in (ours, peers))
+    for share, name in ((0.5, "p50"), (0.99, "p99")):
+        mine, other = (statistics.median(one.load.at(share) for one in got) for got in (ours, peers))
+        what = f"{name} of {names[way]}, {_spell(clients)} ({rate:.0f} a second)"
+        yield Row(what, mine, other, f"{names[against]} ({peer_rate:.0f} a second)")
+
+
+def _spell(clients: int) -> str:
+    return "1 client" if clients == 1 else f"{clients} clients"
+
+
+@contextmanager
+def in_process(folder: str) -> Iterator[tuple[Callable[[int], Measured], Callable[[int], Measured]]]:
+    """Ways to ask on a durable ledger without HTTP, from as many threads as clients: bare, and with a receipt."""
     from counterpoint import Laplace, PureDP, Session, count
 
-    with Session(people(), within=PureDP(10), ledger=f"{folder}/alone.db") as session:
-        noisy = session.launch(Laplace(1, asks=10 * ASKS))
-        request = count(where="age > 40")
-        noisy.ask(request)
-        rounds = [seconds(lambda: [noisy.ask(request) for _ in range(ASKS)], time.process_time) for _ in range(3)]
-        return statistics.median(rounds) / ASKS
+    request, ids = count(where="age > 40"), counting()
+    with Session(people(), within=PureDP(1000), ledger=f"{folder}/alone.db") as session:
+        handles = [session.launch(Laplace(1, asks=10**6)) for _ in range(max(CLIENTS))]
+
+        def bare(number: int) -> None:
+            handles[number].ask(request)
+
+        def signed(number: int) -> None:
+            own = f"ask {next(ids)}"
+            handles[number].ask(request, id=own)
+            handles[number]._receipt(own)
+
+        yield _threads(bare), _threads(signed)
+
+
+def _threads(ask: Callable[[int], None]) -> Callable[[int], Measured]:
+    def measured(clients: int) -> Measured:
+        each = max(1, ASKS // clients)
+        with ThreadPoolExecutor(clients) as pool:
+            list(pool.map(ask, range(clients)))
+            cpu, began = time.process_time(), time.perf_counter()
+            waits = pool.map(lambda number: [seconds(lambda: ask(number)) for _ in range(each)], range(clients))
+            every = sorted(wait for several in waits for wait in several)
+            lasted, cpu = time.perf_counter() - began, time.process_time() - cpu
+        return Measured(cpu / len(every), Load(every, lasted, cpu))
+
+    return measured
 
 
 def people() -> Any:
@@ -85,70 +147,62 @@ def people() -> Any:
 
 
 @contextmanager
-def served(folder: str) -> Iterator[tuple[str, str, int]]:
-    """A service in a process of its own: its address, a custodian's key, and its process."""
+def started(what: str, folder: str) -> Iterator[Server]:
+    """The service, or an empty handler, in a process of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "bench.service", folder, str(port)]
+    command = [sys.executable, "-m", "bench.service", what, folder, str(port)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         key = server.stdout.readline().strip()
-        url = f"http://127.0.0.1:{port}"
-        _wait_for(url)
-        yield url, key, server.pid
+        _wait_for(port)
+        yield Server(port, server.pid, key)
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait()
 
 
-def _wait_for(url: str) -> None:
-    import httpx
-
+def _wait_for(port: int) -> None:
     for _ in range(300):
         try:
-            if httpx.get(f"{url}/ready").status_code == 200:
-                return
-        except httpx.TransportError:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
             time.sleep(0.1)
+        else:
+            return
     raise TimeoutError("the service did not start")
 
 
-def launched(client: Any, url: str, key: str) -> str:
-    """A handle with asks enough."""
-    body = {"mechanism": {"mechanism": "Laplace", "epsilon": 1, "asks": 100 * ASKS}}
-    made = client.post(f"{url}/v1/sessions/people/launches", json=body, headers={"Authorization": f"Bearer {key}"})
-    assert made.status_code == 201, made.text
-    return str(made.json()["handle"])
-
-
-def asking(url: str, key: str | None, body: object) -> Callable[[Any], None]:
-    """One request of a client."""
-
-    def ask(client: Any) -> None:
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        got = client.get(url) if body is None else client.post(url, json=body, headers=headers)
-        assert got.status_code in (200, 201), got.text
-
-    return ask
-
-
-def load(server: int, clients: int, ask: Callable[[Any], None]) -> Load:
-    """What `ASKS` requests from some clients at once take, after a few that are not counted."""
+def asking(service: Server, folder: str, clients: int) -> list[Path]:
+    """A file for each client with its request: an ask of a mechanism of its own."""
     import httpx
 
-    def one(_: int) -> list[float]:
-        with httpx.Client(timeout=60) as client:
-            ask(client)
-            return [seconds(lambda: ask(client)) for _ in range(max(1, ASKS // clients))]
+    body = {"mechanism": {"mechanism": "Laplace", "epsilon": 1, "asks": 10**6}}
+    headers = {"Authorization": f"Bearer {service.key}"}
+    files = []
+    with httpx.Client(base_url=f"http://127.0.0.1:{service.port}", headers=headers) as client:
+        for number in range(clients):
+            made = client.post("/v1/sessions/people/launches", json=body)
+            assert made.status_code == 201, made.text
+            path = Path(folder) / f"ask {number}"
+            path.write_bytes(_request(f"/v1/handles/{made.json()['handle']}/asks", service.key))
+            files.append(path)
+        load(service.port, WARM, files[:1])
+    return files
 
-    with ThreadPoolExecutor(clients) as pool:
-        before, started = cpu_of(server), time.perf_counter()
-        waits = [wait for waits in pool.map(one, range(clients)) for wait in waits]
-        lasted = time.perf_counter() - started
-        spent = (cpu_of(server) - before) / (len(waits) + clients)
-    return Load(spent, sorted(waits), lasted)
+
+def _request(path: str, key: str) -> bytes:
+    body = json.dumps(COUNT)
+    lines = (
+        f"POST {path} HTTP/1.1",
+        "Host: 127.0.0.1",
+        f"Authorization: Bearer {key}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    )
+    return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
 
 
 def cpu_of(process: int) -> float:
@@ -157,22 +211,38 @@ def cpu_of(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def serve(folder: str, port: int) -> None:
-    """The server's process: a table of made-up people, and a custodian."""
+def serve(what: str, folder: str, port: int) -> None:
+    """The process of a server: a table of made-up people and a custodian, or a handler that does nothing."""
     import uvicorn
 
     from counterpoint import Durable, Filter, PureDP
     from counterpoint.service.app import application
     from counterpoint.service.house import House
     from counterpoint.service.identity import Role
+    from counterpoint.service.limits import Limits
 
+    if what == "empty":
+        print(flush=True)
+        uvicorn.run(_empty(), host="127.0.0.1", port=port, log_level="warning", access_log=False)
+        return
     house = House(Durable(f"{folder}/served.db"))
-    house.register("people", people, Filter(PureDP(10)))
+    house.register("people", people, Filter(PureDP(1000)))
     house.identity.add("carol", Role.CUSTODIAN)
     print(house.identity.new_key("carol").shown(), flush=True)
-    uvicorn.run(application(house), host="127.0.0.1", port=port, log_level="warning", access_log=False)
+    limits = Limits(per_second=10**6, burst=10**6)
+    uvicorn.run(application(house, limits), host="127.0.0.1", port=port, log_level="warning", access_log=False)
     house.close()
 
 
+def _empty() -> Any:
+    from litestar import Litestar, post
+
+    @post("/{rest:path}")
+    async def empty() -> dict[str, str]:
+        return {}
+
+    return Litestar([empty], openapi_config=None)
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]))
+    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -224,7 +224,7 @@ def test_an_answer_that_was_finished_after_a_crash_and_long_after_its_question_h
         at_once = as_json(session, "a")
         session._engine.ledger._sealer.grounds.clear()
         assert as_json(session, "a") == at_once
-        assert checker.check(iter(lines(session)), [at_once]).endswith("1 receipts hold")
+        assert checker.check(iter(lines(session)), [at_once]).endswith("1 receipt holds")
 
 
 def test_few_grounds_are_kept_and_none_of_a_ledger_that_is_closed(tmp_path, monkeypatch):

@@ -4,7 +4,9 @@ Every handler runs in a thread, as the library is synchronous. Who calls is sett
 decoded strictly, so that a field that no route knows is an error and nothing is charged.
 """
 
+import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from anyio import to_thread
@@ -28,11 +30,13 @@ from counterpoint.service.problems import problem
 from counterpoint.service.retrying import Retrying, note_lost
 from counterpoint.service.routes import data_sets, events, handles, health, people, readings, sessions
 from counterpoint.service.routes.bodies import request_id
-from counterpoint.service.routes.parameters import Key
+from counterpoint.service.routes.parameters import Caller, Key, TheHouse
 
 DEFAULT = Limits()
 LARGEST_BODY = 2**20
 """How many bytes a request may have."""
+THREADS = 64
+"""How many handlers run at once: asks that wait at the same time share one commit, however few cores there are."""
 OPEN = ("/health", "/ready", "/schema")
 """Where anyone may look."""
 _API = (data_sets.ROUTES, sessions.ROUTES, readings.ROUTES, events.ROUTES, handles.ROUTES, people.ROUTES)
@@ -43,7 +47,8 @@ class Authentication(AbstractAuthenticationMiddleware):
 
     async def authenticate_request(self, connection: ASGIConnection[Any, Any, Any, Any]) -> AuthenticationResult:
         """The principal whose key it is."""
-        scheme, _, presented = connection.headers.get("authorization", "").partition(" ")
+        given = next((value for name, value in connection.scope["headers"] if name == b"authorization"), b"")
+        scheme, _, presented = given.decode("latin-1").partition(" ")
         house: House = connection.app.state.house
         who = await _owner(house.identity, presented.strip()) if scheme.lower() == "bearer" else None
         if who is None:
@@ -84,8 +89,16 @@ def application(house: House, limits: Limits = DEFAULT) -> Litestar:
         state=State(
             {"house": house, "limiter": Limiter(limits), "stopping": threading.Event(), "meter": RequestMeter()}
         ),
-        on_startup=[events.end_on_signals],
+        on_startup=[_make_threads, events.end_on_signals],
     )
+
+
+async def _make_threads() -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "counterpoint"))
+
+
+# Each of these three asks for the one before it: then Litestar makes them one after the other, and else by tasks of
+# their own, at every request.
 
 
 def _house(request: Request[Any, Any, Any]) -> House:
@@ -93,12 +106,12 @@ def _house(request: Request[Any, Any, Any]) -> House:
     return found
 
 
-def _who(request: Request[Any, Any, Any]) -> Principal:
+def _who(request: Request[Any, Any, Any], house: TheHouse) -> Principal:
     found: Principal = request.user
     return found
 
 
-def _request_id(request: Request[Any, Any, Any], idempotency_key: Key = None) -> str:
+def _request_id(request: Request[Any, Any, Any], who: Caller, idempotency_key: Key = None) -> str:
     """The id of a request, kept for its errors: a request that was paid for and not answered is repeated by it."""
     own = request_id(idempotency_key)
     request.scope["state"]["id"] = own

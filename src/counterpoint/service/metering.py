@@ -117,6 +117,8 @@ def _meter(scope: Any) -> RequestMeter:
 def _note(scope: Any, status: int, seconds: float) -> None:
     route = scope.get("path_template") or "other"
     _meter(scope).count(scope["method"], route, status, seconds=seconds)
+    if not _log.isEnabledFor(logging.INFO):
+        return
     who = scope.get("user")
     said = {"event": "request", "method": scope["method"], "route": route, "status": status}
     _log.info("request", extra={"said": {**said, "seconds": round(seconds, 6), "who": who.name if who else None}})

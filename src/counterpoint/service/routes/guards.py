@@ -1,6 +1,6 @@
 """Which roles may call a route."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from litestar.connection import ASGIConnection
@@ -9,14 +9,14 @@ from litestar.handlers.base import BaseRouteHandler
 
 from counterpoint.service.identity import Role
 
-Guard: TypeAlias = Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], None]
-"""What a route asks before it runs: it refuses, or does nothing."""
+Guard: TypeAlias = Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]
+"""What a route asks before it runs: it refuses, or does nothing. One that is not async would run in a thread."""
 
 
 def for_roles(*roles: Role) -> Guard:
     """A guard that lets these roles through."""
 
-    def guard(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
+    async def guard(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
         if connection.user.role not in roles:
             allowed = " or ".join(role.value for role in roles)
             raise PermissionDeniedException(
