@@ -3,16 +3,18 @@
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from bench.table import Row, side_by_side
+from bench.table import Row, seconds, side_by_side
 from counterpoint.randomness.secure import SecureCoins
 
 SAMPLES = 10**6
 SCALE = 10
+SINGLES = 10**4
 
 
 def rows() -> Iterator[Row]:
@@ -23,6 +25,9 @@ def rows() -> Iterator[Row]:
 
     def gaussian() -> object:
         return coins.discrete_gaussian(SCALE**2, size=SAMPLES)
+
+    def singles() -> object:
+        return [coins.discrete_gaussian(SCALE**2) for _ in range(SINGLES)]
 
     def rounded_normal() -> object:
         return coins.rounded_normal(SCALE**2, size=SAMPLES)
@@ -40,6 +45,9 @@ def rows() -> Iterator[Row]:
     yield Row(name.format("Laplace", "scale"), *times, "numpy's float Laplace, rounded (neither exact nor secure)")
     times = side_by_side(gaussian, numpy_gaussian)
     yield Row(name.format("Gaussian", "sigma"), *times, "numpy's float normal, rounded (neither exact nor secure)")
+    yield Row(
+        "one exact discrete Gaussian", seconds(singles, time.process_time) / SINGLES, 15e-6, "15 us of CPU", at_most=1
+    )
     yield Row("import counterpoint", *import_times("import counterpoint"), "import numpy", at_most=2)
     everything = "import counterpoint; counterpoint.load_everything()"
     yield Row("import everything public", *import_times(everything), "import numpy")

@@ -20,7 +20,7 @@ from scipy.stats import chi2
 from counterpoint.randomness import gaussian as gaussian_module
 from counterpoint.randomness import keystream, laplace, secure, thresholds
 from counterpoint.randomness import rounded_normal as rounded_module
-from counterpoint.randomness.gaussian import FAR, discrete_gaussian, gaussian
+from counterpoint.randomness.gaussian import FAR, discrete_gaussian, gaussian, one_gaussian
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.laplace import discrete_laplace, geometric
 from counterpoint.randomness.rounded_normal import rounded, rounded_normal
@@ -103,6 +103,15 @@ def test_discrete_gaussian_samples_follow_their_law(sigma2):
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize("sigma2", VARIANCES)
+def test_so_do_discrete_gaussian_samples_that_are_drawn_one_by_one(sigma2):
+    variance, coins = Fraction(sigma2), SeededCoins(10)
+    drawn = [coins.discrete_gaussian(variance) for _ in range(30_000)]
+    samples = np.array(drawn, dtype=np.int64 if variance < 2**90 else object)
+    assert p_value(samples, gaussian_cdf(float(variance)), math.ceil(15 * math.sqrt(variance))) > ALARM
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize("sigma2", [*VARIANCES, 4000, 5000, 2**13])
 def test_rounded_normal_samples_follow_their_law(sigma2):
     """Up to sigma = 64 a cell is one integer, and beyond it is not."""
@@ -178,9 +187,11 @@ def test_discrete_laplace_is_exact_however_tiny_the_words(scale, width):
 @pytest.mark.parametrize("width", TINY)
 @pytest.mark.parametrize("sigma2", [Fraction(1, 4), Fraction(1), Fraction(14, 3), Fraction(10**4)])
 def test_discrete_gaussian_is_exact_however_tiny_the_words(sigma2, width):
-    samples = discrete_gaussian(sigma2, 2000, Keystream(bytes([width] * 32)), width)
-    reach = math.ceil(15 * math.sqrt(sigma2))
-    assert p_value(samples, gaussian_cdf(float(sigma2)), reach, bins=20, least=20) > ALARM
+    reach, stream = math.ceil(15 * math.sqrt(sigma2)), Keystream(bytes([width] * 32))
+    together = discrete_gaussian(sigma2, 2000, stream, width)
+    alone = np.array([one_gaussian(sigma2, stream, width) for _ in range(2000)])
+    for samples in (together, alone):
+        assert p_value(samples, gaussian_cdf(float(sigma2)), reach, bins=20, least=20) > ALARM
 
 
 @pytest.mark.statistical
@@ -314,6 +325,18 @@ def test_of_all_words_the_right_number_keeps_a_gaussian_candidate(sigma2):
         assert most - fewest <= total // 2
 
 
+@pytest.mark.parametrize("sigma2", [Fraction(1, 3), Fraction(5), Fraction(1000)])
+def test_of_all_words_the_right_number_keeps_a_gaussian_candidate_alone(sigma2):
+    law, total = gaussian(sigma2), 2**12
+    for y in range(0, 3 * law.scale + 1, max(1, law.scale // 2)):
+        fewest, most = (
+            sum(law.keeps_one(y, Prepared(*words, more=tie), 3) for words in itertools.product(range(8), repeat=4))
+            for tie in (1, 2**64 - 1)
+        )
+        assert fewest <= total * math.exp(-law.exponent(y)) <= most
+        assert most - fewest <= total // 2
+
+
 # --- the pieces that exactness rests on
 
 variances = st.builds(
@@ -355,16 +378,17 @@ def test_the_integer_root_of_the_exponent_never_exceeds_the_exact_one_and_is_clo
 
 
 class Prepared:
-    """A stream of prepared words, with zeros wherever a tie asks for more."""
+    """A stream of prepared words, and of `more` wherever a tie asks for it."""
 
-    def __init__(self, *words: int) -> None:
+    def __init__(self, *words: int, more: int = 0) -> None:
         self.prepared = words
+        self.more = more
 
     def words(self, count: int, width: int):
         return np.array(self.prepared, dtype=keystream.word_type(width))
 
     def bits(self, width: int) -> int:
-        return 0
+        return self.more
 
 
 @given(variances, st.floats(0, 5))
@@ -378,7 +402,11 @@ def test_a_candidate_falls_by_its_rest_at_exactly_the_right_words(sigma2, deviat
     threshold = Chance(failure, law.exponent(y) - Fraction(floor, 2**16)).floor(32)
     assert threshold < 2**17
     for word in {0, threshold - 1, threshold + 1, 2**17 - 1, 2**17, 2**17 + 1, high} - {-1, threshold}:
-        assert bool(law.keeps(candidates, Prepared(high, high, high, word), 32)[0]) == (word > threshold)
+        words = Prepared(high, high, high, word)
+        assert bool(law.keeps(candidates, words, 32)[0]) == (word > threshold)
+        rest = law.exponent(y) - Fraction(int(law.exponent(y) * 2**16), 2**16)
+        if word != Chance(failure, rest).floor(32):
+            assert law.keeps_one(y, words, 32) == Chance(failure, rest).exceeds(word, 32, words) ^ True
 
 
 @given(variances)

@@ -9,7 +9,9 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.encoding import encode
+from counterpoint.ledger.ledger import Intent
 from counterpoint.ledger.memory import MemoryLedger
+from counterpoint.session.coins import StepCoins
 
 WIDE = cp.Laplace("1e-12", asks=5)
 SEED = bytes(range(32))
@@ -74,3 +76,12 @@ def test_no_seed_is_drawn_twice(kind, tmp_path):
             noisy = s.launch(WIDE)
             noisy.ask("apples"), noisy.ask("apples")
     assert len(seeds) == len(set(seeds)) == 9 and all(len(seed) == 32 for seed in seeds)
+
+
+def test_what_the_first_sampler_began_is_finished_with_its_noise():
+    """It drew a single Gaussian as a vector of one; vectors are drawn as they were."""
+    intents = [Intent("asked", b"[]", (0,), 3, "v1", SEED, sampler=version) for version in (1, 2)]
+    wide, sizes = 10**24, (None, 3)
+    (first, vector), (second, same) = ([StepCoins(i).discrete_gaussian(wide, size=n) for n in sizes] for i in intents)
+    assert first == StepCoins(intents[1]).discrete_gaussian(wide, size=1)[0] != second
+    assert vector.tolist() == same.tolist()

@@ -18,7 +18,7 @@ from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import at_least, positive, probability, whole
 from counterpoint.randomness.coins import Flags, Integers, read_lags
-from counterpoint.randomness.gaussian import discrete_gaussian
+from counterpoint.randomness.gaussian import discrete_gaussian, one_gaussian
 from counterpoint.randomness.keystream import KEY_BYTES, Keystream
 from counterpoint.randomness.laplace import discrete_laplace, geometric, one_sided
 from counterpoint.randomness.rounded_normal import rounded_normal
@@ -27,9 +27,10 @@ from counterpoint.randomness.uniform import tosses, uniform, uniforms
 
 R = TypeVar("R")
 
-SAMPLER_VERSION = 1
+SAMPLER_VERSION = 2
 """Names the draws that a seed gives: a change that alters any of them takes the next number, so that a stored
-seed is never replayed by a sampler that would draw other noise."""
+seed is never replayed by a sampler that would draw other noise. Version 1 drew a single discrete Gaussian as a vector
+of one."""
 
 _WIDE = 64
 
@@ -123,7 +124,7 @@ class SecureCoins:
         """
         variance = positive(sigma2, "sigma2")
         if size is None:
-            return int(discrete_gaussian(variance, 1, self._stream)[0])
+            return one_gaussian(variance, self._stream)
         return discrete_gaussian(variance, whole(size, 0, "size"), self._stream)
 
     @overload

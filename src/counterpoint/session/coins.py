@@ -10,13 +10,18 @@ True
 """
 
 import hashlib
-from typing import Any
+from typing import Any, overload
 
 from counterpoint.encoding import digest
 from counterpoint.errors import LedgerError
 from counterpoint.ledger.ledger import Intent
+from counterpoint.numbers import Number
+from counterpoint.randomness.coins import Integers
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.secure import SAMPLER_VERSION, SecureCoins
+
+_FIRST = 1
+"""The version of the sampler that drew a single discrete Gaussian as a vector of one."""
 
 
 class StepCoins(SecureCoins):
@@ -25,12 +30,22 @@ class StepCoins(SecureCoins):
     __slots__ = ("_intent",)
 
     def __init__(self, intent: Intent) -> None:
-        if intent.sampler != SAMPLER_VERSION:
+        if not _FIRST <= intent.sampler <= SAMPLER_VERSION:
             raise LedgerError(
                 f"this request was begun with version {intent.sampler} of the sampler, and this is version "
                 f"{SAMPLER_VERSION}: other noise would be drawn for it; finish it with the version that began it"
             )
         self._intent = intent
+
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
+    def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """As the version drew it that began the step."""
+        if size is None and self._intent.sampler == _FIRST:
+            return int(super().discrete_gaussian(sigma2, 1)[0])
+        return super().discrete_gaussian(sigma2, size)
 
     def __getattr__(self, name: str) -> Any:
         """The stream, made when it is first looked for; from then on it is there."""
