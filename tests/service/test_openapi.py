@@ -81,6 +81,13 @@ def test_a_problem_that_a_caller_gets_is_declared(call, case):
     assert str(status) in declared
 
 
+def test_no_page_of_the_framework_runs_scripts_of_others_beside_the_dashboard(call):
+    for page in ("", "/", "/scalar", "/swagger", "/redoc", "/elements", "/rapidoc", "/openapi.yaml", "/x"):
+        got = call.client.get(f"/schema{page}")
+        assert "<script" not in got.text and "cdn." not in got.text, page
+    assert call.client.get("/schema").json()["info"]["title"] == "Counterpoint"
+
+
 def test_a_mechanism_that_has_halted_is_gone(call):
     handle = call.launched(call.granted(), mechanism="Laplace", epsilon=0.1)
     path = "/v1/handles/{handle}/asks"

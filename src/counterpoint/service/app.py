@@ -16,6 +16,7 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException, NotAuthorizedException
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult, DefineMiddleware
+from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 import counterpoint
@@ -85,6 +86,8 @@ def application(house: House, limits: Limits = DEFAULT) -> Litestar:
             version=counterpoint.__version__,
             components=Components(security_schemes={"key": SecurityScheme(type="http", scheme="bearer")}),
             security=[{"key": []}],
+            # the framework's pages for a browser would run scripts of other hosts beside the dashboard's cookie
+            render_plugins=[JsonRenderPlugin()],
         ),
         state=State(
             {"house": house, "limiter": Limiter(limits), "stopping": threading.Event(), "meter": RequestMeter()}
