@@ -83,6 +83,7 @@ from counterpoint.mechanisms.composed.postprocessing import (
     Postprocessor as Postprocessor,
     postprocess as postprocess,
 )
+from counterpoint.mechanisms.composed.sampled import Sampled as Sampled
 from counterpoint.mechanisms.counting.counters import (
     Counter as Counter,
     PastHorizon as PastHorizon,

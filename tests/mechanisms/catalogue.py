@@ -12,6 +12,7 @@ from counterpoint.mechanisms.composed.guess_and_check import Guess, GuessAndChec
 from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.composed.postprocessing import Postprocessor, postprocess
+from counterpoint.mechanisms.composed.sampled import Sampled
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
@@ -29,6 +30,7 @@ from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.tally import Tally
 from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
 from counterpoint.verify.games.finite import FiniteMechanism, Outcome
+from counterpoint.verify.games.unit_by_unit import UnitByUnit
 from counterpoint.verify.shipped.sessions import session_game
 
 
@@ -145,6 +147,10 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         MultiSparseVector(SparseVector(1, 10, hits=2), width=2, k=2),
         [Ask(private=(0, 2**80)), Ask((99, -(2**80)), (0, 0)), Ask(None, (5, 5), sensitivity=2)],
     ),
+    (Sampled(Laplace(1, asks=2), "1/10"), [Ask(private=5), Ask(private=-(2**80))]),
+    (Sampled(Counter("0.5", horizon=4), "1/3"), [Update(1), Ask(), Update(-(2**80)), Ask()]),
+    (Sampled(Gaussian("0.5"), "1/2", delta="1e-6"), [Ask(private=(1, 2, 3), sensitivity=2, squared=2)]),
+    (UnitByUnit(Sampled(Laplace(1, asks=2), "1/2"), 3), [Ask(private=(0, 2**80, 1)), Ask(private=(0, 0, 1))]),
     (PartitionSelection(1, "1e-6"), [Ask(private=Tally((("CA", 2**80), ("é", 1))), sensitivity=3, squared=3)]),
     (
         NESTED,

@@ -120,9 +120,9 @@ def test_a_halted_mechanism_says_so_before_it_looks_at_the_message():
         step(Laplace(1), None, Ask(private=1), NoCoins())
 
 
-ONLY_PARTS = {"Concurrent", "Postprocessed", "Dice", "OpenDoor", "LoudNumber"}
+ONLY_PARTS = {"Concurrent", "Postprocessed", "Sampled", "Dice", "OpenDoor", "LoudNumber"}
 """Compositions and wrappers, whose parts state their errors; dice, which know no truth; and the two counterexamples."""
-GAMES = {"FiniteMechanism", "SessionGame"}
+GAMES = {"FiniteMechanism", "SessionGame", "UnitByUnit"}
 """What the verifier plays with."""
 OF_GRAPHS = {"Membership", "Guarded", "Neighbourhood", "MultiSparseVector"}
 """One user's part of a local protocol: the error is stated by the protocol."""

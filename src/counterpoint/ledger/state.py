@@ -5,12 +5,14 @@
 """
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import Halted, NotGranted
+from counterpoint.errors import Halted, NotGranted, Unsealable
 from counterpoint.ledger.grants import Grant
 from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.privacy.samples import Sample
 from counterpoint.sources.streams.shape import FollowedAmong
 
 Path = tuple[int | str, ...]
@@ -20,7 +22,8 @@ Path = tuple[int | str, ...]
 class Node(State, Value, frozen=True):
     """The state of a composition whose children have rows of their own: its account, and how many there are.
 
-    It is public: nothing in it was computed from data, so it is stored in the open and can be read without a key.
+    It is public: nothing in it was computed from data, so it is stored in the open and can be read without a key. Only
+    the key of a sample is sealed beside it; without that key it is read as a session whose sample is not known.
     """
 
     account: Account
@@ -28,6 +31,13 @@ class Node(State, Value, frozen=True):
     sequential: bool = False
     grant: Grant | UnsetType = UNSET
     """To whom the session was granted; a ledger written before there were grants has none."""
+    sample: Sample | UnsetType = UNSET
+    """The sample of units that all children see, if they see one: secret."""
+
+    @property
+    def in_public(self) -> "Node":
+        """Without the sample."""
+        return replace(self, sample=UNSET)
 
 
 class Sealed(State, Value, frozen=True):
@@ -75,6 +85,13 @@ class Fact(Tagged, Value, frozen=True):
 def granted(row: Row) -> Grant | None:
     """To whom a row's session was granted, if it is one that was."""
     return row.state.grant if isinstance(row.state, Node) and row.state.grant is not UNSET else None
+
+
+def sample_of(node: Node) -> Sample:
+    """The sample that a session sees which sees one; `Unsealable` if no key at hand opens it."""
+    if isinstance(node.sample, UnsetType):
+        raise Unsealable("the sample of units that this session sees is sealed, and no key at hand opens it")
+    return node.sample
 
 
 def refused(fact: Fact, refusal: Exception) -> Fact:

@@ -160,7 +160,7 @@ class Launching(Wanted, frozen=True):
             grant.must_stand()  # for every caller: what was taken back may have been recounted
         with stepping:
             account = composition.admit(node.account, self.mechanism, self.data, self.claim)
-        after = Node(account, node.launched + 1, node.sequential, node.grant)
+        after = replace(node, account=account, launched=node.launched + 1)
         charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
         path = (*self.at, node.launched if self.name is None else self.name)
         return Plan(path, 0, self.cursor, charged=charged)

@@ -35,6 +35,7 @@ from counterpoint.numbers import Number
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import Relation, every_step
+from counterpoint.privacy.samples import Sample
 from counterpoint.randomness.coins import Coins
 
 __all__ = [
@@ -179,6 +180,15 @@ class Mechanism(Tagged):
     @property
     def dimensions(self) -> int | None:
         """The length of the vectors in the updates that it accepts; None for single numbers, or no updates."""
+        return None
+
+    @property
+    def sampling_rate(self) -> Fraction | None:
+        """The rate of the sample of units that its messages must be made from; None if they are made from all units."""
+        return None
+
+    def sample(self, state: State) -> Sample | None:
+        """The sample that its messages are made from, by its state; None if they are made from all units."""
         return None
 
     def error(self, probability: Number, *facts: Any, **more: Any) -> Any:

@@ -3,7 +3,8 @@
 A reading at a distance composes launches one by one (theory, Groups). A delegated session is a filter, whose refusals
 only restrict the analyst, so that its launches count as if they had been made in the session itself. A partition counts
 as one launch with the claim that was charged for it: at distance d, d units reach up to d k parts, each perhaps at
-distance 1, so k launches of the group loss of a part would be too few.
+distance 1, so k launches of the group loss of a part would be too few. So does a session on a sample: its claim is
+amplified, its launches are not.
 
 >>> from counterpoint import Laplace, PureDP, Session, Stream
 >>> session = Session(Stream(bound=1), within=PureDP(1))
@@ -28,7 +29,7 @@ def launched_claims(engine: Engine, path: Path) -> Iterator[Claim]:
     for number in range(node.launched):
         child = (*path, number)
         mechanism, by = launched_at(engine, child)
-        if isinstance(mechanism, Concurrent) and by is None:
+        if isinstance(mechanism, Concurrent) and by is None and mechanism.sampling_rate is None:
             yield from launched_claims(engine, child)
         else:
             yield mechanism.claim

@@ -27,7 +27,7 @@ from counterpoint.ledger.grants import UNNAMED, Acting, Grant
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
 from counterpoint.ledger.nesting import must_not_step
 from counterpoint.ledger.receipts import Disclosure, NeverAnswered, Signed
-from counterpoint.ledger.state import Faulty, Node, Path, failed, granted
+from counterpoint.ledger.state import Faulty, Node, Path, failed, granted, sample_of
 from counterpoint.ledger.wanted import (
     Asking,
     Launching,
@@ -231,12 +231,17 @@ class Engine:
         return node_at(self.ledger.read, path)
 
     def source_at(self, source: Source, path: Path, start: int = 0) -> Source:
-        """The data that a path is about, from that of its first `start` steps on: a part, and what is read of it."""
+        """The data that a path is about, from that of its first `start` steps on: a part or a sample, and what is read.
+
+        A session on a sample and all that was launched in it see the sample alone.
+        """
+        row = self.ledger.read(path[:start])
         for length in range(start, len(path)):
-            row = self.ledger.read(path[:length])
             if row is not None and row.by is not None:
                 source = source.part(row.by, source.spelled(row.by, part_key(path[length])))
-        row = self.ledger.read(path)
+            row = self.ledger.read(path[: length + 1])
+            if row is not None and isinstance(row.state, Node) and row.mechanism.sampling_rate is not None:
+                source = source.sampled(sample_of(row.state))
         if row is None or row.of is None:
             return source
         return source.of(row.of)  # type: ignore[arg-type]  # an About was stored by several sources, which take it

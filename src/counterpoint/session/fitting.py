@@ -12,12 +12,12 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidRequest: Counter follows single numbers, but this data sends vectors of 4: ...
 """
 
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask, Update
-from counterpoint.privacy.relations import Steps
+from counterpoint.privacy.relations import OfSample, Relation, Steps
 from counterpoint.sources.source import Source
 
 _STANDING = Steps(updates=0)
@@ -36,6 +36,7 @@ def launchable(mechanism: object, source: Source) -> Mechanism:
     if source.unfollowed is not None and _only_follows(mechanism):
         raise InvalidRequest(f"{type(mechanism).__name__} follows data that arrives: {source.unfollowed}")
     fitted = mechanism.fitted(source.relation, source.dimensions)
+    seen_by(fitted, source)
     if sends_updates(source):
         _must_follow(fitted, source.dimensions)
     elif _only_follows(fitted):
@@ -44,6 +45,21 @@ def launchable(mechanism: object, source: Source) -> Mechanism:
             "SparseVector, or keep what arrives in a Stream"
         )
     return fitted
+
+
+def seen_by(mechanism: Mechanism, source: Source) -> Relation:
+    """How what the mechanism receives of this source differs between neighbours; `NotCovered` if it cannot be sampled.
+
+    >>> from counterpoint import Laplace, Sampled, Stream
+    >>> seen_by(Sampled(Laplace(1), rate=0.5), Stream(bound=1, neighbours="add-or-remove")).rate
+    0.5
+    """
+    rate = mechanism.sampling_rate
+    if rate is None:
+        return source.relation
+    if source.unsampled is not None:
+        raise NotCovered(f"no sample is drawn of this data: {source.unsampled}")
+    return OfSample(rate, source.relation)
 
 
 def windowed(mechanism: Mechanism, last: int | None) -> Mechanism:

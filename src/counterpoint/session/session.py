@@ -46,9 +46,9 @@ from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
-from counterpoint.session.delegating import delegated_rule
+from counterpoint.session.delegating import composed_on, delegated_rule
 from counterpoint.session.engine import Engine
-from counterpoint.session.fitting import launchable, windowed
+from counterpoint.session.fitting import launchable, seen_by, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.quote import Quote, quote_of
@@ -129,7 +129,8 @@ class Session(ReadableSession):
 
     def _inside(self, path: Path, source: Source | None = None) -> "Session":
         """The session at a path below this one, on the same data or on a part of it."""
-        return Session._at(self._source if source is None else source, self._engine, path)
+        seen = self._engine.source_at(self._source, path, len(self._path)) if source is None else source
+        return Session._at(seen, self._engine, path)
 
     def would_cost(
         self,
@@ -151,7 +152,7 @@ class Session(ReadableSession):
         """
         source = self._source.of(of)
         fitted = launchable(windowed(would_launch(self, mechanism, on), last), source)
-        return quote_of(self, fitted, source.relation)
+        return quote_of(self, fitted, seen_by(fitted, source))
 
     def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Any:
         """Launch what answers this request, and ask it once; a number or a table that knows its error.
@@ -225,7 +226,7 @@ class Session(ReadableSession):
         source = self._source.of(of)
         fitted = launchable(windowed(mechanism, last), source)
         path = self._engine.launch(
-            self._path, fitted, source.relation, cursor=source.pin(), of=followed_among(of), request=id
+            self._path, fitted, seen_by(fitted, source), cursor=source.pin(), of=followed_among(of), request=id
         )
         return Handle(self, source, path, fitted)
 
@@ -245,7 +246,14 @@ class Session(ReadableSession):
         """
         return rehearse(self)
 
-    def delegate(self, within: Loss | Rule, *, delta: Number | None = None, id: str | None = None) -> "Session":
+    def delegate(
+        self,
+        within: Loss | Rule,
+        *,
+        delta: Number | None = None,
+        sampled: Number | None = None,
+        id: str | None = None,
+    ) -> "Session":
         """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved.
 
         Give a budget, or a rule that promises one: a `Filter`, `Slots`, `odometer.within(loss)`. What is charged is the
@@ -257,14 +265,24 @@ class Session(ReadableSession):
         >>> inner = session.delegate(cp.Slots([cp.PureDP(0.01)] * 100), delta=1e-7)
         >>> session.loss.epsilon < 0.45
         True
+
+        With `sampled`, the inner session sees a secret Poisson sample of the units, of this rate, which is drawn once;
+        what is charged here is the bound on the sample, amplified (theory, Sampling), and all of its answers are about
+        the sample.
+
+        >>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1)
+        >>> session = cp.Session(people, within=cp.PureDP(1))
+        >>> hundredth = session.delegate(cp.PureDP(3), sampled=0.01)
+        >>> hundredth.remaining.epsilon, round(float(session.loss.epsilon), 4)
+        (3, 0.1747)
         """
-        return self._delegated(delegated_rule(within, delta), id)
+        return self._delegated(delegated_rule(within, delta, sampled), id)
 
     def _delegated(self, rule: Rule, id: str | None, grant: Grant | None = None) -> "Session":
         self._must_be_open()
         self._must_be_concurrent()
-        relation, pin = self._source.relation, self._source.pin()
-        composition = Concurrent(rule, relation)
+        composition = composed_on(rule, self._source)
+        pin, relation = self._source.pin(), composition.relation
         return self._inside(self._engine.launch(self._path, composition, relation, cursor=pin, request=id, grant=grant))
 
     def acting_as(self, who: str) -> "Session":
@@ -289,11 +307,13 @@ class Session(ReadableSession):
         until: datetime | None = None,
         mechanisms: Sequence[type[Mechanism]] | None = None,
         delta: Number | None = None,
+        sampled: Number | None = None,
         id: str | None = None,
     ) -> "Session":
         """Delegate a budget to a principal: the session in which they, and no other principal, launch and ask.
 
-        It ends at `until`, or when it is revoked, and takes only the `mechanisms` that are named, if any are.
+        It ends at `until`, or when it is revoked, and takes only the `mechanisms` that are named, if any are. `delta`
+        and `sampled` are those of `delegate`.
 
         >>> import counterpoint as cp
         >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
@@ -308,7 +328,7 @@ class Session(ReadableSession):
         PureDP(0.5)
         """
         given = Grant(principal(to), expiry(until), mechanism_names(mechanisms))
-        return self._delegated(delegated_rule(within, delta), id, given).acting_as(given.to)
+        return self._delegated(delegated_rule(within, delta, sampled), id, given).acting_as(given.to)
 
     def revoke(self, granted: "Session") -> None:
         """Take back a granted session: it launches and answers no more, in any process; its charge stays.

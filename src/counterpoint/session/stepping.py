@@ -31,6 +31,7 @@ from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.composed.postprocessing import Failed
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.privacy.messages import Ask, Update
+from counterpoint.privacy.samples import Sample
 from counterpoint.session.coins import StepCoins
 from counterpoint.sources.source import Source
 
@@ -66,7 +67,9 @@ def _start(intent: Intent, wanted: Launching) -> tuple[Row, Plain]:
     mechanism = wanted.mechanism
     state: State
     if isinstance(mechanism, Concurrent):
-        state = Node(mechanism.rule.start(), grant=UNSET if wanted.grant is None else wanted.grant)
+        rate, grant = mechanism.sampling_rate, UNSET if wanted.grant is None else wanted.grant
+        sample = UNSET if rate is None else Sample.drawn(rate, StepCoins(intent))
+        state = Node(mechanism.rule.start(), grant=grant, sample=sample)
     else:
         state = mechanism.start(StepCoins(intent))
     return Row(mechanism, state, 0, intent.pin, wanted.by, wanted.of), intent.path
@@ -77,6 +80,8 @@ def _answer(intent: Intent, wanted: Asking, source: Source) -> tuple[Row, Plain]
     row, coins = intent.row, StepCoins(intent)
     assert row is not None and row.state is not None
     mechanism, state = row.mechanism, row.state
+    sample = mechanism.sample(state)
+    source = source if sample is None else source.sampled(sample)  # from here on, the units of the sample alone
     if not _ignores_updates(mechanism, source.blank_update()):
         state = _follow(mechanism, state, source.items(row.cursor, intent.pin), coins)
     private = None if wanted.prepared is None else source.resolve(intent.pin, wanted.prepared)

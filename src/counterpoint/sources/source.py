@@ -24,6 +24,7 @@ from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Exact
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.about import About
 from counterpoint.sources.declaring.columns import Key, KeyOrTuple
@@ -169,6 +170,13 @@ def describe_request(request: object) -> str:
     return f"a value of type {type(request).__name__}"
 
 
+BY_REPLACEMENT = (
+    "neighbours are declared by replacement, and there a sample hides nothing of a unit (theory, Sampling); declare "
+    "the data with neighbours='add-or-remove'"
+)
+"""Why data with other neighbours than by one unit, added or removed, are not sampled."""
+
+
 class Source:
     """Data that answers requests: it prepares them from public facts and resolves them on a pinned version."""
 
@@ -220,6 +228,18 @@ class Source:
     def unfollowed(self) -> str | None:
         """What is missing before a mechanism that takes updates can follow this source; None if nothing is."""
         return None
+
+    @property
+    def unsampled(self) -> str | None:
+        """Why no secret sample of the units can be drawn of this source; None if one can (theory, Sampling)."""
+        return (
+            f"samples are drawn of embedded tables and of streams, and not of a {type(self).__name__} (theory, "
+            "Sampling); launch the mechanism as it is, on all units"
+        )
+
+    def sampled(self, sample: Sample) -> "Source":
+        """The same source with the units of this sample alone; its public facts are the same."""
+        raise NotCovered(f"no sample is drawn of this data: {self.unsampled}")
 
     @property
     def made_up(self) -> bool:

@@ -25,6 +25,7 @@ from counterpoint.verify.games.two_worlds import (
     two_adaptive_worlds as two_adaptive_worlds,
     two_worlds as two_worlds,
 )
+from counterpoint.verify.games.unit_by_unit import UnitByUnit as UnitByUnit
 from counterpoint.verify.shipped.sessions import session_game as session_game
 from counterpoint.verify.simulating.by_curve import CurveDecomposition as CurveDecomposition
 from counterpoint.verify.simulating.decomposition import Decomposition as Decomposition

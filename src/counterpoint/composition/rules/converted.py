@@ -13,20 +13,18 @@ Lemma 4.5).
 (0.622, 1e-06)
 """
 
-from collections.abc import Iterable
-
-from counterpoint.composition.rules.rule import Account, Remaining, Rule
+from counterpoint.composition.rules.restated import RestatedRule
+from counterpoint.composition.rules.rule import Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import spell
 from counterpoint.numbers.parameters import Probability
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
 
 
-class Converted(Rule, Value, frozen=True):
+class Converted(RestatedRule, Value, frozen=True):
     """Decides as `rule` does, and promises the (epsilon, delta) that its bound implies; PureDP at a delta of 0."""
 
     rule: Rule
@@ -36,39 +34,6 @@ class Converted(Rule, Value, frozen=True):
         """Refuse what is no rule."""
         if not isinstance(self.rule, Rule):
             raise InvalidParameter(f"Converted takes a rule, such as a Filter, not a {type(self.rule).__name__}")
-
-    @property
-    def halts(self) -> bool:
-        """As the rule does."""
-        return self.rule.halts
-
-    def start(self) -> Account:
-        """The rule's account."""
-        return self.rule.start()
-
-    def admit(self, account: Account, claim: Claim) -> Account:
-        """What the rule says."""
-        return self.rule.admit(account, claim)
-
-    def charge(self, account: Account, claim: Claim) -> Account:
-        """What the rule says, also of a list of launches."""
-        return self.rule.charge(account, claim)
-
-    def loss(self, account: Account) -> Loss:
-        """What has been lost, in the rule's own measure."""
-        return self.rule.loss(account)
-
-    def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
-        """What the rule says."""
-        return self.rule.loss_at(distance, launched)
-
-    def remaining(self, account: Account) -> Remaining:
-        """What the rule says."""
-        return self.rule.remaining(account)
-
-    def used(self, account: Account, parts: int) -> int | None:
-        """What the rule says."""
-        return self.rule.used(account, parts)
 
     def bound(self, relation: Relation) -> Loss:
         """The (epsilon, delta) that the rule's bound implies; `NotCovered` if there is no finite epsilon."""
@@ -82,7 +47,3 @@ class Converted(Rule, Value, frozen=True):
             "the conversion of the loss, against every analyst (Haney et al. 2023, Lemma 4.5)",
             (self.rule.promise(relation),),
         )
-
-    def certificate(self, account: Account) -> Certificate:
-        """The rule's own."""
-        return self.rule.certificate(account)

@@ -120,10 +120,14 @@ class Replay:
         self._compare_requests(store)
 
     def _compare_kinds(self, store: Store) -> None:
-        """A session's state is in the open and its budget counted, a mechanism's sealed and not; before form 2, too."""
+        """A session's state is in the open and its budget counted, a mechanism's sealed and not; before form 2, too.
+
+        Of a session only the sample of its units is sealed, if it sees one.
+        """
         for row in store.rows(self._name):
-            is_session = isinstance(read_frame(row.frame).mechanism, Concurrent)
-            if is_session != (row.node is not None) or (is_session and row.sealed is not None):
+            mechanism = read_frame(row.frame).mechanism
+            is_session, on_sample = isinstance(mechanism, Concurrent), mechanism.sampling_rate is not None
+            if is_session != (row.node is not None) or (is_session and on_sample != (row.sealed is not None)):
                 raise changed(row)
             if not is_session and row.spent is not None:
                 raise changed(row)

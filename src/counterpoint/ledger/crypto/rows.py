@@ -13,6 +13,9 @@ True
 
 from functools import lru_cache
 
+from msgspec import UnsetType
+from msgspec.structs import replace
+
 from counterpoint.encoding import Plain, Tagged, Value, decode, encode
 from counterpoint.errors import Unsealable
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
@@ -20,6 +23,7 @@ from counterpoint.ledger.state import Node, Path, Row, Sealed
 from counterpoint.ledger.store.records import BUDGET, StoredRow, path_text, read_path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.privacy.samples import Sample
 from counterpoint.sources.streams.shape import followed_among
 
 _KEPT = 1024
@@ -44,9 +48,15 @@ def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row]
     if row.state is None:
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, Node):
-        return StoredRow(path_text(path), row.version, data, encode(row.state), None, spent(row.mechanism, row.state))
-    sealed = keys.seal(padded(encode(row.state, sealed=True)), "state", path, row.version)
-    return StoredRow(path_text(path), row.version, data, None, sealed)
+        node, sample = row.state.in_public, row.state.sample
+        sealed = None if isinstance(sample, UnsetType) else _sealed(sample, path, row.version, keys)
+        return StoredRow(path_text(path), row.version, data, encode(node), sealed, spent(row.mechanism, node))
+    return StoredRow(path_text(path), row.version, data, None, _sealed(row.state, path, row.version, keys))
+
+
+def _sealed(secret: State | Sample, path: Path, version: int, keys: DataKeys) -> bytes:
+    """A mechanism's state, or the sample of a session, as it is stored in a row."""
+    return keys.seal(padded(encode(secret, sealed=True)), "state", path, version)
 
 
 def _framed_alike(one: Row, other: Row) -> bool:
@@ -61,20 +71,19 @@ def spent(mechanism: Mechanism, node: Node) -> int | None:
 
 def read_row(stored: StoredRow, keys: DataKeys) -> Row:
     """The row, with its state; `Unsealable` if the key at hand does not open it."""
-    state: State | None = None
-    if stored.node is not None:
-        state = decode(stored.node, Node)
-    elif stored.sealed is not None:
-        state = decode(keys.unseal(stored.sealed, "state", read_path(stored.path), stored.version), State)
-    return _row(stored, state)
+    node = None if stored.node is None else decode(stored.node, Node)
+    if stored.sealed is None:
+        return _row(stored, node)
+    unsealed = keys.unseal(stored.sealed, "state", read_path(stored.path), stored.version)
+    return _row(stored, decode(unsealed, State) if node is None else replace(node, sample=decode(unsealed, Sample)))
 
 
 def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
-    """The row for a reader: a state that no key at hand opens is shown as `Sealed`."""
+    """The row for a reader: a state that no key at hand opens is shown as `Sealed`, a session without its sample."""
     try:
         return read_row(stored, keys)
     except Unsealable:
-        return _row(stored, Sealed())
+        return _row(stored, Sealed() if stored.node is None else decode(stored.node, Node))
 
 
 def _row(stored: StoredRow, state: State | None) -> Row:

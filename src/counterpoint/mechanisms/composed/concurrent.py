@@ -20,6 +20,7 @@ al.'s halt). It is a mechanism like any other, so it can be launched in itself.
 
 from collections.abc import Callable
 from contextlib import suppress
+from fractions import Fraction
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.messages import Ask, Message, To, Update
-from counterpoint.privacy.relations import Relation, Steps, every_step
+from counterpoint.privacy.relations import OfSample, Relation, Steps, every_step
 from counterpoint.randomness.coins import Coins
 
 __all__ = ["Child", "Concurrent", "ConcurrentState", "Launch", "Refused", "To", "every_step"]
@@ -111,6 +112,11 @@ class Concurrent(Mechanism, Value, frozen=True):
         )
         launches = self.rule.charges(self.relation)
         return Claim(loss, self.relation, certificate, self.rule.interaction, launches)
+
+    @property
+    def sampling_rate(self) -> Fraction | None:
+        """The rate of the sample that all children see, if the relation says that they see one."""
+        return self.relation.rate if isinstance(self.relation, OfSample) else None
 
     def loss(self, state: State) -> Loss:
         """What has been lost so far; a pure read (Haney et al. 2023, sec. 1.3)."""

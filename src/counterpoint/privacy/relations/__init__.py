@@ -1,7 +1,8 @@
 """Relations: which pairs of message sequences are neighbours. One family in each file, all of them in one place here.
 
 `Steps` limits how many messages differ, `FirstMessage` which, `OneWay` in which direction, and `Sparse` and
-`Static` how many children of a composition they reach; `Predicate` is any function of the pairs.
+`Static` how many children of a composition they reach; `OfSample` is about messages from a sample of the units, and
+`Predicate` is any function of the pairs.
 
 >>> from counterpoint.privacy.messages import Update
 >>> event_level = one_step()
@@ -13,6 +14,7 @@ False
 """
 
 from counterpoint.privacy.relations.first_message import FirstMessage
+from counterpoint.privacy.relations.of_sample import OfSample
 from counterpoint.privacy.relations.one_way import OneWay
 from counterpoint.privacy.relations.predicate import Predicate
 from counterpoint.privacy.relations.relation import Pair, Progress, Relation
@@ -22,6 +24,7 @@ from counterpoint.privacy.relations.steps import Steps, every_step, identical, o
 
 __all__ = [
     "FirstMessage",
+    "OfSample",
     "OneWay",
     "Pair",
     "Predicate",

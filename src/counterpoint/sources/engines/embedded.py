@@ -25,6 +25,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.randomness.process import leave_to_parent
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
 from counterpoint.sources.engines.engine import refused, unreadable
+from counterpoint.sources.engines.kept_tables import KeptTables
 from counterpoint.sources.tables import csv_rows, frames
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ class BesideTable(NamedTuple):
 class EmbeddedEngine:
     """One in-memory database of stored rows."""
 
-    __slots__ = ("__weakref__", "_connection", "_creating", "_joining", "_process_id", "_versions")
+    __slots__ = ("__weakref__", "_connection", "_creating", "_joining", "_process_id", "_samples", "_versions")
 
     def __init__(self, connection: "DuckDBPyConnection") -> None:
         self._connection: DuckDBPyConnection | None = connection
         self._creating, self._joining = Lock(), Lock()
         self._versions: dict[str, object] = {}
+        self._samples = KeptTables(self.create, self.drop, _SAMPLES)
         self._process_id = os.getpid()
         _OPEN.add(self)
         leave_to_parent(self, "_connection")
@@ -71,6 +73,14 @@ class EmbeddedEngine:
                     self._put(table)
                     self._versions[table.name] = table.version
             return self._run(sql, parameters)
+
+    def run_on_sample(self, sql: str, name: str, query: str) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns about a sample of the stored rows: the table of this name, by this query.
+
+        The latest few samples are kept. When one has been computed is seen by nothing but the time of an answer.
+        """
+        with self._samples.using(name, query):
+            return self.run(sql)
 
     def _put(self, table: "BesideTable") -> None:
         named = ", ".join(f"f{i} {kind}" for i, kind in enumerate(table.kinds))
@@ -131,6 +141,9 @@ class EmbeddedEngine:
 
 
 _OPEN: WeakSet[EmbeddedEngine] = WeakSet()
+
+_SAMPLES = 8
+"""How many samples of its rows an engine keeps: each takes the memory of its rows, and a scan of the table to make."""
 
 _SETTINGS: dict[str, Any] = {"python_enable_replacements": False, "pandas_analyze_sample": 0}
 

@@ -24,7 +24,7 @@ from counterpoint.randomness.process import Owner
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.units import one_column
 from counterpoint.sources.engines.embedded import BesideTable
-from counterpoint.sources.streams.arrived import ArrivedRows
+from counterpoint.sources.streams.arrived import ArrivedRows, unit_texts
 from counterpoint.sources.streams.ids import FeedStep, checked_id, position
 from counterpoint.sources.streams.shape import Record, plain
 
@@ -191,6 +191,12 @@ class Log:
             if self.rows is None:
                 self.rows = ArrivedRows(declared)
         return self.rows.run(sql, self.items, self._owners or None, pin, beside=beside)
+
+    def unit_names(self, first: int, last: int) -> list[str | None]:
+        """The names of the units of these items, as an engine stores them; at event level, their places."""
+        if self.most is None:
+            return [str(place) for place in range(first, last)]
+        return unit_texts(self._owners[first:last])
 
     def _arrivals(self) -> Iterator[Arrival]:
         """The items that arrived before there was a keeper, in order: appends with ids, and the items between them."""

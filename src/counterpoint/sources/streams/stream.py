@@ -25,10 +25,11 @@ from typing import Annotated, Any, Self
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value, digest, encode
-from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.numbers.parameters import Read
 from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, OneOf
 from counterpoint.sources.asking.contributions import Contribution
@@ -38,9 +39,10 @@ from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
 from counterpoint.sources.declaring.guarantee import of_stream
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
+from counterpoint.sources.engines.sampling import coins
 from counterpoint.sources.feeds.feedable import Feedable
 from counterpoint.sources.feeds.target import conversion
-from counterpoint.sources.source import Prepared, Source, describe_request
+from counterpoint.sources.source import BY_REPLACEMENT, Prepared, Source, describe_request
 from counterpoint.sources.streams.arrived import ROWS
 from counterpoint.sources.streams.ids import FeedStep
 from counterpoint.sources.streams.log import Log, Unit
@@ -94,7 +96,7 @@ class Stream(Feedable, Source):
     Steps(updates=10, bound=4, squared=4)
     """
 
-    __slots__ = ("_compile", "_declared", "_kind", "_log", "_neighbours", "_reading", "_records", "_where")
+    __slots__ = ("_compile", "_declared", "_kind", "_log", "_neighbours", "_reading", "_records", "_samples", "_where")
 
     def __init__(
         self,
@@ -129,6 +131,7 @@ class Stream(Feedable, Source):
         self._records = RecordReader(self._kind, unit) if isinstance(self._kind, Fields) else None
         self._reading: Reading | Contribution | None = None
         self._where: tuple[tuple[int, Key], ...] = ()
+        self._samples: tuple[Sample, ...] = ()
         self._compile: Callable[[bytes], Compiled] | None = None
 
     def _view(self, reading: Reading | Contribution | None, where: tuple[tuple[int, Key], ...], label: str) -> Self:
@@ -136,7 +139,28 @@ class Stream(Feedable, Source):
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
         view._declared, view._reading, view._where = f"{self._declared}, {label}", reading, where
+        view._samples = self._samples
         view._compile = view._records = None
+        return view
+
+    @property
+    def unsampled(self) -> str | None:
+        """A stream with neighbours by replacement, which is what streams are declared with unless they say otherwise.
+
+        >>> Stream(neighbours="add-or-remove").unsampled is None
+        True
+        """
+        return BY_REPLACEMENT if self._neighbours == "replace" else None
+
+    def sampled(self, sample: Sample) -> Self:
+        """The same stream, in which the items of units outside this sample are empty; of a sample, outside of both.
+
+        A unit keeps its coin for life; at event level each item has one.
+        """
+        if self.unsampled is not None:
+            raise NotCovered(f"no sample is drawn of this data: {self.unsampled}")
+        view = self._view(self._reading, self._where, "sampled")
+        view._samples = (*self._samples, sample)
         return view
 
     def __repr__(self) -> str:
@@ -283,9 +307,17 @@ class Stream(Feedable, Source):
 
     def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
         """The items that arrived between two pins, as updates."""
-        first, last = self._place(start), self._place(end)
         read, value = self._read, self._value
-        return tuple(Update(value(read, item)) for item in self._log.items[first:last])
+        return tuple(Update(value(read, item)) for item in self._seen(self._place(start), self._place(end)))
+
+    def _seen(self, first: int, last: int) -> "Sequence[Raw | Record | None]":
+        """These items; None in the place of those whose units are not in the sample, if this is one."""
+        items = self._log.items[first:last]
+        if not self._samples:
+            return items
+        names = self._log.unit_names(first, last)
+        kept = {name for name in set(names) if name is not None and all(it.keeps(name) for it in self._samples)}
+        return [item if name in kept else None for item, name in zip(items, names, strict=True)]
 
     def blank_update(self) -> Update:
         """All updates have the shape of what is read."""
@@ -336,8 +368,12 @@ class Stream(Feedable, Source):
 
     def row_view(self) -> RowView:
         """The items of this stream, or of this part, that have arrived by a pin, as stored rows."""
-        cut = [OneOf(place, (key,)) for place, key in self._where]
-        return RowView(ROWS, AllOf((*cut, Arrived(len(self.declaration.columns)))))
+        cut, place = [OneOf(place, (key,)) for place, key in self._where], len(self.declaration.columns)
+        rows = ROWS
+        if self._samples:
+            name = DUCKDB.written(f"c{place}") if self._log.unit is None else "u"
+            rows = f"(SELECT * FROM {ROWS} WHERE {coins(self._samples, name, DUCKDB)}) AS {ROWS}"
+        return RowView(rows, AllOf((*cut, Arrived(place))))
 
     def _compiled(self, request: object) -> Compiled:
         """A request on the items of this stream, or of this part, that have arrived by a pin.
@@ -369,7 +405,12 @@ class Stream(Feedable, Source):
         return Secret(self._sum(self._place(pin), self._requested(prepared.request)))
 
     def _sum(self, place: int, read: Reading | Contribution) -> Raw:
-        """The sum of the first `place` items; the last sum of each reading is cached, so only new items are added."""
+        """The sum of the first `place` items; the last sum of each reading is cached, so only new items are added.
+
+        Not that of a sample: there are as many samples as launches.
+        """
+        if self._samples:
+            return reduce(_plus, (self._value(read, item) for item in self._seen(0, place)), read.zero)
         about = encode((read.stored, self._where))  # as values, the keys 1 and True would be one
         known, before = self._log.sums.get(about, (0, read.zero))
         if known > place:

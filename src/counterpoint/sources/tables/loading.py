@@ -287,7 +287,7 @@ def spread(
 
     With `each`, at most that number of rows of each value is kept: the first in the order in which `capped` keeps them.
     """
-    value = f"{_unit_spelled(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
+    value = f"{unit_spelled(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
     place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {_keyed(key, value, dialect)}, {value}) AS place"
     names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
     known = f"SELECT {names}, {place} FROM {bound} WHERE c{column} IS NOT NULL"
@@ -321,7 +321,7 @@ def content(declared: Declaration, dialect: Dialect) -> str:
     Long texts are hashed: together, those of one row might exceed an engine's longest text.
     """
     parts = [_spelled(named.column, f"c{i}", dialect) for i, named in enumerate(declared.columns)]
-    return " || ".join([*parts, f"COALESCE({_unit_spelled(dialect)}, '')"])
+    return " || ".join([*parts, f"COALESCE({unit_spelled(dialect)}, '')"])
 
 
 def _spelled(column: Column, name: str, dialect: Dialect) -> str:
@@ -333,7 +333,8 @@ def _spelled(column: Column, name: str, dialect: Dialect) -> str:
     return f"COALESCE({spelled}, 'n')"
 
 
-def _unit_spelled(dialect: Dialect) -> str:
+def unit_spelled(dialect: Dialect) -> str:
+    """The expression that spells the unit of a stored row as one text; a long one is hashed."""
     return _shortened(dialect.written("u"), dialect)
 
 

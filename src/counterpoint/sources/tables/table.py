@@ -29,10 +29,11 @@ from typing import Any, NamedTuple, Self
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, digest
-from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.pictures.progress import working
 from counterpoint.privacy.relations import OneWay, Relation, Steps
+from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
@@ -43,11 +44,12 @@ from counterpoint.sources.declaring.derived import Derived, with_derived
 from counterpoint.sources.declaring.guarantee import of_table
 from counterpoint.sources.declaring.undeclared import undeclared_words
 from counterpoint.sources.declaring.units import EachRow, protected, unit_columns
+from counterpoint.sources.engines import sampling
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
 from counterpoint.sources.engines.embedded import EmbeddedEngine, EmbeddedOffer
 from counterpoint.sources.engines.emitter import narrowed
 from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
-from counterpoint.sources.source import Prepared, Source
+from counterpoint.sources.source import BY_REPLACEMENT, Prepared, Source
 from counterpoint.sources.tables import loading
 from counterpoint.sources.tables.made_up import made_up_rows
 
@@ -100,7 +102,7 @@ class Table(Source):
     or a postgresql:// URL; `relation` then names a table or view of that database.
     """
 
-    __slots__ = ("_bound", "_compile", "_limits", "_rows", "_within")
+    __slots__ = ("_bound", "_compile", "_limits", "_rows", "_samples", "_within")
 
     def __init__(
         self,
@@ -130,13 +132,21 @@ class Table(Source):
             raise
         self._set_view(bound, "bound", None, _Limits(most))
 
-    def _set_view(self, bound: _Bound, rows: str, within: Condition | None, limits: _Limits) -> None:
+    def _set_view(
+        self,
+        bound: _Bound,
+        rows: str,
+        within: Condition | None,
+        limits: _Limits,
+        samples: tuple[Sample, ...] = (),
+    ) -> None:
         self._bound, self._rows, self._within, self._limits = bound, rows, within, limits
+        self._samples = samples
         self._compile = compiler(bound.declared, self.row_view(), bound.engine.dialect.name)
 
     def _narrow(self, rows: str, within: Condition | None, limits: _Limits) -> "Table":
         table = Table.__new__(Table)
-        table._set_view(self._bound, rows, within, limits)
+        table._set_view(self._bound, rows, within, limits, self._samples)
         return table
 
     def __repr__(self) -> str:
@@ -189,7 +199,10 @@ class Table(Source):
         table._set_view(rows, "bound", None, _Limits(bound.declared.rows_per_unit))
         for by, k in self._limits.reach.items():
             table = table.spread(by, k, self._limits.each.get(by))
-        return table._narrow(table._rows, self._within, self._limits)
+        table = table._narrow(table._rows, self._within, self._limits)
+        for sample in self._samples:
+            table = table.sampled(sample)
+        return table
 
     @property
     def declaration(self) -> Declaration:
@@ -279,20 +292,54 @@ class Table(Source):
             raise InvalidRequest(
                 "this request was prepared for a table with another declaration: prepare it with this table"
             )
-        fetched = self._bound.engine.run(compiled.sql)
-        return Secret(compiled.request.read_rows(self.declaration, compiled.plan, fetched))
+        return Secret(compiled.request.read_rows(self.declaration, compiled.plan, self._fetch(compiled.sql)))
+
+    def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns about this view; of a sample, once it has been computed."""
+        if not self._samples:
+            return self._bound.engine.run(sql)
+        engine = self.embedded
+        assert engine is not None  # others are not sampled
+        query = sampling.sampled(self.declaration, self._rows, self._samples, engine.dialect)
+        return engine.run_on_sample(sql, self._seen, query)
+
+    @property
+    def _seen(self) -> str:
+        """The name of the stored rows that requests are about: all of this view, or those of its samples."""
+        if not self._samples:
+            return self._rows
+        keys = [(sample.secret, sample.below) for sample in self._samples]
+        return f"sample_{digest(self._rows, *keys).hex()[:32]}"
+
+    @property
+    def unsampled(self) -> str | None:
+        """A table in another database, or with neighbours by replacement."""
+        if self.embedded is None:
+            return (
+                "its rows are in another database, where nothing tosses the coins (theory, Sampling); bind the data as "
+                "a file or a frame, which the embedded engine holds"
+            )
+        return BY_REPLACEMENT if self.declaration.neighbours == "replace" else None
+
+    def sampled(self, sample: Sample) -> "Table":
+        """The rows of the units that are in this sample; of a sample, those that are in both."""
+        if self.unsampled is not None:
+            raise NotCovered(f"no sample is drawn of this data: {self.unsampled}")
+        table = Table.__new__(Table)
+        table._set_view(self._bound, self._rows, self._within, self._limits, (*self._samples, sample))
+        return table
 
     def row_view(self) -> RowView:
         """The stored rows that requests are about."""
         declared, limits = self.declaration, self._limits
         moved = None if limits.rows == declared.rows_per_unit else replace(declared, rows_per_unit=limits.rows)
-        return RowView(self._rows, self._within, limits.reach, moved, limits.each)
+        return RowView(self._seen, self._within, limits.reach, moved, limits.each)
 
     def all_rows(self, columns: str) -> list[tuple[Any, ...]]:
         """These stored columns (`c0`, `u`) of every row: private, unless the rows are public."""
         self._check_open()
         view = self.row_view()
-        return self._bound.engine.run(f"SELECT {columns} FROM ({narrowed(view.rows, view.within)}) AS kept")
+        return self._fetch(f"SELECT {columns} FROM ({narrowed(view.rows, view.within)}) AS kept")
 
     @property
     def unit_kind(self) -> str:

@@ -15,6 +15,7 @@ from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
 from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.composed.sampled import Sampled
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
@@ -30,12 +31,13 @@ from counterpoint.privacy.relations import Pair
 from counterpoint.privacy.tally import Tally
 from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
 from counterpoint.verify.games.menus import asks, updates
+from counterpoint.verify.games.unit_by_unit import UnitByUnit
 from counterpoint.verify.shipped.instances import Instance
 
 _ASK: Pair = (Ask(), Ask())
 _BOTH_WAYS = asks([(0, 1), (1, 0)])
 _BY_TWO = asks([(0, 2), (2, 0)], sensitivity=2)
-_ZERO, _TWO, _HUNDREDTH, _THOUSANDTH = Fraction(0), Fraction(2), Fraction(1, 100), Fraction(1, 1000)
+_ZERO, _TWO, _TENTH, _HUNDREDTH, _THOUSANDTH = map(Fraction, ("0", "2", "1/10", "1/100", "1/1000"))
 _COARSE, _FINE = Fraction(1, 10**6), Fraction(1, 10**9)
 _UNIT = updates([((0,), (1,))])
 _PLANE = updates([((0, 0), (1, 0)), ((1, 0), (0, 0))])
@@ -168,6 +170,34 @@ _COUNTERS = (
     ),
 )
 
+
+def _joining(value: int) -> tuple[Pair, ...]:
+    """A second unit brings this or nothing, in either world, and another unit the same in both."""
+    pairs = [((other, 0), (other, value)) for other in (0, value)]
+    return asks([*pairs, *((b, a) for a, b in pairs)], sensitivity=value)
+
+
+_SAMPLED = (
+    Instance("sampled response", UnitByUnit(Sampled(RandomizedResponse(1), _TENTH), 2), _joining(1), 1),
+    Instance(
+        "sampled, with exposure",
+        UnitByUnit(Sampled(RandomizedResponse(1, _HUNDREDTH), _TENTH), 2),
+        _joining(1),
+        1,
+        delta=Fraction(2, 1000),
+    ),
+    Instance("sampled Laplace, by 2", UnitByUnit(Sampled(Laplace(2, asks=2), _TENTH), 2), _joining(2), 2),
+    Instance("sampled sparse vector", UnitByUnit(Sampled(SparseVector(2, 1), Fraction(1, 2)), 2), _joining(1), 4),
+    Instance(
+        "sampled counter",
+        UnitByUnit(Sampled(Counter(4, horizon=2), Fraction(1, 2)), 2),
+        (*updates([((0, 0), (0, 1)), ((1, 0), (1, 1)), ((0, 1), (0, 0))]), _ASK),
+        3,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+)
+
 MECHANISMS: tuple[Instance, ...] = (
     Instance("Laplace", Laplace(1)),
     Instance("Laplace, 3 asks", Laplace(1, asks=3)),
@@ -188,6 +218,7 @@ MECHANISMS: tuple[Instance, ...] = (
     Instance("dice", Dice(6), epsilon=_ZERO),
     *_SELECTION,
     *_COUNTERS,
+    *_SAMPLED,
 )
 """Every shipped mechanism."""
 
