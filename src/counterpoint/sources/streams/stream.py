@@ -368,8 +368,8 @@ class Stream(Feedable, Source):
 
     def row_view(self) -> RowView:
         """The items of this stream, or of this part, that have arrived by a pin, as stored rows."""
-        cut, place = [OneOf(place, (key,)) for place, key in self._where], len(self.declaration.columns)
-        rows = ROWS
+        cut = [OneOf(field, (key,)) for field, key in self._where]
+        rows, place = ROWS, len(self.declaration.columns)
         if self._samples:
             name = DUCKDB.written(f"c{place}") if self._log.unit is None else "u"
             rows = f"(SELECT * FROM {ROWS} WHERE {coins(self._samples, name, DUCKDB)}) AS {ROWS}"
