@@ -9,6 +9,7 @@ sequence is exhibited.
 import importlib
 import pkgutil
 from collections import deque
+from fractions import Fraction
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import (
     FirstMessage,
+    OfSample,
     OneWay,
     Predicate,
     Relation,
@@ -36,6 +38,7 @@ from counterpoint.privacy.relations import (
     up_to_steps,
 )
 from counterpoint.verify.games.suitable import CreatedFirst
+from counterpoint.verify.games.unit_by_unit import OneUnit
 
 DIFFERENCES = [((0, 0), (1, 0)), ((0, 0), (0, 1)), ((0, 1), (0, 0)), ((0, 1), (1, 0)), ((0, 0), (0, 0))]
 PUBLIC = ["q", To(0, "q"), To(1, "q"), Data(), Launch(RandomizedResponse(1))]
@@ -149,6 +152,8 @@ DECLARED = [
     (static_parts(2, FirstMessage()).reaching(0), False, True),
     (FewCoordinates(1), True, True),
     (FewCoordinates(2, bound=1), True, True),
+    (OneUnit(every_step()), True, True),
+    (OneUnit(Steps(asks=1)), False, True),
     (OneSwap(), False, True),
     (Asked(every_step(), Anything()), True, True),
     (Asked(Steps(asks=1), Anything()), False, True),
@@ -174,7 +179,16 @@ def test_every_shipped_relation_is_among_those_that_are_checked():
     for room in rooms:
         if not room.name.endswith("__main__"):
             importlib.import_module(room.name)
-    assert set(_shipped(Relation)) == {type(relation) for relation, _, _ in DECLARED}
+    in_no_sequence = {OfSample}  # it is about messages made from a sample, and what it says is that of its inner one
+    assert set(_shipped(Relation)) - in_no_sequence == {type(relation) for relation, _, _ in DECLARED}
+
+
+@pytest.mark.parametrize("inner, closed, hereditary", [entry for entry in DECLARED if entry[2]], ids=repr)
+def test_messages_from_a_sample_are_as_closed_as_those_that_the_sample_would_send(inner, closed, hereditary):
+    sampled = OfSample(Fraction(1, 2), inner)
+    assert (sampled.closed, sampled.hereditary, sampled.symmetric) == (closed, hereditary, inner.symmetric)
+    assert sampled.per_child is inner and sampled.within(sampled) == inner.within(inner)
+    assert inner.within(sampled) == (inner.within(identical()) and isinstance(inner, Steps))
 
 
 @pytest.mark.parametrize("relation, closed, _", DECLARED, ids=repr)

@@ -105,11 +105,11 @@ def test_the_walk_would_notice_a_mechanism_that_is_missing():
 
 @pytest.mark.parametrize("instance", CATALOGUE, ids=lambda instance: instance.name)
 def test_default_messages_are_ones_that_the_mechanism_takes(instance):
-    """Where there are defaults at all: a composition can hold anything, so one must say."""
+    """Where there are defaults at all: a composition can hold anything, and units bring anything, so one must say."""
     try:
         default = menu(instance.mechanism)
     except InvalidParameter as error:
-        assert "give messages=" in str(error) and type(instance.mechanism).__name__ == "Concurrent"
+        assert "give messages=" in str(error) and type(instance.mechanism).__name__ in ("Concurrent", "UnitByUnit")
         return
     mechanism, relation = instance.mechanism, instance.mechanism.claim.relation
     assert default.rounds >= 1

@@ -16,12 +16,13 @@ Verdict.HOLDS
 from msgspec.structs import replace
 
 from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.composed.sampled import Sampled
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, claim
 from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Gap, Message, Update
-from counterpoint.privacy.relations import Progress, Relation
+from counterpoint.privacy.relations import OfSample, Progress, Relation
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 
@@ -32,7 +33,7 @@ class OneUnit(Relation, Value, frozen=True):
     Which unit, and in which world, is settled when something first differs. What that unit brings is in `inner`.
 
     >>> from counterpoint.privacy.relations import every_step
-    >>> joins, leaves = (Ask(private=(0, 3), sensitivity=3), Ask(private=(0, 0), sensitivity=3)), None
+    >>> joins = Ask(private=(0, 3), sensitivity=3), Ask(private=(0, 0), sensitivity=3)
     >>> OneUnit(every_step()).valid([joins, joins]), OneUnit(every_step()).valid([joins, joins[::-1]])
     (True, False)
     """
@@ -90,17 +91,31 @@ class UnitCoins(State, Value, frozen=True):
 
 
 class UnitByUnit(Mechanism, Value, frozen=True):
-    """A sampled mechanism on so many units, each of which brings a number with every message."""
+    """A sampled mechanism, or a session on a sample, on so many units, each of which brings a number with a message."""
 
-    sampled: Sampled
+    sampled: Mechanism
     units: PositiveInt
+
+    def __post_init__(self) -> None:
+        """Refuse what sees all units."""
+        if self.sampled.sampling_rate is None:
+            raise InvalidParameter(
+                "UnitByUnit takes a sampled mechanism, as in Sampled(Laplace(1), rate=0.1), and "
+                f"{self.sampled!r} is none"
+            )
 
     @property
     def claim(self) -> Claim:
         """That of the sampled mechanism, for one unit that is added or removed."""
         inner = self.sampled.claim
-        relation = OneUnit(self.sampled.mechanism.claim.relation)
+        assert isinstance(inner.relation, OfSample)
+        relation = OneUnit(inner.relation.inner)
         return claim(inner.loss, relation, "on a sample", inner.certificate, interaction=inner.interaction)
+
+    @property
+    def on_sample(self) -> Mechanism:
+        """What sees the sample: a session's composition sees it itself."""
+        return self.sampled.mechanism if isinstance(self.sampled, Sampled) else self.sampled
 
     def accepts(self, message: object) -> bool:
         """What the mechanism accepts, with a number for each unit in the place of their sum."""
@@ -112,8 +127,10 @@ class UnitByUnit(Mechanism, Value, frozen=True):
 
     def start(self, coins: Coins) -> State:
         """Toss a coin for each unit, once."""
-        kept = tuple(coins.bernoulli(self.sampled.rate) for _ in range(self.units))
-        return UnitCoins(kept, coins.call(self.sampled.mechanism.start))
+        rate = self.sampled.sampling_rate
+        assert rate is not None
+        kept = tuple(coins.bernoulli(rate) for _ in range(self.units))
+        return UnitCoins(kept, coins.call(self.on_sample.start))
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """The step of the mechanism on the sum over the units of the sample."""
@@ -121,7 +138,7 @@ class UnitByUnit(Mechanism, Value, frozen=True):
         kept = state.kept
         if message.private is not None:
             message = replace(message, private=message.private.map(lambda numbers: _sum_over(kept, numbers)))
-        inner, answer = coins.call(self.sampled.mechanism.step, state.inner, message)
+        inner, answer = coins.call(self.on_sample.step, state.inner, message)
         return None if inner is None else UnitCoins(kept, inner), answer
 
 

@@ -9,6 +9,7 @@ concurrent composition that a session is (`Concurrent`), over all interleavings.
 
 from fractions import Fraction
 
+from counterpoint.composition.rules.amplified import Amplified
 from counterpoint.composition.rules.converted import Converted
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer
@@ -30,14 +31,23 @@ from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, Spar
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, zCDP
 from counterpoint.privacy.messages import Ask, To
-from counterpoint.privacy.relations import Pair, Steps, every_step, first_pair_consistent, k_sparse, static_parts
+from counterpoint.privacy.relations import (
+    OfSample,
+    Pair,
+    Steps,
+    every_step,
+    first_pair_consistent,
+    k_sparse,
+    static_parts,
+)
 from counterpoint.privacy.secret import Raw
 from counterpoint.verify.games.menus import asks
 from counterpoint.verify.games.suitable import CreatedFirst
+from counterpoint.verify.games.unit_by_unit import UnitByUnit
 from counterpoint.verify.shipped.instances import Instance
 from counterpoint.verify.shipped.sessions import session_game, stopped
 
-_ZERO, _TWO, _TWENTIETH, _FIFTIETH = Fraction(0), Fraction(2), Fraction(1, 20), Fraction(1, 50)
+_ZERO, _TWO, _TENTH, _TWENTIETH, _FIFTIETH = map(Fraction, ("0", "2", "1/10", "1/20", "1/50"))
 _PURE = [PureDP("0.3"), PureDP("0.5")]
 _THREE = [*_PURE, ApproxDP("0.2", "0.01")]
 _BUDGET = ApproxDP(1, _TWENTIETH)
@@ -57,6 +67,12 @@ def _launched(child: Mechanism, copies: int) -> tuple[Pair, ...]:
     """The launch of a child, and pairs of bits (equal ones too) to this many copies."""
     return (_launch(child), *(pair for n in range(copies) for pair in asks([(0, 0), (0, 1)], To(n))))
 
+
+_SAMPLED_SESSION = UnitByUnit(Concurrent(Amplified(Filter(PureDP(1)), "0.1"), OfSample(_TENTH, every_step())), 1)
+_ON_ONE_UNIT = (
+    _launch(RandomizedResponse("0.5")),
+    *(pair for n in range(2) for pair in asks([((0,), (0,)), ((0,), (1,)), ((1,), (0,))], To(n))),
+)
 
 _RULES = (
     Instance("filter, basic", session_game(Filter(PureDP(1)), _PURE, 4)),
@@ -80,6 +96,7 @@ _RULES = (
         ),
         epsilon=_ZERO,
     ),
+    Instance("session on a sample", _SAMPLED_SESSION, _ON_ONE_UNIT, 4),
     Instance("odometer, pure", session_game(stopped(Odometer(PureDP), PureDP(1)), _PURE, 4)),
     Instance("odometer, zCDP", session_game(stopped(Odometer(zCDP), zCDP("0.1")), _PURE, 6), alpha=_TWO),
     Instance(
