@@ -1,18 +1,25 @@
-"""Private core numbers of a million edges, beside networkx's exact ones; and a million users' heavy hitters."""
+"""Local histograms beside the best formulas; private core numbers of a million edges, beside networkx's exact ones; and
+a million users' heavy hitters.
+"""
 
 import resource
 from collections.abc import Iterator
+from fractions import Fraction
+from math import exp, sqrt
 
 import numpy as np
 
 from bench.table import Row, seconds
 from counterpoint.local.cores import core_decomposition
+from counterpoint.local.designs import best
 from counterpoint.local.frequencies import heavy_hitters
 from counterpoint.local.graph import Graph
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.seeded import SeededCoins
 
 VERTICES, EDGES, USERS = 10**5, 10**6, 10**6
+EPSILONS = ("0.1", "0.35", "0.7", "1", "1.5", "2", "3", "4", "5", "6")
+SIZES = [2, 3, 4, 5, 7, 10, 16, 30, 60, 100, 150, 300, 1000, 3000, 10**4, 10**5, 10**6]
 KIBIBYTES = 2**20
 """So many to a GiB: the system counts in them."""
 
@@ -30,11 +37,35 @@ def rows() -> Iterator[Row]:
         what = f"core numbers, 10^5 vertices, 10^6 edges, epsilon {epsilon} ({note})"
         yield Row(what, private, exact, "networkx's core_number (not private)")
     values = SeededCoins(2).discrete_laplace(300, size=USERS).astype(np.int64) % 2**16
+    yield from formulas()
     growing = seconds(lambda: heavy_hitters(values, 2, bits=16, step=4))
     plain = seconds(lambda: np.unique(values, return_counts=True))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIBIBYTES
     what = f"heavy hitters of 10^6 users, 16 bits (peak memory of all this: {peak:.1f} GiB)"
     yield Row(what, growing, plain, "numpy's unique (not private)")
+
+
+def formulas() -> Iterator[Row]:
+    """The exact variance of a count by the chosen design, beside the least of the formulas in the literature."""
+    for epsilon in EPSILONS:
+        ratios = {k: float(best(Fraction(epsilon), k).variance(Fraction(epsilon))) / least(epsilon, k) for k in SIZES}
+        worst = max(ratios, key=lambda k: ratios[k])
+        formula = least(epsilon, worst)
+        what = f"local count, variance per user at epsilon {epsilon}, worst of k = 2 to 10^6: k = {worst}"
+        yield Row(what, ratios[worst] * formula, formula, "best of unary, k-ary, subsets", at_most=1.02, unit="")
+
+
+def least(epsilon: str, k: int) -> float:
+    """The least variance of a rare value's count: unary (symmetric, optimised), k-ary response, subset selection.
+
+    See Wang et al. 2017 and Ye and Barg 2018; subsets of every size near the best one.
+    """
+    e = exp(float(epsilon))
+    near = {min(k - 1, max(1, int(k / (e + 1)) + more)) for more in range(-3, 4)}
+    chances = [(e * d / (e * d + k - d), d) for d in {1, *near}]
+    pairs = [(p, (p * (d - 1) + (1 - p) * d) / (k - 1)) for p, d in chances]
+    subsets = min(q * (1 - q) / (p - q) ** 2 for p, q in pairs)
+    return min(sqrt(e) / (sqrt(e) - 1) ** 2, 4 * e / (e - 1) ** 2, subsets)
 
 
 def power_law(vertices: int, edges: int, power: int = 2) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

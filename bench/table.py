@@ -21,7 +21,7 @@ RESULTS = Path(__file__).with_name("results.json")
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured, in seconds, and the target: times faster than the peer, or at most times slower.
+    """What was measured, in seconds or another unit, and the target: times faster than the peer, or at most times more.
 
     >>> row = Row("sum", ours=0.1, peer=0.8, against="a loop", at_least=5)
     >>> row.ratio, row.target, row.met
@@ -34,6 +34,7 @@ class Row:
     against: str
     at_least: float | None = None
     at_most: float | None = None
+    unit: str = "s"
 
     @property
     def ratio(self) -> float:
@@ -45,7 +46,9 @@ class Row:
         """The target in words."""
         if self.at_least is not None:
             return f"at least {self.at_least:g}x as fast"
-        return f"at most {self.at_most:g}x the time" if self.at_most is not None else "none"
+        if self.at_most is None:
+            return "none"
+        return f"at most {self.at_most:g}x the time" if self.unit == "s" else f"at most {self.at_most:g}x"
 
     @property
     def met(self) -> bool:
@@ -76,14 +79,18 @@ def report(rows: Iterable[Row]) -> bool:
     for row in rows:
         colour = "green" if row.met else "red"
         ratio = f"[{colour}]{row.ratio:.3g}x[/]"
-        table.add_row(row.what, _spell(row.ours), _spell(row.peer), row.against, ratio, row.target)
+        table.add_row(
+            row.what, *(_spell(size, row.unit) for size in (row.ours, row.peer)), row.against, ratio, row.target
+        )
         done.append(row)
     Console(width=150).print(table)
     _write(done)
     return all(row.met for row in done)
 
 
-def _spell(duration: float) -> str:
+def _spell(duration: float, unit: str) -> str:
+    if unit != "s":
+        return f"{duration:.4g} {unit}".strip()
     units = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
     size, unit = next((pair for pair in units if duration >= pair[0]), units[-1])
     return f"{duration / size:.3g} {unit}"

@@ -7,8 +7,10 @@ import pytest
 from tests.local.coins import law
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.local.block_response import BlockResponders, Which
+from counterpoint.local.designs import Subsets
 from counterpoint.local.frequencies import Growing, heavy_hitters, histogram_of_users
-from counterpoint.local.membership import Among, Members, Membership
+from counterpoint.local.membership import Among, Membership
 from counterpoint.local.properties import AtMost, Data
 from counterpoint.local.protocol import Protocol
 from counterpoint.numbers import precision
@@ -36,6 +38,25 @@ def test_with_hardly_any_noise_a_histogram_counts():
     found = histogram_of_users([3, 1, 3, 3], 200, [1, 2, 3], coins=SeededCoins(1))
     assert [round(row.count) for row in found.rows] == [1, 0, 3]
     assert [round(row.count) for row in histogram_of_users([], 1, ["x"]).rows] == [0]
+
+
+def test_values_that_are_no_category_count_nowhere_or_if_there_are_no_others_as_the_last_one():
+    values = [1] * 3 + [2] * 2 + ["else"] * 4
+    assert [round(row.count) for row in histogram_of_users(values, 200, [1, 2], coins=SeededCoins(1)).rows] == [3, 2]
+    closed = histogram_of_users(values, 200, [1, 2], others=False, coins=SeededCoins(1))
+    assert [round(row.count) for row in closed.rows] == [3, 6] and closed.bits == 1
+    assert [round(row.count) for row in histogram_of_users([7] * 3, 200, [7], others=False).rows] == [3]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("epsilon, categories, others", [(1, 3, True), (1, 3, False), (1, 40, True), (1, 3000, True)])
+def test_histograms_of_every_design_are_right_up_to_their_deviation(epsilon, categories, others):
+    # Each count is a sum of 20,000 independent bits; eight of its deviations are exceeded with chance below 1e-13
+    # (Bernstein: 2 exp(-64 / (2 + 16/(3 s))) with s > 60 standard deviations of the sum); 3000 categories at most.
+    values = [0] * 12000 + [1] * 7000 + [2] * 1000
+    found = histogram_of_users(values, epsilon, range(categories), others=others, coins=SeededCoins(6))
+    true = np.bincount(values, minlength=categories)
+    assert all(abs(row.count - have) <= 8 * row.deviation for row, have in zip(found.rows, true, strict=True))
 
 
 @pytest.mark.parametrize("categories", [[], ["a", "a"]])
@@ -94,14 +115,15 @@ def test_heavy_hitters_end_early_where_nothing_is_frequent():
 
 def test_the_growing_server_asks_everybody_at_most_once_and_refines_what_it_heard():
     values = [9] * 600 + [2] * 500
-    crowd = Members(30, bits=4)
+    crowd = BlockResponders(30, bits=4)
     protocol = Protocol(Growing(crowd.user, 1100), crowd, first_pair_consistent(1, FirstMessage()), AtMost(1))
     outcome = protocol.run(np.array(values), SeededCoins(1))
     (first, _), (second, _) = outcome.view.rounds
     assert not set(first.to.tolist()) & set(second.to.tolist()) and len(first.to) + len(second.to) == 1100
-    assert first.query == Among(2, (0, 1, 2, 3))
+    assert first.query == Which(Subsets(5, 1), 2, (0, 1, 2, 3))
     assert sorted(second.query.candidates) == [0, 1, 2, 3, 8, 9, 10, 11]
-    assert [value for value, _, _ in outcome.result] == [9, 2]
+    rows, bits = outcome.result
+    assert [value for value, _, _ in rows] == [9, 2] and bits == 4
 
 
 @pytest.mark.parametrize(

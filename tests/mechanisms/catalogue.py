@@ -2,6 +2,8 @@
 
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import Value
+from counterpoint.local.block_response import BlockResponse, Which
+from counterpoint.local.designs import Affine, Subsets
 from counterpoint.local.membership import Among, Membership
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Fewer, Neighbourhood
@@ -138,6 +140,15 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),
     (postprocess(Forward(), Forward(), Laplace(1, asks=2)), [Ask("a", 5), Ask("b", 6), Ask("c", 6)][:2]),
     (Membership("0.5", bits=3), [Ask(Data(), 5), Ask(Among(2, (0, 3))), Ask(Data(), -(2**80)), Ask(Among(3, ()))]),
+    (
+        BlockResponse("0.5", bits=3),
+        [
+            Ask(Data(), 5),
+            Ask(Which(Subsets(5, 2), 2, (0, 3))),
+            Ask(Data(), -(2**80)),
+            Ask(Which(Affine(9, 5, 2), 3, 8)),
+        ],
+    ),
     (Guarded(Membership(1, bits=1), AtMost(1)), [Ask(Data(), 1), Ask(Among(1, (0, 1))), Ask(Among(1, (0,)))]),
     (
         Neighbourhood(AboveThreshold(1, 0), vertices=3),

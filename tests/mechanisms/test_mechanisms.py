@@ -124,7 +124,7 @@ ONLY_PARTS = {"Concurrent", "Postprocessed", "Sampled", "Dice", "OpenDoor", "Lou
 """Compositions and wrappers, whose parts state their errors; dice, which know no truth; and the two counterexamples."""
 GAMES = {"FiniteMechanism", "SessionGame", "UnitByUnit"}
 """What the verifier plays with."""
-OF_GRAPHS = {"Membership", "Guarded", "Neighbourhood", "MultiSparseVector"}
+OF_GRAPHS = {"Membership", "BlockResponse", "Guarded", "Neighbourhood", "MultiSparseVector"}
 """One user's part of a local protocol: the error is stated by the protocol."""
 
 

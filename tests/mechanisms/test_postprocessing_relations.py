@@ -208,7 +208,7 @@ def test_a_guard_bears_a_postprocessor_where_the_relation_that_its_claim_names_i
 
 
 AMPLE = Filter(ApproxDP(10**4, "0.9"))
-REFUSED = {"OpenDoor", "LoudNumber", "InteractiveRandomizedResponse", "Membership", "Neighbourhood"}
+REFUSED = {"OpenDoor", "LoudNumber", "InteractiveRandomizedResponse", "Membership", "BlockResponse", "Neighbourhood"}
 """Shipped mechanisms whose claims count asks, name the first message or limit the queries; the others are for all."""
 
 

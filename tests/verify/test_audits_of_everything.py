@@ -23,6 +23,7 @@ from counterpoint import (
     SeededCoins,
     SparseVector,
 )
+from counterpoint.local.block_response import BlockResponse
 from counterpoint.local.membership import Membership
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Neighbourhood
@@ -114,6 +115,7 @@ AUDITED = {
     "restated": Audited(Restated(RandomizedResponse(1), PureDP(1)), 8_000),
     "composite": of("composite PureDP", 8_000),
     "membership": Audited(Membership(1, bits=2), 8_000),
+    "block response": Audited(BlockResponse(1, bits=2), 8_000),
     "guarded user": of("guarded user", 8_000),
     "vertex": Audited(Neighbourhood(SparseVector(2, 0, monotone=True), 2), 250_000, options=VERTEX, long=True),
     "multi sparse vector": Audited(MultiSparseVector(SparseVector(2, 0), 2), 100_000, options=SIX, long=True),

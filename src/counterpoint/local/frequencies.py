@@ -1,10 +1,12 @@
-"""How often values occur among users that answer with noisy bits: a histogram in one round, heavy hitters in several.
+"""How often values occur among users that answer with noise: a histogram in one round, heavy hitters in several.
 
-`histogram_of_users`: each is asked once about all categories. `heavy_hitters`: the values are too many to be listed, so
-the server grows prefixes: it divides the users at random into as many groups as there are levels, asks each group once,
-about the extensions of the prefixes that were frequent a level before, and keeps those that look frequent again. What
-it asks depends on earlier answers, and yet it is PureDP(epsilon) for each user's value, since each user answers once
-(Henzinger et al. 2024, Cor 8.8 with k = 1, and the property `AtMost(1)`).
+Users are `BlockResponse`s, and the design of their answers is the best one for epsilon and the number of candidates, by
+a formula of these public numbers (`designs.best`). `histogram_of_users`: each is asked once about all categories.
+`heavy_hitters`: the values are too many to be listed, so the server grows prefixes: it divides the users at random into
+as many groups as there are levels, asks each group once, about the extensions of the prefixes that were frequent a
+level before, and keeps those that look frequent again. What it asks depends on earlier answers, and yet it is
+PureDP(epsilon) for each user's value, since each user answers once (Henzinger et al. 2024, Cor 8.8 with k = 1, and the
+property `AtMost(1)`).
 
 >>> from counterpoint import SeededCoins
 >>> words = [5] * 6000 + [9] * 3000 + list(range(16)) * 50
@@ -15,14 +17,15 @@ it asks depends on earlier answers, and yet it is PureDP(epsilon) for each user'
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from math import ceil, hypot, sqrt, tanh
+from math import ceil, hypot, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.local.membership import Among, Members, Membership
+from counterpoint.local.block_response import BlockResponders, BlockResponse, Which
+from counterpoint.local.designs import best
 from counterpoint.local.properties import AtMost
 from counterpoint.local.protocol import Done, Protocol, ProtocolOutcome, Server
 from counterpoint.local.users import Answers, Query, Round
@@ -49,11 +52,12 @@ class Frequency:
 
 @dataclass(frozen=True)
 class Frequencies:
-    """The rows of a result, what the server's view cost, and how many rounds it took."""
+    """The rows of a result, what the server's view cost, how many rounds it took, and how many bits a user sent."""
 
     rows: tuple[Frequency, ...]
     claim: Claim = field(repr=False)
     rounds: int
+    bits: int
 
     @property
     def loss(self) -> Loss:
@@ -79,25 +83,38 @@ class Frequencies:
         return table
 
 
-def estimates(user: Membership, answers: Answers) -> tuple[NDArray[np.float64], float]:
-    """Unbiased counts of the users who have each candidate, and their standard deviation, by the law of the noise.
+@dataclass(frozen=True)
+class Estimates:
+    """Unbiased counts of the users with each candidate, their deviations, and the deviation where no user has it."""
 
-    A bit is true with probability p: E[ones] = count p + (asked - count)(1 - p), and 2p - 1 = tanh(epsilon/4).
+    counts: NDArray[np.float64]
+    deviations: NDArray[np.float64]
+    of_none: float
 
-    >>> estimates(Membership(100, bits=1), [(1, 0), (1, 0), (0, 1)])[0].round()
-    array([2., 1.])
+
+def estimates(user: BlockResponse, query: Which, answers: Answers) -> Estimates:
+    """What the blocks say, by the law of the noise (theory, Block designs); deviations are those at the estimates.
+
+    >>> from counterpoint.local.designs import Subsets
+    >>> found = estimates(BlockResponse(100, bits=2), Which(Subsets(3, 1), 2, 2), [(0,), (0,), (1,), (2,)])
+    >>> found.counts.round(), found.of_none < 1e-9
+    (array([2., 1.]), True)
     """
-    bits = np.asarray(answers, dtype=np.float64)
-    p, asked, more = user.truth, len(bits), tanh(float(user.epsilon) / 4)
-    counts: NDArray[np.float64] = (bits.sum(axis=0) - asked * (1 - p)) / more
-    return counts, sqrt(asked * p * (1 - p)) / more
+    blocks = np.asarray(answers, dtype=np.int64)
+    asked, design = len(blocks), query.design
+    true, false = design.truth(user.epsilon), design.falsehood(user.epsilon)
+    p, q, more = float(true), float(false), float(true - false)
+    counts: NDArray[np.float64] = (design.counts(blocks, query.width).astype(np.float64) - asked * q) / more
+    have = np.clip(counts, 0, asked)
+    deviations = np.sqrt(have * (p * (1 - p)) + (asked - have) * (q * (1 - q))) / more
+    return Estimates(counts, deviations, sqrt(asked * q * (1 - q)) / more)
 
 
 class AskAll(Server):
-    """Asks every user once about every category; its result is the estimated counts and their deviation."""
+    """Asks every user once which category it has; its result is the estimated counts and their deviations."""
 
-    def __init__(self, user: Membership, users: int, candidates: int) -> None:
-        self.user, self.users, self.candidates = user, users, candidates
+    def __init__(self, user: BlockResponse, users: int, query: Which) -> None:
+        self.user, self.users, self.query = user, users, query
 
     def start(self) -> None:
         """There is nothing to remember."""
@@ -105,27 +122,30 @@ class AskAll(Server):
     def turn(self, own: None, answers: Answers | None, coins: Coins) -> tuple[None, Query | Done]:
         """One round."""
         if answers is None:
-            return None, Round(range(self.users), Among(self.user.bits, tuple(range(self.candidates))))
-        return None, Done(estimates(self.user, answers))
+            return None, Round(range(self.users), self.query)
+        return None, Done(estimates(self.user, self.query, answers))
 
 
 @dataclass(frozen=True)
 class Grown:
-    """What the server of heavy hitters remembers: the groups of users, the level, and the prefixes it asked about."""
+    """What the server of heavy hitters remembers: the groups of users, the level, what it asked there, and the largest
+    number of bits of an answer so far.
+    """
 
     groups: Sequence[NDArray[np.int64]] | None
     level: int
-    asked: tuple[int, ...]
+    asked: Which | None
+    bits: int
 
 
 class Growing(Server):
-    """Grows frequent prefixes by `step` bits a round; its result is values with their counts and deviations.
+    """Grows frequent prefixes by `step` bits a round; its result is values with their counts and deviations, and bits.
 
     A prefix is kept if its estimate is at least `threshold` deviations (scaled up from its group to all users), and at
     most `most` of them are, the largest ones.
     """
 
-    def __init__(self, user: Membership, users: int, step: int = 2, most: int = 16, threshold: Number = 4) -> None:
+    def __init__(self, user: BlockResponse, users: int, step: int = 2, most: int = 16, threshold: Number = 4) -> None:
         self.user, self.users = user, whole(users, 0, "the number of users")
         self.step, self.most = whole(step, 1, "the step"), whole(most, 1, "most")
         self.threshold = float(positive(threshold, "the threshold"))
@@ -135,20 +155,21 @@ class Growing(Server):
 
     def start(self) -> Grown:
         """No user has been asked."""
-        return Grown(None, 0, ())
+        return Grown(None, 0, None, 0)
 
     def turn(self, own: Grown, answers: Answers | None, coins: Coins) -> tuple[Grown, Query | Done]:
         """Keep what is frequent; ask the next group about its extensions."""
         groups = own.groups or self._divided(coins)
-        if answers is None:
+        if answers is None or own.asked is None:
             kept, level = [(0, 0.0, 0.0)], 0
         else:
             kept, level = self._frequent(own.asked, answers), own.level + 1
         if level == len(self.lengths) or not kept:
-            return own, Done(kept if level == len(self.lengths) else [])
+            return own, Done((kept if level == len(self.lengths) else [], own.bits))
         bits = self.lengths[level] - (self.lengths[level - 1] if level else 0)
-        asked = tuple(prefix << bits | more for prefix, _, _ in kept for more in range(2**bits))
-        return Grown(groups, level, asked), Round(groups[level], Among(self.lengths[level], asked))
+        candidates = tuple(prefix << bits | more for prefix, _, _ in kept for more in range(2**bits))
+        asked = Which(best(self.user.epsilon, len(candidates) + 1), self.lengths[level], candidates)
+        return Grown(groups, level, asked, max(own.bits, asked.design.bits)), Round(groups[level], asked)
 
     def _divided(self, coins: Coins) -> list[NDArray[np.int64]]:
         """The users in random groups, one for each level; the server's own coins."""
@@ -156,18 +177,20 @@ class Growing(Server):
         order = np.argsort(keys, kind="stable").astype(np.int64)
         return [np.sort(group) for group in np.array_split(order, len(self.lengths))]
 
-    def _frequent(self, asked: tuple[int, ...], answers: Answers) -> list[tuple[int, float, float]]:
+    def _frequent(self, asked: Which, answers: Answers) -> list[tuple[int, float, float]]:
         """What is kept, with its count among all users and the deviation of that: by the noise, and by who was asked.
 
         Of a value that no user has, only the noise can be seen, so that is what the threshold is a multiple of.
         """
-        counts, deviation = estimates(self.user, np.asarray(answers).reshape(-1, len(asked)))
+        found = estimates(self.user, asked, answers)
         share = self.users / max(1, len(answers))
-        found = [(prefix, count * share) for prefix, count in zip(asked, counts.tolist(), strict=True)]
-        frequent = [row for row in found if row[1] >= self.threshold * deviation * share and row[1] > 0]
+        least = self.threshold * found.of_none
+        assert isinstance(asked.candidates, tuple)
+        rows = zip(asked.candidates, found.counts.tolist(), found.deviations.tolist(), strict=True)
+        frequent = [row for row in rows if row[1] >= least and row[1] > 0]
         return [
-            (prefix, count, hypot(deviation * share, self._by_grouping(count, len(answers))))
-            for prefix, count in sorted(frequent, key=lambda row: -row[1])[: self.most]
+            (prefix, count * share, hypot(deviation * share, self._by_grouping(count * share, len(answers))))
+            for prefix, count, deviation in sorted(frequent, key=lambda row: -row[1])[: self.most]
         ]
 
     def _by_grouping(self, count: float, asked: int) -> float:
@@ -177,29 +200,37 @@ class Growing(Server):
 
 
 def histogram_of_users(
-    values: Sequence[Hashable], epsilon: Number, categories: Sequence[Hashable], *, coins: Coins | None = None
+    values: Sequence[Hashable],
+    epsilon: Number,
+    categories: Sequence[Hashable],
+    *,
+    others: bool = True,
+    coins: Coins | None = None,
 ) -> Frequencies:
-    """How many users have each of the categories (which are public), in one round of randomized response.
+    """How many users have each of the categories (which are public), in one round.
 
-    Each user's answer is PureDP(epsilon) for any change of its value. A value that is no category counts nowhere.
+    Each user's answer is PureDP(epsilon) for any change of its value. A value that is no category counts nowhere. If
+    every user has one of the categories, say `others=False`: for few categories that takes less noise. A value that is
+    none of them then counts as the last one.
 
     >>> from counterpoint import SeededCoins
     >>> colours = ["red"] * 700 + ["blue"] * 300
     >>> found = histogram_of_users(colours, 4, ["red", "blue", "green"], coins=SeededCoins(1))
-    >>> found.loss, abs(found["red"].count - 700) < 6 * found["red"].deviation
-    (PureDP(4), True)
+    >>> found.loss, found.bits, abs(found["red"].count - 700) < 6 * found["red"].deviation
+    (PureDP(4), 2, True)
     """
     names = list(categories)
     places = {name: place for place, name in enumerate(names)}
     if not names or len(places) < len(names):
         raise InvalidParameter("the categories are one or more different values")
-    crowd = Members(epsilon, bits=len(names).bit_length())
+    crowd = BlockResponders(epsilon, bits=len(names).bit_length())
     elsewhere = 2**crowd.user.bits - 1
     data = np.array([places.get(value, elsewhere) for value in values], dtype=np.int64)
-    outcome = _run(AskAll(crowd.user, len(data), len(names)), crowd, data, coins, None)
-    counts, deviation = outcome.result
-    rows = tuple(Frequency(name, count, deviation) for name, count in zip(names, counts.tolist(), strict=True))
-    return Frequencies(rows, outcome.claim, outcome.rounds)
+    query = Which(best(crowd.user.epsilon, max(2, len(names) + bool(others))), crowd.user.bits, len(names))
+    outcome = _run(AskAll(crowd.user, len(data), query), crowd, data, coins, None)
+    found: Estimates = outcome.result
+    rows = zip(names, found.counts.tolist(), found.deviations.tolist(), strict=True)
+    return Frequencies(tuple(Frequency(*row) for row in rows), outcome.claim, outcome.rounds, query.design.bits)
 
 
 def heavy_hitters(
@@ -217,12 +248,15 @@ def heavy_hitters(
 
     Values are integers (a word is one: `int.from_bytes`). The other arguments are those of `Growing`.
     """
-    crowd = Members(epsilon, bits)
+    crowd = BlockResponders(epsilon, bits)
     server = Growing(crowd.user, len(values), step, most, threshold)
     outcome = _run(server, crowd, values, coins, server_coins)
-    return Frequencies(tuple(Frequency(*row) for row in outcome.result), outcome.claim, outcome.rounds)
+    rows, sent = outcome.result
+    return Frequencies(tuple(Frequency(*row) for row in rows), outcome.claim, outcome.rounds, sent)
 
 
-def _run(server: Server, crowd: Members, data: Any, coins: Coins | None, server_coins: Coins | None) -> ProtocolOutcome:
+def _run(
+    server: Server, crowd: BlockResponders, data: Any, coins: Coins | None, server_coins: Coins | None
+) -> ProtocolOutcome:
     protocol = Protocol(server, crowd, first_pair_consistent(1, FirstMessage()), AtMost(1))
     return protocol.run(data, coins, server_coins=server_coins, keep_view=False)

@@ -137,10 +137,10 @@ class Members(Crowd):
 
     def meet(self, data: Any, coins: Coins) -> "MembersPresent":
         """The values, as integers."""
-        return MembersPresent(self._user, np.clip(_integers(data), 0, 2**self._user.bits - 1).astype(np.int64))
+        return MembersPresent(self._user, np.clip(integers(data), 0, 2**self._user.bits - 1).astype(np.int64))
 
 
-def _integers(data: Any) -> NDArray[Any]:
+def integers(data: Any) -> NDArray[Any]:
     """One integer for each user, however wide: that one user's is too wide for an array must not show."""
     try:
         values = np.asarray(data)

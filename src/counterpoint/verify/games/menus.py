@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter
+from counterpoint.local.block_response import BlockResponse, Which
+from counterpoint.local.designs import Affine, Subsets
 from counterpoint.local.membership import Among, Membership
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Fewer, Neighbourhood
@@ -211,6 +213,13 @@ def _(mechanism: Windowed) -> Menu:
 def _(mechanism: Membership) -> Menu:
     last = 2**mechanism.bits - 1
     queries = tuple((Ask(query), Ask(query)) for query in (Among(1, (0, 1)), Among(1, (1,))))
+    return Menu((*asks([(0, last), (last, 0)], Data(), last), *queries), 2)
+
+
+@menu.register
+def _(mechanism: BlockResponse) -> Menu:
+    last = 2**mechanism.bits - 1
+    queries = tuple((Ask(query), Ask(query)) for query in (Which(Subsets(3, 1), 1, 2), Which(Affine(2, 2, 1), 1, 2)))
     return Menu((*asks([(0, last), (last, 0)], Data(), last), *queries), 2)
 
 

@@ -16,7 +16,9 @@ from counterpoint.composition.rules.odometers import Odometer
 from counterpoint.composition.rules.parallel import Parallel, SummedParallel
 from counterpoint.composition.rules.slots import Slots
 from counterpoint.encoding import Plain
+from counterpoint.local.block_response import BlockResponse, Which
 from counterpoint.local.cores import core_protocol
+from counterpoint.local.designs import Affine, Subsets
 from counterpoint.local.membership import Among, Membership
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Fewer, Neighbourhood
@@ -230,6 +232,7 @@ _VERTEX = (
 )
 _OFF_RANGE = (*(data(*rows) for rows in (((-1, 2), (0, 2)), ((2, 0), (1, 0)), ((0, 2), (1, 2)))), *_VERTEX[3:])
 _REWIRED = (data((0, 1), (1, 0), 2), *map(query, (Fewer((0,), 1), Fewer((1,), 1), Fewer((0, 1), 2))))
+_VALUES = (data(0, 3, 3), data(3, 0, 3), data(2, 1, 3), data(-1, 9, 10))
 _CORES: Protocol = core_protocol(2, epsilon=12)
 _LOCAL = (
     Instance(
@@ -250,6 +253,10 @@ _LOCAL = (
         (data(0, 3, 3), *map(query, (Among(1, (0, 1)), Among(2, (0, 1, 3))))),
         3,
     ),
+    Instance("k-ary response", BlockResponse(1, bits=2), (*_VALUES, query(Which(Subsets(4, 1), 2, 3))), 2),
+    Instance("subset selection", BlockResponse(1, bits=2), (*_VALUES, query(Which(Subsets(4, 2), 2, (3, 0, 1)))), 2),
+    Instance("affine response", BlockResponse(1, bits=2), (*_VALUES, query(Which(Affine(4, 3, 1), 2, (3, 0, 1)))), 2),
+    Instance("Hadamard response", BlockResponse(1, bits=2), (*_VALUES, query(Which(Affine(4, 2, 1), 2, 4))), 2),
     Instance("vertex", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _VERTEX, 8),
     Instance("vertex, off range", Neighbourhood(SparseVector(1, 0, monotone=True), 2), _OFF_RANGE, 8),
     Instance("vertex, rewired", Neighbourhood(AboveThreshold(1, 0), 2, rewired=True), _REWIRED, 8),
