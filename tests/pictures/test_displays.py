@@ -34,6 +34,18 @@ def test_everything_that_a_person_holds_has_a_repr_of_one_line_without_data():
         assert "4197" not in shown and " object at 0x" not in shown
 
 
+def test_a_certificate_with_many_premises_folds_those_beyond_a_dozen():
+    def tree(number):
+        leaves = tuple(cp.Certificate(f"leaf {n}", "d") for n in range(number))
+        html = cp.Certificate("all", "by", leaves)._repr_html_()
+        return ElementTree.fromstring(html[html.index("<div") :])
+
+    assert [node.text for node in tree(13).iter("summary")] == ["all"]
+    (outer, inner) = tree(40).iter("details")
+    assert inner.find("summary").text == "and 28 more" and "open" not in inner.attrib
+    assert len(list(inner.iter("li"))) == 28 and len(list(outer.iter("li"))) == 41
+
+
 def test_a_certificate_is_a_tree_that_folds_below_depth_two():
     deep = cp.Certificate("leaf <1>", "d")
     for level in ("three", "two", "one"):

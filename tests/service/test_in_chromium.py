@@ -3,17 +3,20 @@
 They are skipped, visibly, where there is no Chromium.
 """
 
+import json
 import re
 import shutil
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import uvicorn
 from tests.service.house import PEOPLE, table
 
 import counterpoint as cp
+from counterpoint import checker
 from counterpoint.service.app import application
 from counterpoint.service.house import House
 
@@ -46,20 +49,35 @@ def listening(house):
         thread.join()
 
 
-@pytest.fixture
-def desk(tmp_path):
-    """Opens the service in windows of Chromium, each signed in as one person; whatever a page complains of fails."""
+@pytest.fixture(scope="module")
+def chromium():
+    """One browser for all tests here; each person has a window of their own in it."""
     from playwright.sync_api import sync_playwright
 
-    house = House(cp.Durable(str(tmp_path / "ledger.db")))
-    house.register("people", table, cp.Filter(cp.PureDP(4)))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def house(tmp_path):
+    """A house with one data set."""
+    made = House(cp.Durable(str(tmp_path / "ledger.db")))
+    made.register("people", table, cp.Filter(cp.PureDP(4)))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def desk(house, chromium):
+    """Opens the service in windows of Chromium, each signed in as one person; whatever a page complains of fails."""
     keys = {}
     for name, role in PEOPLE.items():
         house.identity.add(name, role)
         keys[name] = house.identity.new_key(name).shown()
-    complaints = []
-    with listening(house) as address, sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    complaints, contexts = [], []
+    with listening(house) as address:
 
         def window(who, width=1440, scheme="light", script=True):
             context = chromium.new_context(
@@ -68,6 +86,7 @@ def desk(tmp_path):
                 color_scheme=scheme,
                 java_script_enabled=script,
             )
+            contexts.append(context)
             page = context.new_page()
             page.set_default_timeout(30_000)
             page.on("console", lambda message: complaints.append(message.text))
@@ -78,12 +97,12 @@ def desk(tmp_path):
             return page
 
         yield window
-        chromium.close()
-    house.close()
+        for context in contexts:
+            context.close()
     assert [said for said in complaints if "409" not in said] == []  # Chromium notes that a launch was refused
 
 
-def test_grant_launch_ask_refuse_revoke(desk):
+def test_grant_launch_ask_refuse_revoke(desk, house):
     carol = desk("carol")
     carol.goto("/grants")
     carol.select_option("#to", "ann")
@@ -100,6 +119,11 @@ def test_grant_launch_ask_refuse_revoke(desk):
     ann.click("text=Ask, for free")
     ann.wait_for_selector(".answers .value")
     assert re.fullmatch(r"-?[\d,]+", ann.inner_text(".answers .value"))
+    with ann.expect_download() as download:
+        ann.click("text=Receipt >> nth=-1")
+    receipt = json.loads(Path(download.value.path()).read_text())
+    record = house.data_set("people").session().record()
+    assert checker.check(iter(record), [receipt]).endswith("1 receipt holds")
 
     ann.fill("#question", "count()")
     ann.check("input[value=error]")
@@ -120,6 +144,28 @@ def test_grant_launch_ask_refuse_revoke(desk):
     carol.click("text=Recount")
     carol.goto("/")
     assert "0.5 of 4 lost" in carol.inner_text("main")
+
+
+def test_a_large_session_is_walked_through_and_its_order_traced(desk, house):
+    session = house.data_set("people").session().acting_as("carol")
+    handles = [session.launch(cp.Laplace("0.1", asks=2)) for _ in range(32)]
+    for handle in handles:
+        handle.ask(cp.count())
+    page = desk("carol", script=False)
+    page.goto("/sessions/people?by=order")
+    assert "All 64 events" in page.inner_text(".zoom")
+    page.click(".zoom >> text=Closer")
+    assert "Events 40 to 64 of 64" in page.inner_text(".zoom")
+    trace = page.locator(".cp-wide .trace")
+    assert not trace.locator("line").first.is_visible()
+    page.check("#trace")
+    assert trace.locator("line").first.is_visible(), "without script"
+    page.click(".strip a >> nth=0", position={"x": 2, "y": 20})
+    assert "Events 1 to 25 of 64" in page.inner_text(".zoom")
+    page.click("text=Keep current")
+    page.wait_for_selector("text=loaded again every")
+    page.click(".live >> text=Stop")
+    page.wait_for_selector("#mechanism")
 
 
 PAGES = ("/", "/sessions/people", "/sessions/people.0", "/history", "/grants", "/ledger")

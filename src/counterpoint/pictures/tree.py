@@ -1,4 +1,5 @@
-"""A derivation as a tree: foldable in a notebook, indented in a terminal. Below depth two it is folded.
+"""A derivation as a tree: foldable in a notebook, indented in a terminal. Below depth two it is folded, and so are
+premises beyond the first dozen.
 
 >>> from counterpoint.privacy.certificates import Certificate
 >>> inner = Certificate("each answer is PureDP(0.1)", "discrete Laplace")
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _OPEN = 2
 """How many levels are unfolded at first."""
+_MANY = 12
+"""How many premises of one line are shown; the others are folded."""
 
 
 class Derivation(Protocol):
@@ -40,9 +43,12 @@ def as_details(root: Derivation, depth: int = 0) -> Markup:
     by = element("span", root.theorem, class_="cp-by")
     if not root.premises:
         return joined(element("span", root.statement), by)
-    inside = element("ul", *(element("li", as_details(premise, depth + 1)) for premise in root.premises))
+    lines = [element("li", as_details(premise, depth + 1)) for premise in root.premises]
+    if len(lines) > _MANY + 1:
+        more = element("summary", f"and {len(lines) - _MANY} more")
+        lines[_MANY:] = [element("li", element("details", more, element("ul", *lines[_MANY:])))]
     unfolded = "" if depth < _OPEN else None
-    return element("details", element("summary", root.statement), by, inside, open=unfolded)
+    return element("details", element("summary", root.statement), by, element("ul", *lines), open=unfolded)
 
 
 def as_page(root: Derivation) -> Markup:

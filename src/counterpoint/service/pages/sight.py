@@ -6,7 +6,8 @@
 | a session, its certificate, its history | every one | their own | every one | no |
 | what was asked in a session that was granted to another | yes | a band, no more | yes | no |
 | where a mechanism halted | yes | in their own | no: it may depend on answers | no |
-| answers | their own | their own | no | no |
+| answers and their receipts | their own | their own | no | no |
+| the public record, to download | yes | no | yes | no |
 | how many items a stream has | yes | where they have a grant | yes | yes |
 | how many rows a table has | no | no | no | no |
 """
