@@ -155,6 +155,7 @@ from counterpoint.randomness.tape import (
     ReplayedCoins as ReplayedCoins,
 )
 from counterpoint.service.client.connections import connect as connect, connect_async as connect_async
+from counterpoint.service.client.following import ItemsArrived as ItemsArrived, LossChanged as LossChanged
 from counterpoint.session.answering.choices import (
     FloatChoice as FloatChoice,
     IntChoice as IntChoice,

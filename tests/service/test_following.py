@@ -5,8 +5,7 @@ import pytest
 from tests.service.places import in_process
 
 import counterpoint as cp
-from counterpoint.service.client import connections
-from counterpoint.service.client.following import ItemsArrived, LossChanged
+from counterpoint.service.client.following import LONGEST, ItemsArrived, LossChanged
 from counterpoint.service.routes import events
 
 
@@ -67,7 +66,7 @@ def test_signs_of_life_and_kinds_of_a_later_service_are_no_events():
 
 
 def test_a_client_asks_for_events_for_as_long_as_a_service_sends_them():
-    assert connections.LONGEST == events.LONGEST
+    assert events.LONGEST == LONGEST
 
 
 def test_a_session_is_followed_for_some_seconds(place):

@@ -8,6 +8,8 @@ from tests.service.house import served
 
 from counterpoint.service.describing import REASONS, examples
 
+STALE = "responses have changed; `python -m tests.service.examples` writes the examples again"
+
 
 @pytest.fixture(scope="module")
 def call(tmp_path_factory):
@@ -33,7 +35,7 @@ def test_every_example_is_accepted_as_it_stands_and_answered_in_the_shape_that_i
             continue
         assert 200 <= response.status_code < 300, (route, response.text)
         if "response" in example:
-            assert shape(without_secrets(response.json())) == shape(shown["response"]), route
+            assert shape(without_secrets(response.json())) == shape(shown["response"]), f"{route}: {STALE}"
     assert seen == {template(*route) for route in ROUTES}
 
 

@@ -9,9 +9,14 @@ from tests.service.places import PLACES, in_process
 
 import counterpoint as cp
 from counterpoint.encoding import Value
+from counterpoint.mechanisms.additive import Range
+from counterpoint.mechanisms.composed.guess_and_check import Guess
+from counterpoint.mechanisms.composed.linear_queries import LinearGuess
 from counterpoint.mechanisms.composed.postprocessing import Postprocessed
+from counterpoint.mechanisms.selecting.noisy_max import Largest
 from counterpoint.mechanisms.selecting.sparse_vector import Threshold
 from counterpoint.privacy.claims import Claim
+from counterpoint.service import wire
 
 
 class Tens(cp.Postprocessor, Value, frozen=True):
@@ -304,6 +309,38 @@ def test_threads_ask_one_postprocessor_in_turn(served):
     for thread in threads:
         thread.join()
     assert sorted(seen) == [3 * turn for turn in range(8)]
+    assert not handle._answers and not handle._attempts, "nothing is kept that cannot be asked for again"
+
+
+ASKED = [
+    cp.count(),
+    cp.histogram("state"),
+    cp.top("state", 2),
+    cp.quantile("age", 0.5),
+    cp.keys("town"),
+    cp.mean("age"),
+]
+PARTS = [None, 3, "x", (1, 2), Threshold(5), Largest(1), Largest(9), Range(0, 5), Guess(3), LinearGuess((1, 0), 3)]
+LAUNCHED = [
+    cp.Laplace(1, asks=99),
+    cp.Laplace(1, asks=99, clamp=(0, 10)),
+    cp.SparseVector(1, threshold=0, hits=99),
+    cp.NoisyMax(1, asks=99),
+    cp.GuessAndCheck(1, margin=5, wrong=99),
+    cp.LinearGuessAndCheck(cp.GuessAndCheck(1, margin=5, wrong=99), universe=2),
+]
+
+
+@pytest.mark.parametrize("mechanism", LAUNCHED, ids=repr)
+def test_whatever_public_part_comes_with_whatever_request_is_answered_or_refused(served, mechanism):
+    handle = served.session("people").launch(mechanism)
+    url, post = f"/v1/handles/{handle._id}/asks", handle._service._client.post
+    codes = set()
+    for asked in ASKED:
+        for part in PARTS:
+            body = {"request": wire.exactly(asked, "request"), "public": wire.publicly(part)}
+            codes.add(post(url, json=body).status_code)
+    assert codes == {201, 422} and not handle.halted
 
 
 def test_a_public_part_stands_alone(served):

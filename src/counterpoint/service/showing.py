@@ -162,8 +162,15 @@ def answer_shown(answer: object, origin: Origin) -> dict[str, Any]:
 
 def released_shown(released: Released) -> dict[str, Any]:
     """The answer of a launched mechanism, in the request's units."""
+    return {"value": _plain(released.in_units()), **raw_shown(released)}
+
+
+def raw_shown(released: Released) -> dict[str, Any]:
+    """The answer of a launched mechanism as it is, with what makes it one in units.
+
+    A postprocessor may ask with a public part that does not go with the request: its answer need not be one in units.
+    """
     return {
-        "value": _plain(released.in_units()),
         "made_up": released.made_up,
         "exact": {
             "released": _exact(released.answer),

@@ -25,6 +25,9 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 from counterpoint.errors import CounterpointError, ServiceFailed
 from counterpoint.service.problems import error_of
 
+LONGEST_PAUSE = 30.0
+"""For how many seconds a call waits at most before it is sent again."""
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -96,6 +99,10 @@ class ServiceReply:
     def is_worth_repeating(self) -> bool:
         """Whether the same call may go through later: the service was not reached, was busy, or is being restarted."""
         return self.status is None or self.status in (429, 502, 503, 504)
+
+    def pause(self, pause: float) -> float:
+        """For how many seconds to wait before the call is sent again: as the service says, at least so many."""
+        return min(max(pause, self.wait or 0.0), LONGEST_PAUSE)
 
     def result(self, call: Call) -> Any:
         """What the service said; else the error that it told of."""

@@ -12,13 +12,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from ipaddress import ip_address
-from math import ceil
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from counterpoint.errors import CounterpointError, InvalidParameter, NotAllowed
 from counterpoint.service.client.calls import Call, Calls, Reaction, ServiceReply
-from counterpoint.service.client.following import Event, Follower
+from counterpoint.service.client.following import Event, Follower, Patience, pauses
 from counterpoint.service.client.services import Service
 
 if TYPE_CHECKING:
@@ -28,13 +27,10 @@ T = TypeVar("T")
 
 TRIES = 7
 """How often a call is sent at most: the pauses between add up to some 6 seconds."""
-LONGEST = 300
-"""For how many seconds a service sends events at once; after that, a follower connects again."""
 TIMEOUT = 120.0
 """For how many seconds an answer is waited for."""
 LINES = "application/jsonl"
 """The type of a public record, which is read line by line."""
-_LONGEST_PAUSE = 30.0
 
 
 def connect(
@@ -103,11 +99,11 @@ class Connection(Service):
         return wanted.code(self.run) if isinstance(wanted, Reaction) else self._sent(wanted).result(wanted)
 
     def _sent(self, call: Call) -> ServiceReply:
-        for pause in _pauses(self._tries):
+        for pause in pauses(self._tries):
             reply = self._once(call)
             if not reply.is_worth_repeating:
                 break
-            self._sleep(_pause(reply, pause))
+            self._sleep(reply.pause(pause))
         else:
             reply = self._once(call)
         return reply
@@ -120,7 +116,7 @@ class Connection(Service):
 
     def follow(self, path: str, seconds: float | None) -> Iterator[Event]:
         """The events that are sent there, for so many seconds, or for ever."""
-        follower, patience = Follower(), _Patience(seconds, self._tries)
+        follower, patience = Follower(), Patience(seconds, self._tries)
         while patience.lasts:
             call = Call("GET", path, query={"seconds": patience.left})
             try:
@@ -193,11 +189,11 @@ class AsyncConnection(Service):
         )
 
     async def _sent(self, call: Call) -> ServiceReply:
-        for pause in _pauses(self._tries):
+        for pause in pauses(self._tries):
             reply = await self._once(call)
             if not reply.is_worth_repeating:
                 break
-            await self._sleep(_pause(reply, pause))
+            await self._sleep(reply.pause(pause))
         else:
             reply = await self._once(call)
         return reply
@@ -210,7 +206,7 @@ class AsyncConnection(Service):
 
     async def follow(self, path: str, seconds: float | None) -> AsyncIterator[Event]:
         """The events that are sent there, for so many seconds, or for ever."""
-        follower, patience = Follower(), _Patience(seconds, self._tries)
+        follower, patience = Follower(), Patience(seconds, self._tries)
         while patience.lasts:
             call = Call("GET", path, query={"seconds": patience.left})
             try:
@@ -245,44 +241,6 @@ class AsyncConnection(Service):
 
     def __repr__(self) -> str:
         return f"AsyncConnection({str(self._client.base_url).rstrip('/')!r})"
-
-
-class _Patience:
-    """How long to follow, and how often to connect again when the service is away."""
-
-    def __init__(self, seconds: float | None, tries: int) -> None:
-        self._until = None if seconds is None else time.monotonic() + seconds
-        self._tries = tries
-        self._pauses = _pauses(tries)
-
-    @property
-    def lasts(self) -> bool:
-        return self._until is None or time.monotonic() < self._until
-
-    @property
-    def left(self) -> int:
-        """For how many seconds events are asked for: from one to as many as a service sends them at once."""
-        return LONGEST if self._until is None else max(1, min(LONGEST, ceil(self._until - time.monotonic())))
-
-    def renew(self) -> None:
-        """The service is there."""
-        self._pauses = _pauses(self._tries)
-
-    def pause(self, reply: ServiceReply, call: Call) -> float:
-        """How long to wait before connecting again, or the error that came of it."""
-        pause = next(self._pauses, None)
-        if pause is None or not reply.is_worth_repeating:
-            reply.result(call)
-        return _pause(reply, pause or 0.0)
-
-
-def _pauses(tries: int) -> Iterator[float]:
-    """How long to wait between tries: from a tenth of a second on, twice as long each time."""
-    return (0.1 * 2**number for number in range(tries - 1))
-
-
-def _pause(reply: ServiceReply, pause: float) -> float:
-    return min(max(pause, reply.wait or 0.0), _LONGEST_PAUSE)
 
 
 def _settings(url: str, key: str, timeout: float, insecure: bool) -> dict[str, Any]:

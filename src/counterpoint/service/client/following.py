@@ -10,7 +10,9 @@ begins with how things stand: what the follower knows already is left out.
 [None, None, None]
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from math import ceil
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -18,6 +20,10 @@ import msgspec
 from counterpoint.composition.rules.rule import Remaining
 from counterpoint.privacy.loss import Loss
 from counterpoint.service.client import reading
+from counterpoint.service.client.calls import Call, ServiceReply
+
+LONGEST = 300
+"""For how many seconds a service sends events at once; after that, a follower connects again."""
 
 
 class LossChanged(NamedTuple):
@@ -74,3 +80,38 @@ class Follower:
     def restart(self) -> None:
         """Forget the part of an event that came before a connection was lost."""
         self._fields = {}
+
+
+class Patience:
+    """How long to follow, and how often to connect again when the service is away."""
+
+    def __init__(self, seconds: float | None, tries: int) -> None:
+        self._until = None if seconds is None else time.monotonic() + seconds
+        self._tries = tries
+        self._pauses = pauses(tries)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether to go on."""
+        return self._until is None or time.monotonic() < self._until
+
+    @property
+    def left(self) -> int:
+        """For how many seconds events are asked for: from one to as many as a service sends them at once."""
+        return LONGEST if self._until is None else max(1, min(LONGEST, ceil(self._until - time.monotonic())))
+
+    def renew(self) -> None:
+        """The service is there."""
+        self._pauses = pauses(self._tries)
+
+    def pause(self, reply: ServiceReply, call: Call) -> float:
+        """How long to wait before connecting again, or the error that came of it."""
+        pause = next(self._pauses, None)
+        if pause is None or not reply.is_worth_repeating:
+            reply.result(call)
+        return reply.pause(pause or 0.0)
+
+
+def pauses(tries: int) -> Iterator[float]:
+    """How long to wait between tries: from a tenth of a second on, twice as long each time."""
+    return (0.1 * 2**number for number in range(tries - 1))

@@ -152,6 +152,8 @@ class PostprocessedHandle(RemoteHandle):
             raise InvalidRequest(explained(self.mechanism, public, prepared) or "this ask is not accepted")
         own = saying.own(id)
         answer = yield Reaction(lambda run: self._reacted(run, own, asked, message))
+        if id is None:  # nothing will ask for it again
+            self._answers.pop(own, None)
         return Released(answer, prepared, self._grid, self._made_up).in_units()
 
     def _reacted(self, run: Callable[[Calls[Any]], Any], id: str, asked: dict[str, str] | None, message: Ask) -> Plain:

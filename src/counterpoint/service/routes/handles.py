@@ -13,7 +13,7 @@ from counterpoint.service.identity import Principal, Role
 from counterpoint.service.routes.bodies import AskBody, ErrorBody, Json, RequestBody
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import Caller, InPath, RequestId, TheHouse
-from counterpoint.service.showing import handle_shown, prepared_shown, receipt_shown, released_shown
+from counterpoint.service.showing import handle_shown, prepared_shown, raw_shown, receipt_shown, released_shown
 from counterpoint.session.handle import Handle
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
@@ -45,7 +45,7 @@ def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Js
     found._session._must_be_open()
     prepared = None if request is None else found._source.prepare(request)
     released = found._asked(prepared, wire.public(data.public), id)
-    return {**released_shown(released), "halted": found.halted}
+    return {**raw_shown(released), "halted": found.halted}
 
 
 @post(
