@@ -69,12 +69,12 @@ class Caller:
 
 
 @contextmanager
-def served(folder, ages=AGES, limits=DEFAULT):
+def served(folder, ages=AGES, limits=DEFAULT, counts=None):
     """The service, with its callers."""
     house = House(cp.Durable(str(folder / "ledger.db")))
     house.register("people", lambda: table(ages), cp.Filter(cp.PureDP(4)))
     house.register("visits", lambda: cp.Stream(bound=1), cp.Filter(cp.PureDP(4)))
     house.register("staff", staff, cp.Filter(cp.PureDP(4)))
-    with TestClient(application(house, limits), raise_server_exceptions=False) as client:
+    with TestClient(application(house, limits, counts), raise_server_exceptions=False) as client:
         yield Caller(house, client)
     house.close()

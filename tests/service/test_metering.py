@@ -1,5 +1,6 @@
 """Metrics and the log: what an operator sees, and that nothing of what was asked or answered is in it."""
 
+import asyncio
 import json
 import logging
 import re
@@ -8,7 +9,10 @@ import pytest
 from tests.service.house import served
 
 from counterpoint.service.logs import JsonLines
+from counterpoint.service.metering import RequestMeter
 
+COMMITS = "counterpoint_commit_seconds"
+SHOWN = 'counterpoint_requests_total{method="GET",route="/v1/sessions/{session}",status="200"}'
 QUESTION = {"request": {"request": "mean", "column": "age", "where": "state = 'NY'"}, "epsilon": 0.1}
 
 
@@ -25,14 +29,79 @@ def test_metrics_count_requests_by_route_and_errors_by_type_and_name_nobody(call
     assert call("ann", "POST", url, {**QUESTION, "epsilon": 9}).status_code == 409
     assert call(None, "GET", "/v1/sessions").status_code == 401
     text = call("carol", "GET", "/metrics").text
-    found = {re.sub('process="[0-9]+",', "", line) for line in text.splitlines()}
+    found = set(text.splitlines())
     questions = '{method="POST",route="/v1/sessions/{session}/questions",status="%d"} 1'
     assert {f"counterpoint_requests_total{questions % status}" for status in (201, 409)} <= found
     assert any(line.startswith("counterpoint_errors_total{") and "BudgetExceeded" in line for line in found)
-    assert 'counterpoint_request_seconds_count{route="/v1/sessions/{session}/questions"} 2' in text.replace(
-        re.search('process="[0-9]+",', text)[0], ""
-    )
+    assert 'counterpoint_request_seconds_count{route="/v1/sessions/{session}/questions"} 2' in found
     assert not re.search(r"\bann\b|carol|people|NY", text)
+
+
+def value(text, name):
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+    return float(line.split()[-1])
+
+
+def test_metrics_have_the_times_of_commits(call):
+    session = call.granted()
+    before = call("carol", "GET", "/metrics").text
+    assert call("ann", "POST", f"/v1/sessions/{session}/questions", QUESTION).status_code == 201
+    after = call("carol", "GET", "/metrics").text
+    added = [value(after, name) - value(before, name) for name in (f"{COMMITS}_count", f"{COMMITS}_sum")]
+    assert added[0] >= 4, "a launch and an ask, each of them begun and settled"
+    assert 0 < added[1] < 60
+    assert value(after, f'{COMMITS}_bucket{{le="+Inf"}}') == value(after, f"{COMMITS}_count")
+
+
+def counted(meter):
+    text = "\n".join(meter.lines())
+    return value(text, SHOWN), value(text, 'counterpoint_request_seconds_count{route="/v1/sessions/{session}"}')
+
+
+def test_any_worker_reports_for_all_and_what_a_dead_one_has_counted_stays(tmp_path):
+    first, second = RequestMeter(tmp_path), RequestMeter(tmp_path)
+    for meter, number in ((first, 3), (second, 4)):
+        for _ in range(number):
+            meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.01)
+    assert counted(first) == (3, 3), "the second has written nothing yet"
+    assert counted(second) == (7, 7) and counted(first) == (7, 7)
+    first.count("GET", "/v1/sessions/{session}", 200, seconds=0.01)
+    assert counted(first) == (8, 8)
+    assert counted(second) == (8, 8), "what one has reported the others report too: no counter goes down"
+    del first
+    third = RequestMeter(tmp_path)
+    third.count("GET", "/v1/sessions/{session}", 200, seconds=0.01)
+    assert counted(third) == (9, 9)
+
+
+def test_a_worker_writes_its_counts_soon_and_when_it_stops(tmp_path, monkeypatch):
+    monkeypatch.setattr("counterpoint.service.metering.KEPT_AFTER", 0.01)
+
+    async def counts():
+        meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.01)
+        meter.keep_soon()
+        assert not list(folder.iterdir())
+        await asyncio.sleep(0.1)
+
+    folder = tmp_path / "counts"
+    folder.mkdir()
+    meter, other = RequestMeter(folder), RequestMeter(folder)
+    asyncio.run(counts())
+    assert counted(other) == (1, 1)
+    monkeypatch.setattr("counterpoint.service.metering.KEPT_AFTER", 3600)
+    with served(tmp_path, counts=folder) as call:
+        assert call("carol", "GET", f"/v1/sessions/{call.granted()}").status_code == 200
+        assert counted(other) == (1, 1)
+    assert counted(other) == (2, 2)
+
+
+def test_methods_that_a_client_makes_up_are_one_label():
+    meter = RequestMeter()
+    for number in range(100):
+        meter.count(f"METHOD{number}", "other", 405, seconds=0.01)
+    assert (
+        value("\n".join(meter.lines()), 'counterpoint_requests_total{method="other",route="other",status="405"}') == 100
+    )
 
 
 def test_the_log_at_debug_has_no_key_body_or_answer(call):

@@ -7,6 +7,7 @@ decoded strictly, so that a field that no route knows is an error and nothing is
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -62,8 +63,9 @@ async def _owner(identity: Identity, presented: str) -> Principal | None:
     return identity.known(presented) or await to_thread.run_sync(identity.principal, presented)
 
 
-def application(house: House, limits: Limits = DEFAULT) -> Litestar:
-    """The service over these data sets."""
+def application(house: House, limits: Limits = DEFAULT, counts: Path | None = None) -> Litestar:
+    """The service over these data sets; its metrics are those of all workers that share the folder `counts`."""
+    meter = RequestMeter(counts)
     return Litestar(
         route_handlers=[*_API, *health.ROUTES, metrics, pages.ROUTES],
         middleware=[
@@ -89,10 +91,9 @@ def application(house: House, limits: Limits = DEFAULT) -> Litestar:
             # the framework's pages for a browser would run scripts of other hosts beside the dashboard's cookie
             render_plugins=[JsonRenderPlugin()],
         ),
-        state=State(
-            {"house": house, "limiter": Limiter(limits), "stopping": threading.Event(), "meter": RequestMeter()}
-        ),
+        state=State({"house": house, "limiter": Limiter(limits), "stopping": threading.Event(), "meter": meter}),
         on_startup=[_make_threads, events.end_on_signals],
+        on_shutdown=[meter.keep],
     )
 
 

@@ -1,71 +1,103 @@
 """Metrics for Prometheus, and a line of the log for each request: routes, statuses and times, nothing that was said.
 
 A label is a method, a route's template, a status or the class of an error. No question, session, answer or name of a
-principal is in a metric. Each worker counts for itself, under its process id.
+principal is in a metric. Any worker reports for all: each writes its counts into a file of a folder that they share, at
+the latest a second after it counted, and before it reports them. The file of a worker that ended stays, so that no
+counter goes down.
 
 >>> meter = RequestMeter()
 >>> meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.004)
 >>> [line for line in meter.lines() if line.startswith("counterpoint_requests_total")]
-['counterpoint_requests_total{method="GET",process="...",route="/v1/sessions/{session}",status="200"} 1']
+['counterpoint_requests_total{method="GET",route="/v1/sessions/{session}",status="200"} 1']
 """
 
+import asyncio
 import logging
 import os
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from litestar import MediaType, Request, get
 from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.errors import CounterpointError
+from counterpoint.ledger.store.timing import COMMITS, Histogram
+from counterpoint.randomness.fresh import fresh
 from counterpoint.service.identity import Role
 from counterpoint.service.routes.guards import for_roles
 
-BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""The upper ends of the histogram's buckets, in seconds."""
+FAMILIES = {
+    "counterpoint_requests_total": "counter",
+    "counterpoint_errors_total": "counter",
+    "counterpoint_request_seconds": "histogram",
+    "counterpoint_commit_seconds": "histogram",
+}
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+"""Other methods, of which a client can make up any number, are counted as one."""
+KEPT_AFTER = 1.0
+"""Seconds after which what was counted is in the worker's file."""
 _log = logging.getLogger("counterpoint.service")
 
 
 class RequestMeter:
-    """Counts of one process. Only the event loop changes them."""
+    """Counts of one process, and with a folder those of all that share it. Only the event loop changes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._errors: Counter[str] = Counter()
-        self._seconds: dict[str, list[int]] = {}
-        self._sums: Counter[str] = Counter()
+        self._seconds: dict[str, Histogram] = {}
+        self._file = None if folder is None else folder / f"{os.getpid()}-{fresh(8).hex()}.json"
+        self._is_due = False
 
     def count(self, method: str, route: str, status: int, *, seconds: float) -> None:
         """A request that was answered."""
-        self._requests[method, route, status] += 1
-        self._seconds.setdefault(route, [0] * (len(BOUNDS) + 1))[bisect_left(BOUNDS, seconds)] += 1
-        self._sums[route] += seconds  # type: ignore[assignment]  # a sum of seconds, of any size
+        self._requests[method if method in METHODS else "other", route, status] += 1
+        self._seconds.setdefault(route, Histogram()).add(seconds)
 
     def refuse(self, kind: str) -> None:
         """An error of the library."""
         self._errors[kind] += 1
 
+    def keep_soon(self) -> None:
+        """Write the file in a second, unless that is going to happen anyway."""
+        if self._file is not None and not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_later(KEPT_AFTER, self.keep)
+
+    def keep(self) -> None:
+        """Write the file; a reader finds the one before or this one, whole."""
+        self._is_due = False
+        if self._file is not None:
+            written = self._file.with_suffix(".new")
+            written.write_bytes(msgspec.json.encode(self._samples()))
+            written.replace(self._file)
+
     def lines(self) -> Iterator[str]:
-        """As Prometheus reads them."""
-        yield "# TYPE counterpoint_requests_total counter"
+        """What all workers have counted, as Prometheus reads it."""
+        self.keep()  # or the next scrape, of another worker, would find less
+        total: Counter[str] = Counter(self._samples())
+        for file in () if self._file is None else self._file.parent.glob("*.json"):
+            if file != self._file:
+                total.update(msgspec.json.decode(file.read_bytes(), type=dict[str, float]))
+        for family, kind in FAMILIES.items():
+            yield f"# TYPE {family} {kind}"
+            yield from (f"{name} {number:.15g}" for name, number in total.items() if name.startswith(family))
+
+    def _samples(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         for (method, route, status), number in sorted(self._requests.items()):
-            yield _line("counterpoint_requests_total", number, method=method, route=route, status=status)
-        yield "# TYPE counterpoint_errors_total counter"
+            found[f'counterpoint_requests_total{{method="{method}",route="{route}",status="{status}"}}'] = number
         for kind, number in sorted(self._errors.items()):
-            yield _line("counterpoint_errors_total", number, type=kind)
-        yield "# TYPE counterpoint_request_seconds histogram"
-        for route, buckets in sorted(self._seconds.items()):
-            below = 0
-            for bound, number in zip((*BOUNDS, "+Inf"), buckets, strict=True):
-                below += number
-                yield _line("counterpoint_request_seconds_bucket", below, route=route, le=bound)
-            yield _line("counterpoint_request_seconds_sum", self._sums[route], route=route)
-            yield _line("counterpoint_request_seconds_count", below, route=route)
+            found[f'counterpoint_errors_total{{type="{kind}"}}'] = number
+        for route, seconds in sorted(self._seconds.items()):
+            found |= seconds.samples("counterpoint_request_seconds", f'route="{route}"')
+        return found | dict(COMMITS.samples("counterpoint_commit_seconds"))
 
 
 class Metering:
@@ -105,7 +137,7 @@ async def note_error(error: Exception, scope: Scope) -> None:
 
 @get("/metrics", guards=[for_roles(Role.CUSTODIAN, Role.AUDITOR)], media_type=MediaType.TEXT, summary="Metrics")
 async def metrics(request: Request[Any, Any, Any]) -> str:
-    """Counters and histograms of this worker, as Prometheus reads them."""
+    """Counters and histograms of all workers, as Prometheus reads them."""
     return "\n".join([*_meter(request.scope).lines(), ""])
 
 
@@ -115,15 +147,11 @@ def _meter(scope: Any) -> RequestMeter:
 
 
 def _note(scope: Any, status: int, seconds: float) -> None:
-    route = scope.get("path_template") or "other"
-    _meter(scope).count(scope["method"], route, status, seconds=seconds)
+    route, meter = scope.get("path_template") or "other", _meter(scope)
+    meter.count(scope["method"], route, status, seconds=seconds)
+    meter.keep_soon()
     if not _log.isEnabledFor(logging.INFO):
         return
     who = scope.get("user")
     said = {"event": "request", "method": scope["method"], "route": route, "status": status}
     _log.info("request", extra={"said": {**said, "seconds": round(seconds, 6), "who": who.name if who else None}})
-
-
-def _line(name: str, value: float, **labels: object) -> str:
-    inside = ",".join(f'{label}="{of}"' for label, of in sorted({**labels, "process": os.getpid()}.items()))
-    return f"{name}{{{inside}}} {value}"

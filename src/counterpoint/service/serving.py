@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import uvicorn
@@ -67,7 +69,9 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
             uvicorn.Server(_config(listening, partial(_closing, house, limits))).run(sockets=[listener])
         else:
             house.close()
-            Multiprocess(_config(listening, partial(_worker, settings)), sockets=[listener]).run()
+            with TemporaryDirectory(prefix="counterpoint-") as counts:
+                worker = partial(_worker, settings, Path(counts))
+                Multiprocess(_config(listening, worker), sockets=[listener]).run()
 
 
 def _config(listening: Listening, factory: Callable[[], Litestar]) -> uvicorn.Config:
@@ -110,14 +114,14 @@ def address(host: str, port: int, tls: bool) -> str:
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _worker(settings: Settings) -> Litestar:
-    """What a worker serves; each opens its own connections."""
-    return _closing(open_house(settings), limits_of(settings))
+def _worker(settings: Settings, counts: Path) -> Litestar:
+    """What a worker serves; each opens its own connections, and all count into one folder."""
+    return _closing(open_house(settings), limits_of(settings), counts)
 
 
-def _closing(house: House, limits: Limits) -> Litestar:
+def _closing(house: House, limits: Limits, counts: Path | None = None) -> Litestar:
     """The application, which closes the ledgers when it stops."""
-    app = application(house, limits)
+    app = application(house, limits, counts)
     app.on_shutdown.append(house.close)
     return app
 

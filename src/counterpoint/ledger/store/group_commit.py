@@ -11,11 +11,13 @@ the next batch, and the requests that are done. So their threads go on while the
 """
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
+from counterpoint.ledger.store.timing import COMMITS
 from counterpoint.randomness.process import Owner
 
 _PATIENCE = 1.0
@@ -125,7 +127,9 @@ class GroupCommit(Generic[Job]):
     def _work(self, batch: list[Ticket[Job]]) -> None:
         try:
             self._must_go_on()  # it may have failed while these waited
+            began = time.perf_counter()
             self._commit(batch)
+            COMMITS.add(time.perf_counter() - began)
         except BaseException as error:
             # Whether it was committed is not known: no job gets a result, and every request may be repeated by its id.
             if not isinstance(error, LedgerBusy):
