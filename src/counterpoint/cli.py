@@ -6,6 +6,7 @@ True
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -107,7 +108,7 @@ def export(
     from counterpoint.ledger.places import Durable, looked_at  # noqa: PLC0415
 
     with explained(), looked_at(Durable(place)) as store, store.lock:
-        for line in exported(store, session):
+        for line in exported(lambda: nullcontext(store), session):
             typer.echo(line)
 
 

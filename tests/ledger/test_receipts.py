@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
-from counterpoint.errors import LedgerError, NotAllowed
+from counterpoint.errors import LedgerError, LedgerTampered, NotAllowed
+from counterpoint.ledger import exporting
 from counterpoint.ledger.crypto import sealed
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.store.store import Unit
@@ -89,6 +90,26 @@ def test_the_command_exports_what_the_checker_reads(tmp_path):
     done = CliRunner().invoke(app, ["ledger", "export", str(tmp_path / "ledger.db"), "session"])
     assert done.exit_code == 0 and done.output.splitlines() == expected
     assert CliRunner().invoke(app, ["ledger", "export", str(tmp_path / "ledger.db"), "nobody"]).exit_code == 1
+
+
+def test_a_record_is_read_in_pages_and_requests_go_on_between_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(exporting, "BATCH", 4)
+    with new(tmp_path) as session, ThreadPoolExecutor(1) as other:
+        noisy = session.launch(cp.Laplace("0.4", asks=9))
+        noisy.ask(cp.count(), id="a")
+        before, reading = lines(session), session._engine.ledger.record()
+        first = [next(reading), next(reading)]
+        other.submit(noisy.ask, cp.count()).result(timeout=60)
+        assert [*first, *reading] == before, "the record is as of its first line"
+        assert "entries hold" in checker.check(iter(before), []) and len(lines(session)) == len(before) + 2
+
+
+def test_a_record_with_a_gap_is_not_handed_out(tmp_path):
+    with new(tmp_path) as session:
+        session.launch(cp.Laplace("0.4")).ask(cp.count(), id="a")
+        session._engine.ledger._store._run("DELETE FROM counterpoint_entry WHERE number = 5", ())
+        with pytest.raises(LedgerTampered, match="missing"):
+            lines(session)
 
 
 @pytest.mark.parametrize("number", range(1, 22))

@@ -337,10 +337,9 @@ class DurableLedger(Ledger):
         self._signer = signer
         return signer
 
-    def record(self) -> list[str]:
-        """The public record as JSON lines, as of one moment."""
-        with self._connection() as store:
-            return list(exported(store, self.name))
+    def record(self) -> Iterator[str]:
+        """The public record as JSON lines, as of the moment of the first; other requests go on meanwhile."""
+        return exported(self._connection, self.name)
 
     def head(self) -> int:
         """The number of the last entry: while it stays, nothing has changed."""

@@ -3,36 +3,41 @@
 The first line says which record it is, where its chain begins and where it has come to; each other line holds one
 entry, as the text that is hashed. Seeds, states, answers and items are sealed and not in it.
 
->>> list(exported(None, "people"))
+>>> from contextlib import nullcontext
+>>> from types import SimpleNamespace
+>>> list(exported(lambda: nullcontext(SimpleNamespace(book=lambda name: None)), "people"))
 Traceback (most recent call last):
 ...
 counterpoint.errors.LedgerError: there is no session 'people' in this ledger
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
 
-from counterpoint.errors import LedgerError
-from counterpoint.ledger.checking.verification import chain
-from counterpoint.ledger.store.store import Store
+from counterpoint.errors import LedgerError, LedgerTampered
+from counterpoint.ledger.store.store import BATCH, Store
 
 FORMAT = "counterpoint-record/1"
 
 
-def exported(store: Store | None, name: str) -> Iterator[str]:
-    """The lines of a session's record, as of one moment."""
-    book = None
-    if store is not None:
-        store.begin_reading()
+def exported(connection: Callable[[], AbstractContextManager[Store]], name: str) -> Iterator[str]:
+    """The lines of a session's record, as of the moment of the first.
+
+    The chain only grows, so it is read in pages, each with the connection for itself; requests go on between them.
+    """
+    with connection() as store:
         book = store.book(name)
-    try:
-        if store is None or book is None:
-            raise LedgerError(f"there is no session {name!r} in this ledger")
-        head = {"number": book.head.number, "hash": book.head.hash.hex()}
-        yield json.dumps({"format": FORMAT, "session": name, "genesis": book.genesis.hex(), "head": head})
-        for number, data in chain(store, name):
-            if number <= book.head.number:
-                yield json.dumps({"number": number, "entry": data.decode()})
-    finally:
-        if store is not None:
-            store.rollback()
+    if book is None:
+        raise LedgerError(f"there is no session {name!r} in this ledger")
+    last = book.head.number
+    head = {"number": last, "hash": book.head.hash.hex()}
+    yield json.dumps({"format": FORMAT, "session": name, "genesis": book.genesis.hex(), "head": head})
+    for after in range(0, last, BATCH):
+        size = min(BATCH, last - after)
+        with connection() as store:
+            page = list(islice(store.entries(name, after, size), size))
+        if [number for number, _ in page] != list(range(after + 1, after + size + 1)):
+            raise LedgerTampered(f"an entry of {name!r} between {after + 1} and {after + size} is missing")
+        yield from (json.dumps({"number": number, "entry": data.decode()}) for number, data in page)

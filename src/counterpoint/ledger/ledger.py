@@ -14,6 +14,7 @@ True
 
 import time
 from abc import abstractmethod
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple, NoReturn, Protocol
 
@@ -283,7 +284,7 @@ class Ledger:
         """A signed receipt for a request that was answered, and what opens its answer to others."""
         raise NotAllowed("a session in memory keeps no record that a receipt could name; give it a ledger")
 
-    def record(self) -> list[str]:
+    def record(self) -> Iterator[str]:
         """The public record as JSON lines."""
         raise NotAllowed("a session in memory has a history, and no record that others could check; give it a ledger")
 

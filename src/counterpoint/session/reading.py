@@ -104,7 +104,7 @@ class ReadableSession:
     def record(self) -> list[str]:
         """The public record of the whole session as JSON lines, which `checker.py` and others' checkers read."""
         self._must_be_open()
-        return self._engine.ledger.record()
+        return list(self._engine.ledger.record())
 
     @property
     def history(self) -> tuple[Fact, ...]:

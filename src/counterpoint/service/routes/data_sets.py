@@ -1,9 +1,12 @@
 """Data sets: what they are, what is left of their budgets, to whom it was granted, and how data arrives."""
 
 import time
+from collections.abc import Iterator
+from itertools import chain, islice
 
 from litestar import Router, delete, get, post
 from litestar.params import JSONBody
+from litestar.response import Stream
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, LedgerTampered
@@ -17,6 +20,8 @@ from counterpoint.service.routes.parameters import Caller, InPath, RequestId, Th
 from counterpoint.service.showing import grant_shown, session_shown
 from counterpoint.session.session import Session
 
+RECORD_PAGE = 1000
+"""How many lines of a record are sent at once: it may be longer than what fits into memory."""
 READERS = (Role.CUSTODIAN, Role.AUDITOR)
 
 
@@ -143,9 +148,16 @@ def verify(house: TheHouse, name: InPath) -> Json:
     media_type="application/jsonl",
     sync_to_thread=True,
 )
-def record(house: TheHouse, name: InPath) -> str:
+def record(house: TheHouse, name: InPath) -> Stream:
     """Every entry of the chain as JSON lines, which `counterpoint/checker.py` checks; no answer is in it."""
-    return "".join(f"{line}\n" for line in house.data_set(name).session().record())
+    lines = house.data_set(name).session()._engine.ledger.record()
+    first = next(lines)  # what cannot be read is an error before anything is sent
+    return Stream(_in_pages(chain([first], lines)), media_type="application/jsonl")
+
+
+def _in_pages(lines: Iterator[str]) -> Iterator[str]:
+    while page := list(islice(lines, RECORD_PAGE)):
+        yield "".join(f"{line}\n" for line in page)
 
 
 def _given(house: House, who: Principal, name: str, text: str) -> tuple[Session, Session]:
