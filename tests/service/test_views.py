@@ -169,3 +169,11 @@ def test_the_strip_of_the_history_shows_when_lines_were_written_and_leads_to_the
     assert [bar["aria-label"] for bar in bars] == ["122 lines", "1 line, 1 refused"]
     assert bars[-1]["href"] == "/history?data=visits&start=0" and bars[0]["href"] == "/history?data=visits&start=1"
     assert [one["class"] for tag, one in elements if tag == "rect" and "chosen" in one.get("class", "")]
+
+
+def test_the_history_calls_parts_by_their_keys_and_what_is_set_aside_reserved(call):
+    session = call.house.data_set("people").session().acting_as("carol").grant("ann", cp.PureDP(1)).acting_as("ann")
+    session.partition("state", within=cp.PureDP(0.5))["CA"].launch(cp.Laplace(0.1)).ask(cp.count())
+    text = Browser(call, "ann").get("/history").text
+    assert "people.0.0.CA.0" in text and "%3A" not in text and "Reserved" in text
+    assert "Reserved" not in Browser(call, "carol").get("/history?kind=delegation&who=carol").text

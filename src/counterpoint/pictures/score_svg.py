@@ -227,7 +227,7 @@ class _Page:
         for word, low, high in sums:
             if high - low <= 0:
                 continue
-            y = min(self.y((low + high) / 2), lowest)
+            y = min(max(self.y((low + high) / 2), _TOP + 16), lowest)  # below the ceiling, above the sum before
             lowest = y - 32  # two lines of the next one have to stand above
             yield element("text", f"{high - low:.{places}f}", class_="small strong", x=self.x(self.now), dx=10, y=y - 2)
             yield element("text", word, class_="small", x=self.x(self.now), dx=10, y=y + 12)

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from counterpoint.ledger.state import Fact
 from counterpoint.pictures.score import count, moments
-from counterpoint.service.house import House, SessionId
+from counterpoint.service.house import House
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.rendering import page
 from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_history, seen_score
@@ -26,6 +26,7 @@ from counterpoint.service.pages.strips import binned, strip
 from counterpoint.service.pages.words import figure, whole_number
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import TheHouse
+from counterpoint.session.engine import part_key
 from counterpoint.session.session import Session
 
 PAGE = 100
@@ -69,8 +70,9 @@ class HistoryLine:
 
     @property
     def words(self) -> str:
-        """The kind in a word."""
-        return _WORDS[self.kind]
+        """The kind in a word; what a principal sets aside for a partition or a delegated session is granted to no one."""
+        reserved = self.kind == "delegation" and "granted to " not in self.fact.what
+        return "Reserved" if reserved else _WORDS[self.kind]
 
     @property
     def what(self) -> str:
@@ -81,8 +83,9 @@ class HistoryLine:
 
     @property
     def where(self) -> str:
-        """The session or handle."""
-        return str(SessionId(self.data_set, self.fact.path))
+        """The session or handle; a part by its key."""
+        steps = (str(step if isinstance(step, int) else part_key(step)) for step in self.fact.path)
+        return ".".join((self.data_set, *steps))
 
     @property
     def run(self) -> tuple[object, ...]:
