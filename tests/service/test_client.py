@@ -232,6 +232,15 @@ def test_a_delegated_session_has_a_budget_of_its_own(session):
     assert [one.loss for one in session.given] == [cp.PureDP("0.5")] and session.handles == ()
 
 
+def test_a_session_on_a_sample_is_charged_less_than_its_budget(place):
+    session = place.session("folks")
+    tenth = session.delegate(cp.PureDP(3), sampled="0.1")
+    assert tenth.remaining.epsilon == 3 and tenth.ask(cp.count(), epsilon=1) < 150
+    assert session.loss.epsilon < 2
+    with pytest.raises(cp.InvalidParameter):
+        session.delegate(cp.PureDP(3), sampled=7)
+
+
 def test_parts_are_sessions_of_their_own(session):
     parts = session.partition("state", within=cp.PureDP(1000), id="states")
     assert parts.loss == cp.PureDP(1000) and parts.within == cp.PureDP(1000)

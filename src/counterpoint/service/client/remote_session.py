@@ -166,9 +166,20 @@ class RemoteSession(Remote):
             raise refused
 
     @served
-    def delegate(self, within: Loss, *, delta: Number | None = None, id: str | None = None) -> "Calls[RemoteSession]":
+    def delegate(
+        self,
+        within: Loss,
+        *,
+        delta: Number | None = None,
+        sampled: Number | None = None,
+        id: str | None = None,
+    ) -> "Calls[RemoteSession]":
         """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
-        body = {"within": saying.loss(within), "delta": _number(delta, "delta")}
+        body = {
+            "within": saying.loss(within),
+            "delta": _number(delta, "delta"),
+            "sampled": _number(sampled, "sampled"),
+        }
         said = yield Call("POST", f"{self._url}/delegations", body, saying.own(id))
         return RemoteSession(self._service, said["session"])
 
@@ -197,6 +208,7 @@ class RemoteSession(Remote):
         until: datetime | None = None,
         mechanisms: Sequence[type[Mechanism]] | None = None,
         delta: Number | None = None,
+        sampled: Number | None = None,
         id: str | None = None,
     ) -> "Calls[RemoteSession]":
         """Delegate a budget to a principal: the session in which they, and no other principal, launch and ask."""
@@ -207,6 +219,7 @@ class RemoteSession(Remote):
             "until": None if until is None else until.isoformat(),
             "mechanisms": None if names is None else list(names),
             "delta": _number(delta, "delta"),
+            "sampled": _number(sampled, "sampled"),
         }
         said = yield Call("POST", self._grants, body, saying.own(id))
         return RemoteSession(self._service, said["session"])

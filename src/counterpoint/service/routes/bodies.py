@@ -46,6 +46,7 @@ class GrantBody(Body, frozen=True, kw_only=True):
     until: datetime | None = None
     mechanisms: list[str] | None = None
     delta: int | float | str | None = None
+    sampled: int | float | str | None = None
 
 
 class LaunchBody(Body, frozen=True, kw_only=True):
@@ -125,10 +126,11 @@ class QuoteBody(TermsBody, frozen=True, kw_only=True):
 
 
 class DelegationBody(Body, frozen=True, kw_only=True):
-    """A budget for a session inside this one."""
+    """A budget for a session inside this one; with `sampled`, on a secret sample of the units, of this rate."""
 
     within: Json
     delta: int | float | str | None = None
+    sampled: int | float | str | None = None
 
 
 class PartitionBody(Body, frozen=True, kw_only=True):

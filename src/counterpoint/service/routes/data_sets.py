@@ -69,6 +69,7 @@ def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody],
         until=data.until,
         mechanisms=_kinds(data.mechanisms),
         delta=data.delta,
+        sampled=data.sampled,
         id=request_id,
     )
     return session_shown(name, given)

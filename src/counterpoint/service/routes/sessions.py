@@ -127,7 +127,8 @@ def delegate(
 ) -> Json:
     """A session inside this one; what it leaves stays reserved."""
     name, found = _work(house, who, session)
-    return session_shown(name, found.delegate(wire.loss(data.within), delta=data.delta, id=request_id))
+    made = found.delegate(wire.loss(data.within), delta=data.delta, sampled=data.sampled, id=request_id)
+    return session_shown(name, made)
 
 
 @post("/{session:str}/partitions", summary="Partition the data", guards=[for_roles(*WORKERS)], sync_to_thread=True)
