@@ -27,7 +27,7 @@ from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.errors import CounterpointError
-from counterpoint.ledger.store.timing import COMMITS, Histogram
+from counterpoint.ledger.store.timing import COMMITS, Durations
 from counterpoint.randomness.fresh import fresh
 from counterpoint.service.identity import Role
 from counterpoint.service.routes.guards import for_roles
@@ -51,14 +51,14 @@ class RequestMeter:
     def __init__(self, folder: Path | None = None) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._errors: Counter[str] = Counter()
-        self._seconds: dict[str, Histogram] = {}
+        self._seconds: dict[str, Durations] = {}
         self._file = None if folder is None else folder / f"{os.getpid()}-{fresh(8).hex()}.json"
         self._is_due = False
 
     def count(self, method: str, route: str, status: int, *, seconds: float) -> None:
         """A request that was answered."""
         self._requests[method if method in METHODS else "other", route, status] += 1
-        self._seconds.setdefault(route, Histogram()).add(seconds)
+        self._seconds.setdefault(route, Durations()).add(seconds)
 
     def refuse(self, kind: str) -> None:
         """An error of the library."""

@@ -1,6 +1,6 @@
 """How long things take, as a histogram: for the metrics of a service, which read what this process has counted.
 
->>> times = Histogram()
+>>> times = Durations()
 >>> times.add(0.004)
 >>> times.add(20)
 >>> dict(times.samples("commit_seconds"))["commit_seconds_count"]
@@ -17,7 +17,7 @@ BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 """The upper ends of the buckets, in seconds."""
 
 
-class Histogram:
+class Durations:
     """Durations, counted by size. Threads may add at the same time."""
 
     def __init__(self) -> None:
@@ -44,5 +44,5 @@ class Histogram:
         yield f"{name}_count{shown}", below
 
 
-COMMITS = Histogram()
+COMMITS = Durations()
 """The transactions of all ledgers of this process; the requests that wait at the same time share one."""
