@@ -70,7 +70,7 @@ class HistoryLine:
 
     @property
     def words(self) -> str:
-        """The kind in a word; what a principal sets aside for a partition or a delegated session is granted to no one."""
+        """The kind in a word; a budget that is set aside for parts or a delegated session is granted to no one."""
         reserved = self.kind == "delegation" and "granted to " not in self.fact.what
         return "Reserved" if reserved else _WORDS[self.kind]
 
