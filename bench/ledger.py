@@ -26,7 +26,7 @@ from typing import NamedTuple
 from bench.commits import Deed, Sizes, Terms, connected, written
 from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
-from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.checking.witness import WitnessFile
 from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.opening import durable
@@ -243,7 +243,7 @@ def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket[Step]]) -> N
         ticket.job(unit)
     ledger._write(unit)
     witness = ledger._witness
-    if unit.settled and isinstance(witness, Witness):
+    if unit.settled and isinstance(witness, WitnessFile):
         witness.note("raw", *unit.head, bytes(32))
 
 

@@ -52,6 +52,7 @@ from counterpoint.errors import (
     UnsupportedSQL as UnsupportedSQL,
 )
 from counterpoint.ledger.places import Durable as Durable
+from counterpoint.ledger.recovering import recover as recover
 from counterpoint.mechanisms.additive import (
     Gaussian as Gaussian,
     Laplace as Laplace,

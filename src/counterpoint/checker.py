@@ -9,6 +9,7 @@ the guide, "Receipts and the public record", so that others can write a checker 
 - the protocol: a request is admitted once, answered once, and nothing is launched in a session that was revoked;
 - admissions: where a budget is a plain sum (PureDP, zCDP, basic composition of (epsilon, delta)), every launch that was
   admitted fits, every one that was refused does not, and what was returned is what was left unused;
+- the end: from the recovery of a lost record on nothing is launched or asked, and a retirement is the last entry;
 - receipts: the signature, by the key on record; the question's entry; the head that the receipt names.
 """
 
@@ -82,7 +83,8 @@ def read_record(lines: Iterator[str]) -> PublicRecord:
     header = json.loads(next(lines))
     if header.get("format") != FORMAT:
         raise DoesNotHold(f"this is no record of the format {FORMAT}")
-    head, entries, hashes, heads = bytes.fromhex(header["genesis"]), [], [], []
+    head, entries, hashes = bytes.fromhex(header["genesis"]), [], []
+    heads: list[str] = []
     for expected, line in enumerate(lines, start=1):
         text = json.loads(line)["entry"].encode()
         values = json.loads(text)
@@ -90,6 +92,8 @@ def read_record(lines: Iterator[str]) -> PublicRecord:
         if entry["number"] != expected:
             raise DoesNotHold(f"entry {expected} is missing")
         head = sha256(head + text).digest()
+        if entry["kind"] == "recovery":
+            _check_recovery(entry, heads)
         entries.append(entry)
         hashes.append(sha256(text).hexdigest())
         heads.append(head.hex())
@@ -99,6 +103,13 @@ def read_record(lines: Iterator[str]) -> PublicRecord:
     return PublicRecord(header, entries, hashes, heads)
 
 
+def _check_recovery(entry: dict[str, Any], heads: list[str]) -> None:
+    """The backup that was opened is the record up to there."""
+    number, head, _, _ = json.loads(entry["body"])
+    if (number, [head]) != (len(heads), heads[-1:]):
+        raise DoesNotHold(f"entry {entry['number']}: the recovery of another record")
+
+
 class RecordReplay:
     """What the entries say, one after the other."""
 
@@ -106,12 +117,17 @@ class RecordReplay:
         self.sessions: dict[Path, AuditedSession] = {}
         self.open: dict[str, dict[str, Any]] = {}
         self.seen: set[str] = set()
+        self.recovered = self.retired = False
         self.checked = self.unchecked = 0
 
     def step(self, entry: dict[str, Any]) -> None:
         """One entry further."""
         kind, path = entry["kind"], tuple(entry["path"])
+        if self.retired:
+            raise DoesNotHold(f"entry {entry['number']}: the record goes on after it was retired")
         if kind in ADMITTED:
+            if self.recovered and kind != "revocation":
+                raise DoesNotHold(f"entry {entry['number']}: something was launched or asked after the record was lost")
             if entry["request"] in self.seen:
                 raise DoesNotHold(f"entry {entry['number']}: a request was admitted twice")
             self.seen.add(entry["request"])
@@ -128,6 +144,14 @@ class RecordReplay:
             self._recount(entry, path)
         elif kind == "answer":
             self._answer(entry, path)
+        elif kind == "lost":
+            self._lost(entry)
+        self.recovered = self.recovered or kind == "recovery"
+        self.retired = self.retired or kind == "retirement"
+
+    def _lost(self, entry: dict[str, Any]) -> None:
+        if entry["request"] and self.open.pop(entry["request"], None) is None:
+            raise DoesNotHold(f"entry {entry['number']}: a request was given up that was not open")
 
     def _launch(self, entry: dict[str, Any], path: Path) -> None:
         session = self._session(entry, path)
@@ -153,6 +177,8 @@ class RecordReplay:
         session = self._session(entry, path)
         cost = json.loads(entry["cost"]) if entry["cost"] else None
         exceeded = entry["what"].endswith("BudgetExceeded")
+        if self.recovered:  # where everything is refused
+            return
         if session.budget is None or cost is None or not exceeded:
             self.unchecked += 1
             return
@@ -274,6 +300,8 @@ def check(lines: Iterator[str], receipts: list[dict[str, Any]]) -> str:
     return (
         f"{len(record.entries)} entries hold; {replay.checked} admissions and refusals are right"
         f"{f', {replay.unchecked} are not plain sums and were not checked' if replay.unchecked else ''}"
+        f"{'; a part of the record was lost, and its budget counts as spent' if replay.recovered else ''}"
+        f"{'; the data set is retired' if replay.retired else ''}"
         f"{f'; {len(receipts)} {held}' if receipts else ''}"
     )
 

@@ -128,6 +128,36 @@ def rotate(
             typer.echo(done)
 
 
+@ledger.command()
+def recover(  # noqa: PLR0917 - what a command takes, by name
+    place: str = typer.Argument(
+        help="The backup, where the ledger is to be from now on: a path or a postgresql:// URL."
+    ),
+    session: str = typer.Argument(help="The session's name, which is its data set's."),
+    by: str = typer.Option(help="Who does this, for the record."),
+    yes: str = typer.Option(help="The session's name once more: its budget will be spent, for ever."),
+    key_file: str | None = typer.Option(None, help="The file with the master key, if it is not found by default."),
+    witness: str | None = typer.Option(None, help="The witness, if it is not where it is by default."),
+    witness_lost: bool = typer.Option(False, help="The witness was lost, too; a new one takes its place."),
+) -> None:
+    """Open a backup that is behind its witness, after the newest copy was lost.
+
+    Its budget counts as spent and its mechanisms are halted, for ever; answers can be read. The act stays on record.
+    """
+    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+    from counterpoint.ledger.recovering import recover as recovered  # noqa: PLC0415
+
+    with explained():
+        _must_be_meant(session, yes)
+        where = Durable(place, key_file=key_file, witness=witness)
+        typer.echo(recovered(where, session, by=by, witness_lost=witness_lost))
+
+
+def _must_be_meant(session: str, typed: str) -> None:
+    if typed != session:
+        raise InvalidParameter(f"this cannot be undone, and nothing was done: type the session's name, --yes {session}")
+
+
 Place = Annotated[str, typer.Argument(help="A path or a postgresql:// URL.")]
 SessionName = Annotated[str, typer.Argument(help="The session's name, which is its data set's.")]
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.checking.witness import WitnessFile
 from counterpoint.ledger.store.records import FORM, INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
 
 
@@ -37,7 +37,7 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session", *,
         place.sql("INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)", name, number, data)
     place.sql("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", len(fitted), head, name)
     (place.home / "witness").unlink()
-    witness = Witness(place.home / "witness")
+    witness = WitnessFile(place.home / "witness")
     witness.note(name, len(fitted), head, genesis)
     witness.close()
 

@@ -14,7 +14,7 @@ from counterpoint.errors import (
     LedgerError,
     LedgerFailed,
 )
-from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.checking.witness import WitnessFile
 from counterpoint.ledger.durable import DurableLedger, MasterKey
 from counterpoint.ledger.store.postgres import PostgresStore
 
@@ -22,7 +22,7 @@ from counterpoint.ledger.store.postgres import PostgresStore
 def impatient(place, wait=0.05):
     """A session that does not wait long for others."""
     store = PostgresStore(place.url, wait=wait)
-    ledger = DurableLedger(store, "session", MasterKey.from_file(place.key), Witness(place.home / "witness"))
+    ledger = DurableLedger(store, "session", MasterKey.from_file(place.key), WitnessFile(place.home / "witness"))
     return cp.open(ledger, source=place.source)
 
 

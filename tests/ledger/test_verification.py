@@ -12,7 +12,7 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import LedgerRolledBack, LedgerTampered
-from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.checking.witness import WitnessFile
 from counterpoint.ledger.state import Node
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 
@@ -234,7 +234,7 @@ def replicas(tmp_path):
 def test_a_ledger_is_opened_and_verified_while_another_process_writes_to_it(replicas, monkeypatch):
     """Each reads the witness first and then one moment of the database: what is added in between is no tampering."""
     place, s, noisy = replicas
-    size, calls = Witness.size, []
+    size, calls = WitnessFile.size, []
 
     def meanwhile(*_):
         calls.append(noisy.ask("apples"))
@@ -245,7 +245,7 @@ def test_a_ledger_is_opened_and_verified_while_another_process_writes_to_it(repl
         meanwhile()
         return size(self)  # as late as can be
 
-    monkeypatch.setattr(Witness, "size", slow_witness)
+    monkeypatch.setattr(WitnessFile, "size", slow_witness)
     with place.reopened(source=Numbers({})) as other:
         ledger = other._engine.ledger
         read = ledger._store.rows

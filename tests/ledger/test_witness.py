@@ -12,7 +12,7 @@ from tests.ledger.places import Place
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed
 from counterpoint.ledger.checking import witness as module
-from counterpoint.ledger.checking.witness import Line, Witness
+from counterpoint.ledger.checking.witness import Line, WitnessFile
 from counterpoint.ledger.crypto.sealing import MasterKey
 
 HEAD, OTHER, GENESIS = b"\xaa" * 32, b"\xbb" * 32, b"\xcc" * 32
@@ -20,7 +20,7 @@ HEAD, OTHER, GENESIS = b"\xaa" * 32, b"\xbb" * 32, b"\xcc" * 32
 
 @pytest.fixture
 def witness(tmp_path):
-    return Witness(tmp_path / "witness")
+    return WitnessFile(tmp_path / "witness")
 
 
 def seen(witness, whose):
@@ -30,7 +30,7 @@ def seen(witness, whose):
 
 def last(path, whose="session"):
     """The furthest number that a witness has seen."""
-    return max(line.sequence for line in seen(Witness(path), whose))
+    return max(line.sequence for line in seen(WitnessFile(path), whose))
 
 
 def test_ones_own_lines_are_found_among_those_of_others(witness):
@@ -81,9 +81,9 @@ def test_what_is_no_line_is_passed_over(witness, garbage):
 
 def test_a_witness_that_cannot_be_read_is_a_clear_error_and_not_one_that_has_seen_nothing(tmp_path):
     with pytest.raises(LedgerFailed, match="cannot be read"):
-        seen(Witness(tmp_path), "a")
+        seen(WitnessFile(tmp_path), "a")
     with pytest.raises(LedgerFailed, match="cannot be written"):
-        Witness(tmp_path / "no" / "folder").note("a", 1, HEAD, GENESIS)
+        WitnessFile(tmp_path / "no" / "folder").note("a", 1, HEAD, GENESIS)
 
 
 def test_it_is_its_owners_alone(witness):
@@ -96,7 +96,10 @@ def test_new_files_are_in_a_folder_that_was_synced(tmp_path, monkeypatch):
     synced = []
     sync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.fstat(file).st_ino), sync(file)))
-    for folder, make in (("keys", MasterKey.create), ("notes", lambda path: Witness(path).note("a", 0, HEAD, GENESIS))):
+    for folder, make in (
+        ("keys", MasterKey.create),
+        ("notes", lambda path: WitnessFile(path).note("a", 0, HEAD, GENESIS)),
+    ):
         (tmp_path / folder).mkdir()
         make(tmp_path / folder / "new")
         assert (tmp_path / folder).stat().st_ino in synced

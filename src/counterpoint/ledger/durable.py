@@ -38,9 +38,9 @@ from counterpoint.ledger.exporting import exported
 from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Grounds, Signed, Signer
-from counterpoint.ledger.state import Fact, Path, Row
+from counterpoint.ledger.state import Fact, Lost, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
-from counterpoint.ledger.store.records import FORM, INTENTS, REFUSALS, Book, StoredItems, path_text, read_entry
+from counterpoint.ledger.store.records import FORM, HISTORY, Book, StoredItems, path_text, read_entry
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store, Unit
 from counterpoint.randomness.fresh import fresh
@@ -184,7 +184,7 @@ class DurableLedger(Ledger):
         """What has been done or refused, in order."""
         with self._connection() as store:
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
-            return tuple(entry.fact for entry in entries if entry.kind in (*INTENTS, *REFUSALS, "data", "rows"))
+            return tuple(entry.fact for entry in entries if entry.kind in HISTORY)
 
     def answered(self, path: Path, who: str, most: int, request: str | None = None) -> list[AnsweredAsk]:
         """The newest asks of a principal at or below a path that were answered, in order; at most `most`.
@@ -201,7 +201,7 @@ class DurableLedger(Ledger):
             return [
                 AnsweredAsk(ask.fact, ask.request, ask.body.encode(), done)
                 for ask, done in found
-                if isinstance(done, StoredAnswer)
+                if isinstance(done, StoredAnswer) and not isinstance(done.answer, Lost)
             ]
 
     def verify(self) -> None:
@@ -277,7 +277,7 @@ class DurableLedger(Ledger):
                 with self._connection_at_stake():
                     upgrade(self._store, self.name, keys)
                 changes = True
-            if self._witness is not None and not found.placed:
+            if self._witness is not None and not (found.sighting and found.sighting.placed):
                 self._witness.note_place(self.name, found.book.genesis)
             if self._witness is not None and not found.book.witnessed:
                 with self._connection_at_stake():

@@ -33,7 +33,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger.grants import UNNAMED, Acting
 from counterpoint.ledger.receipts import Disclosure, Signed
-from counterpoint.ledger.state import Fact, Path, Row, granted
+from counterpoint.ledger.state import Fact, Lost, Path, Row, granted, lost_answer
 from counterpoint.ledger.wanted import Plan, Wanted, row_at
 from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
@@ -164,7 +164,7 @@ class Begin(msgspec.Struct, frozen=True):
             if known is not None:
                 if known.digest != sha256(self.body).digest():
                     raise conflict(self.request)
-                return known
+                return known if isinstance(known, Intent) else not_lost(self.request, known)
             records.must_be_new(fact.kind, self.request)
         waiting = records.waiting_at(fact.path)
         if waiting is not None:
@@ -201,7 +201,7 @@ class Settle(msgspec.Struct, frozen=True):
         """What is on record: if another thread or process has finished this intent meanwhile, what it stored."""
         done = records.settled(self.intent, self.outcome)
         if done is not None:
-            return done.answer
+            return not_lost(self.intent.request, done).answer
         if records.version(self.intent.path) not in (None, self.intent.version):
             raise moved_on()
         records.settle(self.intent, self.outcome)
@@ -307,6 +307,13 @@ def made_up() -> str:
     (36, True)
     """
     return f"{time.time_ns() // 10**6:012x}{fresh(12).hex()}"
+
+
+def not_lost(request: str, done: StoredAnswer) -> StoredAnswer:
+    """The answer on record; `Halted` if it was lost."""
+    if isinstance(done.answer, Lost):
+        raise lost_answer(request)
+    return done
 
 
 def conflict(request: str) -> RequestConflict:

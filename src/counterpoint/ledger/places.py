@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.checking.witness import Witness, WitnessFile
 from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.store.postgres import PostgresStore
 from counterpoint.ledger.store.reading import read_only
@@ -117,7 +117,7 @@ class Durable(msgspec.Struct, frozen=True):
     def witness_file(self) -> Witness | None:
         """The witness, if there is one."""
         path = self.witness or os.environ.get(WITNESS) or (None if self.in_postgres else self._beside("witness"))
-        return None if path is None else Witness(path, self.identity)
+        return None if path is None else WitnessFile(path, self.identity)
 
     def store(self, existing: bool) -> Store:
         """Open the database."""

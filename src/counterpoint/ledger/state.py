@@ -52,6 +52,13 @@ class Faulty(State, Value, frozen=True):
     """
 
 
+class Lost(State, Value, frozen=True):
+    """Stands for the answer to a request that was open in a backup, when its later record was lost.
+
+    It may have been answered there. Nothing is drawn for it again.
+    """
+
+
 class Row(Tagged, Value, frozen=True):
     """A launched mechanism: its state (None: halted), how often it has stepped, how much of a stream it has read.
 
@@ -102,6 +109,18 @@ def refused(fact: Fact, refusal: Exception) -> Fact:
     """
     kind = "denial" if isinstance(refusal, NotGranted) else "refusal"
     return Fact(kind, fact.path, f"{fact.what} refused: {type(refusal).__name__}", fact.who, fact.at, fact.cost)
+
+
+def lost_answer(request: str) -> Halted:
+    """The error for a request whose answer, if there was one, was lost.
+
+    >>> type(lost_answer("monday")).__name__
+    'Halted'
+    """
+    return Halted(
+        f"request {request[:80]!r} was open when this record was copied, and what came after was lost with its disk: "
+        "it may have been answered, and is not answered again"
+    )
 
 
 def failed(mechanism: Mechanism) -> Halted:

@@ -22,7 +22,7 @@ from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Durable, hold, looked_at, release
 from counterpoint.ledger.state import Fact, Node
 from counterpoint.ledger.store import schema
-from counterpoint.ledger.store.records import INTENTS, REFUSALS, Book, path_text, read_entry
+from counterpoint.ledger.store.records import HISTORY, Book, path_text, read_entry
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store
 from counterpoint.mechanisms.composed.concurrent import Concurrent
@@ -57,7 +57,7 @@ def history(place: Durable, name: str) -> Iterator[str]:
     with looked_at(place) as store, store.lock, _one_moment(store):
         _book(store, name)
         entries = (read_entry(data) for _, data in store.entries(name, 0))
-        facts = [entry.fact for entry in entries if entry.kind in (*INTENTS, *REFUSALS, "data", "rows")]
+        facts = [entry.fact for entry in entries if entry.kind in HISTORY]
     yield from map(_line, facts)
 
 

@@ -58,10 +58,11 @@ class Partition:
                 f"{type(within).__name__}"
             )
         part = self._part(key, within)
-        assert isinstance(part.rule, Filter)
-        if part.rule.budget != within:
+        rule = part.rule.chosen
+        assert isinstance(rule, Filter)
+        if rule.budget != within:
             raise NotAllowed(
-                f"the part {key!r} was opened before with {part.rule.budget!r}, which it keeps: use it as parts[key]"
+                f"the part {key!r} was opened before with {rule.budget!r}, which it keeps: use it as parts[key]"
             )
         return part
 

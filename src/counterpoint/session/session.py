@@ -454,7 +454,7 @@ class Session(ReadableSession):
         around = self if path[:-1] == self._path else self._inside(path[:-1], cut)
         if not isinstance(row.mechanism, Concurrent):
             return Handle(around, source, path, row.mechanism)
-        rule = row.mechanism.rule
+        rule = row.mechanism.rule.chosen
         assert row.by is not None and isinstance(rule, Parallel)
         return Partition(around, path, row.by, rule)
 

@@ -62,6 +62,11 @@ class Rule(Tagged):
         """What the same words meant in earlier versions: a ledger from then holds one of these in its place."""
         return ()
 
+    @property
+    def chosen(self) -> "Rule":
+        """The rule that was chosen, where this one stands in its place."""
+        return self
+
     @abstractmethod
     def promise(self, relation: Relation) -> Certificate:
         """Why all launches together never exceed `bound(relation)`; `NotCovered` where nothing is promised."""

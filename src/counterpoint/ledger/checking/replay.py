@@ -12,12 +12,15 @@ counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was 
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from counterpoint.composition.rules.rule import Account
+from counterpoint.composition.rules.spent import Spent
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
+from counterpoint.ledger.checking.sightings import Recovered
 from counterpoint.ledger.crypto.rows import read_frame, spent
 from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.state import Node, Path
@@ -66,9 +69,12 @@ class Replay:
         self._upgraded = ""
         self._sent: set[str] = set()
         self._sending = ""
+        self._recovered = self._recovering = False
+        self._left_open: set[str] = set()
 
     def step(self, entry: Entry) -> None:
         """One entry further, if it was right."""
+        self._must_be_over(entry)
         if entry.kind in INTENTS:
             if entry.request in self._asked:
                 raise self._wrong(entry, "a request was admitted twice")
@@ -90,7 +96,39 @@ class Replay:
             self._refusal(entry)
         elif entry.kind == "answer":
             self._answered(entry)
+        elif entry.kind == "recovery":
+            self._recovery()
+        elif entry.kind == "lost":
+            self._lost(entry)
         self._arrived(entry)
+
+    def _must_be_over(self, entry: Entry) -> None:
+        """From a recovery on nothing is launched or asked; what was open is closed right behind it."""
+        if self._recovered and entry.kind in INTENTS and entry.kind != "revocation":
+            raise self._wrong(entry, "something was launched or asked after the record was lost")
+        if entry.kind == "lost" and not self._recovering:
+            raise self._wrong(entry, "something was given up, and no record was lost")
+        if entry.kind != "lost":
+            if self._left_open:
+                raise self._wrong(entry, "a request was left open that a recovery must close")
+            self._recovering = False
+
+    def _recovery(self) -> None:
+        self._recovered = self._recovering = True
+        self._left_open = set(self._open)
+        self._nodes = {
+            path: (exhausted(node), account, launched) for path, (node, account, launched) in self._nodes.items()
+        }
+
+    def _lost(self, entry: Entry) -> None:
+        if not entry.request:
+            return  # a row, whose fingerprint is compared
+        if entry.request not in self._left_open:
+            raise self._wrong(entry, "a request was given up that was not open")
+        self._left_open.discard(entry.request)
+        del self._open[entry.request]
+        self._done[entry.request] = entry.body
+        self._records[entry.request] = entry.record
 
     def _recorded(self, entry: Entry) -> None:
         """Which fingerprint the request of an entry must have; from form 2 on each has one."""
@@ -105,6 +143,8 @@ class Replay:
 
     def compare(self, store: Store) -> None:
         """Accounts, requests and answers against what is stored."""
+        if self._left_open:
+            raise LedgerTampered(f"the record of {self._name!r} was recovered, and requests were left open")
         for path, (composition, account, launched) in self._nodes.items():
             stored = store.row(self._name, path_text(path))
             node = None if stored is None or stored.node is None else decode(stored.node, Node)
@@ -129,7 +169,7 @@ class Replay:
             is_session, on_sample = isinstance(mechanism, Concurrent), mechanism.sampling_rate is not None
             if is_session != (row.node is not None) or (is_session and on_sample != (row.sealed is not None)):
                 raise changed(row)
-            if not is_session and row.spent is not None:
+            if not is_session and (row.spent is not None or (self._recovered and row.sealed is not None)):
                 raise changed(row)
 
     def _compare_requests(self, store: Store) -> None:
@@ -230,6 +270,31 @@ def _parts(entry: Entry) -> tuple[Any, ...]:
     if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
         raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")
     return tuple(parts)
+
+
+def exhausted(composition: Concurrent) -> Concurrent:
+    """The composition after its record was lost: nothing is left of its budget.
+
+    >>> from counterpoint import Filter, PureDP
+    >>> from counterpoint.privacy.relations import Steps
+    >>> once = exhausted(Concurrent(Filter(PureDP(1)), Steps()))
+    >>> exhausted(once) is once
+    True
+    """
+    if isinstance(composition.rule, Spent):
+        return composition
+    return Concurrent(Spent(composition.rule, composition.relation), composition.relation)
+
+
+def recovered(entry: Entry, before: bytes) -> Recovered:
+    """What the entry of a recovery says: behind which head of the backup, and how far the witness had seen it."""
+    try:
+        number, head, seen, _ = msgspec.json.decode(entry.body, type=tuple[int, str, int, str])
+    except msgspec.MsgspecError:
+        raise LedgerTampered(f"entry {entry.number} cannot be read") from None
+    if (number, head) != (entry.number - 1, before.hex()):
+        raise LedgerTampered(f"entry {entry.number} is about the recovery of another record")
+    return Recovered(entry.number, seen)
 
 
 def other_request(request: str) -> LedgerTampered:

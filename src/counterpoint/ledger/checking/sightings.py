@@ -8,6 +8,7 @@ beside the heads of the chain.
 "'people' has 3 entries, but its witness has seen 5"
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from counterpoint.errors import LedgerRolledBack
@@ -15,14 +16,32 @@ from counterpoint.ledger.checking.witness import Line, Witness
 from counterpoint.ledger.store.records import Book
 
 _HASH = 32
-_RESTORE = "nothing is answered from it. Put back the newest copy; charges that no copy has cannot be recovered"
+_RESTORE = (
+    "nothing is answered from it. Put back the newest copy; charges that no copy has cannot be recovered: if the "
+    "newest is lost, `counterpoint ledger recover` opens this one with its budget spent"
+)
+
+
+class Recovered(NamedTuple):
+    """A recovery on the chain: the number of its entry, and the furthest that the witness had seen by then."""
+
+    number: int
+    seen: int
 
 
 class Sighting(NamedTuple):
-    """What the lines about a chain come to: the furthest number beyond its head (0: none); whether they say where."""
+    """What the lines about a chain come to.
 
+    `any` says whether there are some, `furthest` is the furthest of them, and `beyond` its number if the chain does not
+    come so far (0: it does). `placed` says whether they name the place of the ledger, `recovered` whether they have the
+    last recovery on the chain, if there is one.
+    """
+
+    any: bool
+    furthest: Line
     beyond: int
     placed: bool
+    recovered: bool
 
 
 class _Seen:
@@ -30,14 +49,28 @@ class _Seen:
 
     def __init__(self, heads: bytearray) -> None:
         self._heads = heads
-        self.any = self.wrong = False
+        self._wrong: set[int] = set()
+        self.any = False
         self.furthest = Line(0, b"", None)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a line is of another history."""
+        return bool(self._wrong)
 
     def look(self, line: Line) -> None:
         """One line more."""
         self.any = True
-        self.wrong = self.wrong or self._differs(line)
+        if self.differs(line):
+            self._wrong.add(line.sequence)
         self.furthest = max(self.furthest, line)
+
+    def take_back(self, recovered: Recovered) -> None:
+        """Forget what the record that was lost had come to, as far as its recovery says."""
+        lost = range(recovered.number, recovered.seen + 1)
+        self._wrong.difference_update(lost)
+        if self.furthest.sequence in lost:
+            self.furthest = Line(recovered.number, b"", None)  # on the chain
 
     def furthest_alone(self) -> "_Seen":
         """As if there were no other line."""
@@ -51,20 +84,21 @@ class _Seen:
         """The furthest number, if the chain does not come so far."""
         return self.furthest.sequence if self.furthest.sequence * _HASH > len(self._heads) else 0
 
-    def _differs(self, line: Line) -> bool:
+    def differs(self, line: Line) -> bool:
+        """Whether the chain has another head at its number."""
         end = line.sequence * _HASH
         return 0 < end <= len(self._heads) and self._heads[end - _HASH : end] != line.head
 
 
-def compare(name: str, book: Book, heads: bytearray, witness: Witness, upto: int) -> Sighting:
-    """Compare each line about this chain with its heads.
-
-    `LedgerRolledBack` if one is of another history, or if a chain that must have a witness was never seen.
-    """
-    here = Line(0, witness.mark, book.genesis)
+def compare(
+    book: Book, heads: bytearray, lines: Iterable[Line], mark: bytes, recoveries: Sequence[Recovered]
+) -> Sighting | None:
+    """Compare each line about this chain with its heads; None if one is of another history."""
+    here = Line(0, mark, book.genesis)
     own, first, placed = _Seen(heads), _Seen(heads), False
     named: set[bytes] = set()
-    for line in witness.lines(name, upto):
+    known, found = {one.number: one for one in recoveries}, set()
+    for line in lines:
         if line.genesis is None and not line.sequence:
             named.add(line.head)
         elif line.genesis is None:
@@ -72,22 +106,27 @@ def compare(name: str, book: Book, heads: bytearray, witness: Witness, upto: int
         elif line.genesis == book.genesis:
             own.look(line)
             placed = placed or line == here
+            if line.sequence in known and not own.differs(line):
+                found.add(line.sequence)
+                own.take_back(known[line.sequence])
+                first.take_back(known[line.sequence])
     if named > {book.genesis}:
         first = first.furthest_alone()
     elif not named <= {book.genesis}:
         first = _Seen(heads)
     if own.wrong or first.wrong:
-        raise _forked(name)
-    if book.witnessed and not (own.any or first.any or book.genesis in named):
-        raise unseen(name)
-    return Sighting(max(own.beyond, first.beyond), placed)
+        return None
+    seen = own.any or first.any or book.genesis in named
+    last = {one.number for one in recoveries[-1:]}
+    furthest = max(own, first, key=lambda one: one.furthest.sequence)
+    return Sighting(seen, furthest.furthest, furthest.beyond, placed, last <= found)
 
 
-def must_be_new(name: str, witness: Witness, upto: int) -> None:
+def must_be_new(name: str, witness: Witness, lines: Iterable[Line]) -> None:
     """Refuse to begin a session that was seen here before; one that was seen at another place is of another ledger."""
     furthest: dict[bytes | None, int] = {}
     places: dict[bytes | None, set[bytes]] = {}
-    for line in witness.lines(name, upto):
+    for line in lines:
         furthest[line.genesis] = max(furthest.get(line.genesis, 0), line.sequence)
         place = None if line.sequence or line.genesis is None else witness.place_in(line.head)
         if place is not None:
@@ -120,7 +159,8 @@ def rolled_back(name: str, number: int, seen: int) -> LedgerRolledBack:
     )
 
 
-def _forked(name: str) -> LedgerRolledBack:
+def forked(name: str) -> LedgerRolledBack:
+    """The error for a database that is of another history than its witness."""
     return LedgerRolledBack(
         f"the witness has seen another history of {name!r} than this one: an old copy was put back and used; {_RESTORE}"
     )

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from counterpoint.errors import LedgerTampered
 from counterpoint.ledger.checking import sightings
-from counterpoint.ledger.checking.replay import Replay, changed, other_request
-from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.checking.replay import Replay, changed, other_request, recovered
+from counterpoint.ledger.checking.sightings import Recovered, Sighting
+from counterpoint.ledger.checking.witness import Line, Witness
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.store.records import (
     FORM,
@@ -34,22 +35,24 @@ from counterpoint.ledger.store.store import Store
 from counterpoint.pictures.progress import working
 
 _ABOUT_BOOK = ("data", "keys", "witness", "rows", "upgraded")
+_HASH = 32
 _Arrived = tuple[int, str, str | None]
 """Of items on record: how many there are with them, the fingerprint, the id."""
 
 
 class Opened(NamedTuple):
-    """A session's record as it was found: its book, the form of its last entries, and the ids that it has.
+    """A session's record as it was found: its book, the form of its last entries, the ids that it has.
 
-    `placed` says whether the witness, if there is one, knows where the ledger is now.
+    `sighting` is what its witness, if there is one, has seen of it.
     """
 
     book: Book
     form: int
     ids: Ids
-    placed: bool
+    sighting: Sighting | None
     signer: str = ""
     """The public key that receipts are signed with, once there is one."""
+    recoveries: tuple[Recovered, ...] = ()
 
 
 def opened(store: Store, name: str, witness: Witness | None) -> Opened | None:
@@ -57,40 +60,71 @@ def opened(store: Store, name: str, witness: Witness | None) -> Opened | None:
 
     `LedgerTampered` or `LedgerRolledBack` if one does not.
     """
-    upto = 0 if witness is None else witness.size()  # before the snapshot, which must not be older than what was seen
+    seen = _seen(witness, name)
     store.begin_reading()
     try:
         book = store.book(name)
         if book is not None:
-            return _check(store, name, book, witness, upto)
+            return _check(store, name, book, witness, seen)
         if witness is not None:
-            sightings.must_be_new(name, witness, upto)
+            sightings.must_be_new(name, witness, seen)
         return None
     finally:
         store.rollback()
 
 
-def verify(store: Store, name: str, witness: Witness | None) -> int:
-    """Everything that can be checked without a key; how many entries there are."""
-    upto = 0 if witness is None else witness.size()
+def behind(store: Store, name: str, witness: Witness) -> Opened:
+    """The record as `verify` checks it, but that its witness may have seen more of it, or nothing at all."""
+    seen = _seen(witness, name)
     store.begin_reading()
     try:
         book = store.book(name)
         if book is None:
             raise LedgerTampered(f"there is no session {name!r} in this ledger")
-        _check(store, name, book, witness, upto)
-        replay = Replay(name)
-        with working(f"replaying the ledger of {name!r}", book.head.number) as work:
-            for number, data in chain(store, name):
-                replay.step(_entry(data, number))
-                work.done()
-            replay.compare(store)
+        found = _check(store, name, book, witness, seen, may_be_behind=True)
+        _replay(store, name, book)
+        return found
+    finally:
+        store.rollback()
+
+
+def _seen(witness: Witness | None, name: str) -> Iterator[Line]:
+    """What was seen before the snapshot of the database, which must not be older than that."""
+    return iter(()) if witness is None else witness.seen(name)
+
+
+def verify(store: Store, name: str, witness: Witness | None) -> int:
+    """Everything that can be checked without a key; how many entries there are."""
+    seen = _seen(witness, name)
+    store.begin_reading()
+    try:
+        book = store.book(name)
+        if book is None:
+            raise LedgerTampered(f"there is no session {name!r} in this ledger")
+        _check(store, name, book, witness, seen)
+        _replay(store, name, book)
         return book.head.number
     finally:
         store.rollback()
 
 
-def _check(store: Store, name: str, book: Book, witness: Witness | None, upto: int) -> Opened:
+def _replay(store: Store, name: str, book: Book) -> None:
+    replay = Replay(name)
+    with working(f"replaying the ledger of {name!r}", book.head.number) as work:
+        for number, data in chain(store, name):
+            replay.step(_entry(data, number))
+            work.done()
+        replay.compare(store)
+
+
+def _check(  # noqa: PLR0917 - all that a record is compared with
+    store: Store,
+    name: str,
+    book: Book,
+    witness: Witness | None,
+    seen: Iterator[Line],
+    may_be_behind: bool = False,
+) -> Opened:
     if witness is None and book.witnessed:
         raise sightings.unseen(name)
     followed, heads = _Followed(), bytearray()
@@ -102,14 +136,27 @@ def _check(store: Store, name: str, book: Book, witness: Witness | None, upto: i
             if witness is not None:
                 heads += head
             work.done()
-    beyond, placed = (0, True) if witness is None else sightings.compare(name, book, heads, witness, upto)
+    sighting = None
+    if witness is not None:
+        lines = list(seen) if may_be_behind else seen
+        sighting = sightings.compare(book, heads, lines, witness.mark, followed.recoveries)
+        if may_be_behind and followed.recoveries and not (sighting and sighting.recovered):
+            # a recovery that ended before the witness had seen it: as if it had
+            last = followed.recoveries[-1].number
+            line = Line(last, bytes(heads[(last - 1) * _HASH : last * _HASH]), book.genesis)
+            finished = sightings.compare(book, heads, [*lines, line], witness.mark, followed.recoveries)
+            sighting = None if finished is None else finished._replace(recovered=False)
+        if sighting is None:
+            raise sightings.forked(name)
+        if book.witnessed and not sighting.any and not may_be_behind:
+            raise sightings.unseen(name)
     if (number, head) != book.head:
         raise LedgerTampered(f"the entries of {name!r} do not lead to its head: one was changed, added or taken away")
-    if beyond:
-        raise sightings.rolled_back(name, number, beyond)
+    if sighting is not None and sighting.beyond and not may_be_behind:
+        raise sightings.rolled_back(name, number, sighting.beyond)
     followed.compare(store, name, book)
     followed.ids.head = book.head
-    return Opened(book, followed.form, followed.ids, placed, followed.signer)
+    return Opened(book, followed.form, followed.ids, sighting, followed.signer, tuple(followed.recoveries))
 
 
 class _Followed:
@@ -118,6 +165,7 @@ class _Followed:
     def __init__(self) -> None:
         self.form, self.ids, self.signer = 0, Ids(), ""
         self._false_answer: int | None = None
+        self.recoveries: list[Recovered] = []
         self._data = self._keys = self._book = ""
         self._rows: dict[str, tuple[int, str]] = {}
         self._waiting: dict[str, str] = {}
@@ -132,9 +180,11 @@ class _Followed:
             self._arrived.append((entry.version, entry.body, entry.request or None))
         elif entry.kind == "signer":
             self.signer = entry.what
-        elif entry.kind == "answer":
+        elif entry.kind == "recovery":
+            self.recoveries.append(recovered(entry, before))
+        elif entry.kind in ("answer", "lost"):
             self._waiting.pop(entry.request, None)
-            if entry.what not in ("", before.hex()):
+            if entry.kind == "answer" and entry.what not in ("", before.hex()):
                 self._false_answer = entry.number
         elif entry.kind in INTENTS or entry.kind == "upgrade":
             self._waiting[entry.request] = entry.record

@@ -1,4 +1,4 @@
-r"""The witness: a file outside the database that has seen how far the ledger had come.
+r"""The witness: outside the database, it has seen how far the ledger had come. Here it is a file.
 
 After every commit that settles something, and before its answer is released, a line goes here: sequence number, head of
 the hash chain, genesis of the chain, the session's name. At every start each line is compared with the chain: a
@@ -6,6 +6,9 @@ database that is older than its witness (an old copy was put back), or that has 
 (it was forked), is refused. Keep it on another disk than the database, and out of its backups. Several processes, and
 several ledgers, may append to one file: a line counts for the chain of its genesis alone. A line that a crash has torn
 is passed over.
+
+After a lost disk a backup may be opened on purpose (`recovering.py`). The line of the entry that says so takes back
+what lines before it have seen from that number on: they are of the record that was lost.
 
 The line with number 0 has in the place of a head where the file and the ledger were then: a ledger that is missing at
 the place where it was seen was taken away; at another place another one may begin, with sessions of the same names.
@@ -15,21 +18,22 @@ genesis, names this one. If they name several, two ledgers shared the file when 
 then only the furthest counts, and only for a chain that is named.
 
 >>> import tempfile, os.path
->>> witness = Witness(os.path.join(tempfile.mkdtemp(), "witness"))
+>>> witness = WitnessFile(os.path.join(tempfile.mkdtemp(), "witness"))
 >>> witness.note("people", 7, b"\xaa" * 32, b"\xbb" * 32)
->>> [line.sequence for line in witness.lines("people", witness.size())]
+>>> [line.sequence for line in witness.seen("people")]
 [7]
 """
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerFailed
 from counterpoint.ledger.store.folders import sync_folder_of
+from counterpoint.ledger.store.records import link
 
 _CHUNK = 2**20
 _HALF = 16
@@ -43,8 +47,42 @@ class Line(NamedTuple):
     genesis: bytes | None
 
 
-class Witness:
-    """An append-only file of what was seen. `place` tells the ledger's place from others, in any words."""
+Entries = Callable[[int], Iterator[tuple[int, bytes]]]
+"""The entries of a chain after a number, in order, as they are stored now."""
+
+
+class Witness(Protocol):
+    """What has seen how far the chains of a ledger had come. `place` tells the ledger's place from others."""
+
+    path: str
+    """Where it is: a path, or an address."""
+    place: str
+
+    @property
+    def mark(self) -> bytes:
+        """Where this witness and the ledger are now: half of it says the one, half the other."""
+
+    def place_in(self, mark: bytes) -> bytes | None:
+        """The ledger's place that a mark names, if the witness was then where it is now; else places do not compare."""
+
+    def note(self, whose: str, sequence: int, head: bytes, genesis: bytes, entries: Entries | None = None) -> None:
+        """See a head, durably. `entries` reads the chain, to which other processes may have added meanwhile."""
+
+    def note_place(self, whose: str, genesis: bytes) -> None:
+        """See where the witness and the ledger are now."""
+
+    def note_recovery(self, whose: str, number: int, before: bytes, genesis: bytes, entry: bytes) -> None:
+        """See the entry of a recovery, behind the head `before`, in the place of all that was seen from there on."""
+
+    def seen(self, whose: str) -> Iterator[Line]:
+        """The lines about this session, of whatever ledger, that were there when this was called."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class WitnessFile(Witness):
+    """An append-only file of what was seen."""
 
     __slots__ = ("_file", "path", "place")
 
@@ -64,7 +102,7 @@ class Witness:
         """The ledger's place that a mark names, if this file was then where it is now; else places do not compare."""
         return mark[_HALF:] if mark[:_HALF] == self.mark[:_HALF] else None
 
-    def note(self, whose: str, sequence: int, head: bytes, genesis: bytes) -> None:
+    def note(self, whose: str, sequence: int, head: bytes, genesis: bytes, entries: Entries | None = None) -> None:
         """Append a line, and wait until it is on disk."""
         line = f"{sequence} {head.hex()} {genesis.hex()} {quote(whose, safe='')}\n".encode()
         try:
@@ -78,6 +116,14 @@ class Witness:
     def note_place(self, whose: str, genesis: bytes) -> None:
         """Append the line that says where this file and the ledger are now."""
         self.note(whose, 0, self.mark, genesis)
+
+    def note_recovery(self, whose: str, number: int, before: bytes, genesis: bytes, entry: bytes) -> None:
+        """Append its line: what it takes back is decided where lines are compared with the chain."""
+        self.note(whose, number, link(before, entry), genesis)
+
+    def seen(self, whose: str) -> Iterator[Line]:
+        """The lines about this session, of whatever ledger, that are in the file now."""
+        return self.lines(whose, self.size())
 
     def size(self) -> int:
         """How long the file is: what is compared with a moment of the database must have been seen before it."""

@@ -22,7 +22,7 @@ from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak, U
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.rows import OpenRows, cost_of, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
-from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made
+from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made, not_lost
 from counterpoint.ledger.receipts import Grounds, NeverAnswered
 from counterpoint.ledger.state import Fact, Faulty, Path, Row, refused
 from counterpoint.ledger.store.records import (
@@ -239,7 +239,7 @@ class SealedTransaction:
             raise NeverAnswered("this request was never made, or not by you; an answer's receipt is found by its id")
         line, row = self._line(found), self.unit.row(read_path(found.path))
         assert row is not None
-        return _grounds(found, line, row, self._done(found).answer, self._head_with_answer(found))
+        return _grounds(found, line, row, not_lost(request, self._done(found)).answer, self._head_with_answer(found))
 
     def _head_with_answer(self, found: StoredRequest) -> Head:
         """The head of the chain with the answer's entry; the present one, if that does not say what was before it."""

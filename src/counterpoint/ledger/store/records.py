@@ -22,7 +22,14 @@ _T = TypeVar("_T")
 
 INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount")
 REFUSALS = ("refusal", "denial")
-KINDS = (*INTENTS, *REFUSALS, "data", "answer", "keys", "signer", "items", "witness", "rows", "upgrade", "upgraded")
+ENDINGS = ("recovery", "retirement")
+"""Acts of a custodian after which nothing more is answered."""
+HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, "data", "rows")
+"""Which entries are lines of the history."""
+KINDS = (
+    *HISTORY,
+    *("answer", "keys", "signer", "items", "witness", "upgrade", "upgraded", "lost"),
+)
 BUDGET = 2**62
 """A whole budget, where a database counts in 64 bits. Parts of it are rounded up: they exceed it iff the loss does."""
 FORM = 2

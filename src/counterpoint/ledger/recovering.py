@@ -1,0 +1,153 @@
+"""Opening a backup that is behind its witness, on purpose, after the newest copy of a ledger was lost.
+
+What must hold: between the backup and the loss, requests may have been charged, drawn and answered, of which no record
+is left. So
+
+- what was charged is not known. It was charged by the same rules, so all that they promise counts as spent, for ever
+  (`Spent`): nothing is launched again, in no session of this record;
+- which coins were drawn is not known: a mechanism that went on from its state in the backup could answer a question a
+  second time, with other noise. So every mechanism is halted, and its state is erased;
+- a request that was open in the backup may have been answered since. It is closed without an answer, and its seed is
+  erased;
+- what was answered before the backup was answered so, and can be read.
+
+One transaction does all of it, behind an entry of the chain that says who did it, which head the backup had and which
+one the witness. That entry then takes the place, in the witness, of all that it had seen of the record that was lost:
+the backup as it was, and the newest copy if it is found after all, are both refused from then on. A new budget for the
+data is a new session, which its custodian opens on purpose.
+
+>>> recover("nowhere.db", "people", by="olga")
+Traceback (most recent call last):
+...
+counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
+"""
+
+from contextlib import closing
+from hashlib import sha256
+
+from counterpoint.encoding import decode, encode
+from counterpoint.errors import InvalidParameter, LedgerBusy, NotAllowed, Unsealable
+from counterpoint.ledger.checking import books, sightings, verification
+from counterpoint.ledger.checking.replay import exhausted
+from counterpoint.ledger.checking.verification import Opened
+from counterpoint.ledger.checking.witness import Witness
+from counterpoint.ledger.crypto.rows import Frame, read_frame, spent
+from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey, padded
+from counterpoint.ledger.grants import principal
+from counterpoint.ledger.places import Durable, Place, hold, release
+from counterpoint.ledger.state import Lost, Node
+from counterpoint.ledger.store.records import StoredRow, path_text, read_entry, read_path
+from counterpoint.ledger.store.store import Store, Unit
+from counterpoint.mechanisms.composed.concurrent import Concurrent
+
+
+def recover(ledger: Place, name: str, *, by: str, witness_lost: bool = False) -> str:
+    """Open the session of this name in a backup that is behind its witness: its budget counts as spent from then on.
+
+    `by` is who does it, for the record. `witness_lost` says that the witness was lost along with the newest copy: then
+    one that has never seen this record takes its place. What was done, in one line.
+    """
+    place, who = ledger if isinstance(ledger, Durable) else Durable(ledger), principal(by)
+    store = hold(place, existing=True)
+    try:
+        witness = place.witness_file()
+        if witness is None:
+            raise InvalidParameter("a record is behind its witness, and none was given: say where it is")
+        with store.lock, closing(witness):
+            return _recovered(store, name, place.master_key(), witness, who, witness_lost)
+    finally:
+        release(store)
+
+
+def _recovered(  # noqa: PLR0917 - all that a recovery is made of
+    store: Store, name: str, master: MasterKey | None, witness: Witness, who: str, witness_lost: bool
+) -> str:
+    found = verification.behind(store, name, witness)
+    sighting = found.sighting
+    assert sighting is not None
+    if found.recoveries and not sighting.recovered:  # an earlier attempt ended before the witness had seen it
+        _move_witness(store, name, witness, found.book.genesis, found.recoveries[-1].number)
+    elif sighting.any and not sighting.beyond:
+        raise NotAllowed(
+            f"{name!r} has all that its witness has seen, so there is nothing to recover: open it as it is"
+        )
+    elif not sighting.any and not witness_lost:
+        raise sightings.unseen(name)
+    if sighting.beyond or not sighting.any:
+        number = _write(store, name, _keys(master, name, found), found, who)
+        _move_witness(store, name, witness, found.book.genesis, number)
+    book = store.book(name)
+    assert book is not None
+    witness.note(name, *book.head, book.genesis, lambda after: store.entries(name, after))
+    return (
+        f"{name}: opened as of entry {found.book.head.number}; its budget counts as spent, its mechanisms are halted, "
+        "and what was answered before can be read"
+    )
+
+
+def _keys(master: MasterKey | None, name: str, found: Opened) -> DataKeys:
+    books.must_have_key(master)
+    keys = DataKeys(name, master, found.book.keys)
+    if not keys.usable:
+        raise Unsealable(f"the key given is another one than the one that the answers of {name!r} are sealed with")
+    return keys
+
+
+def _write(store: Store, name: str, keys: DataKeys, found: Opened, who: str) -> int:
+    """Put the recovery on record, and all that it ends; the number of its entry."""
+    head, sighting = store.begin(name), found.sighting
+    try:
+        if head != found.book.head:
+            raise LedgerBusy(f"another process has written to {name!r} meanwhile; close it there, and try again")
+        if store.row(name, path_text(())) is None:
+            raise NotAllowed(f"{name!r} was not open yet when this backup was made: there is nothing to be read in it")
+        assert sighting is not None
+        unit, seen = Unit(store, name, head), sighting.furthest
+        what = f"a backup of {head.number} entries was opened on purpose; {_said(seen.sequence)}"
+        body = encode((head.number, head.hash.hex(), seen.sequence, seen.head.hex())).decode()
+        number = unit.append("recovery", "", (), what, body, who=who).number
+        _end(store, unit, keys)
+        store.write(unit)
+        store.commit()
+    except BaseException:
+        store.rollback()
+        raise
+    return number
+
+
+def _said(seen: int) -> str:
+    return f"its witness had seen {seen}" if seen else "its witness was lost, too"
+
+
+def _end(store: Store, unit: Unit, keys: DataKeys) -> None:
+    """Close every open request without an answer, halt every mechanism, and spend every budget."""
+    for request in store.open_requests(unit.name):
+        answer = keys.seal(padded(encode(Lost())), "answer", *request.place)
+        closed, path = request.settled(answer), read_path(request.path)
+        unit.put_request(closed)
+        what, digest = "an open request, closed without an answer", sha256(answer).hexdigest()
+        unit.append("lost", request.request, path, what, digest, record=closed.fingerprint)
+    for row in store.rows(unit.name):
+        ended = _ended(row)
+        if ended != row:
+            after = ended._replace(version=row.version + 1)
+            unit.put_row(after)
+            what = "its state is erased" if row.node is None else "its budget is spent"
+            unit.append("lost", "", read_path(row.path), what, "", version=after.version, state=after.fingerprint)
+
+
+def _ended(row: StoredRow) -> StoredRow:
+    frame = read_frame(row.frame)
+    if row.node is None or not isinstance(frame.mechanism, Concurrent):
+        return row._replace(sealed=None)
+    whole = exhausted(frame.mechanism)
+    again = encode(Frame(whole, frame.cursor, frame.by, frame.of))
+    return row._replace(frame=again, spent=spent(whole, decode(row.node, Node)))
+
+
+def _move_witness(store: Store, name: str, witness: Witness, genesis: bytes, number: int) -> None:
+    """Show the witness the entry of a recovery, in the place of what was lost."""
+    entry = store.entry(name, number)
+    assert entry is not None
+    _, before, *_ = decode(read_entry(entry, number).body.encode(), tuple[int, str, int, str])
+    witness.note_recovery(name, number, bytes.fromhex(before), genesis, entry)
