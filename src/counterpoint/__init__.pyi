@@ -50,9 +50,11 @@ from counterpoint.errors import (
     UnknownSchema as UnknownSchema,
     Unsealable as Unsealable,
     UnsupportedSQL as UnsupportedSQL,
+    WitnessFailed as WitnessFailed,
 )
 from counterpoint.ledger.places import Durable as Durable
 from counterpoint.ledger.recovering import recover as recover
+from counterpoint.ledger.retiring import retire as retire
 from counterpoint.mechanisms.additive import (
     Gaussian as Gaussian,
     Laplace as Laplace,

@@ -147,7 +147,7 @@ class RecordReplay:
         elif kind == "lost":
             self._lost(entry)
         self.recovered = self.recovered or kind == "recovery"
-        self.retired = self.retired or kind == "retirement"
+        self.retired = kind == "retirement"
 
     def _lost(self, entry: dict[str, Any]) -> None:
         if entry["request"] and self.open.pop(entry["request"], None) is None:

@@ -153,6 +153,23 @@ def recover(  # noqa: PLR0917 - what a command takes, by name
         typer.echo(recovered(where, session, by=by, witness_lost=witness_lost))
 
 
+@ledger.command()
+def retire(
+    place: str = typer.Argument(help="A path or a postgresql:// URL; no service may have it open."),
+    session: str = typer.Argument(help="The session's name, which is its data set's."),
+    by: str = typer.Option(help="Who does this, for the record."),
+    yes: str = typer.Option(help="The session's name once more: its answers will be gone, for ever."),
+    witness: str | None = typer.Option(None, help="The witness, if it is not where it is by default."),
+) -> None:
+    """Destroy the keys and the sealed content of a data set. Its public record stays, and receipts still hold."""
+    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+    from counterpoint.ledger.retiring import retire as retired  # noqa: PLC0415
+
+    with explained():
+        _must_be_meant(session, yes)
+        typer.echo(retired(Durable(place, witness=witness), session, by=by))
+
+
 def _must_be_meant(session: str, typed: str) -> None:
     if typed != session:
         raise InvalidParameter(f"this cannot be undone, and nothing was done: type the session's name, --yes {session}")
@@ -221,6 +238,7 @@ app.command()(commands.serve)
 app.command()(commands.grant)
 app.command()(commands.revoke)
 app.add_typer(commands.keys)
+app.add_typer(commands.witness)
 
 
 def main() -> None:

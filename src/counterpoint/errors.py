@@ -19,6 +19,7 @@ CounterpointError
     ├── LedgerBusy           another process has this ledger open
     ├── ForkedProcess        a ledger, table or stream was used in a fork of the process that opened it
     ├── LedgerFailed         a write or a commit failed: reopen the ledger and repeat what was not answered
+    │   └── WitnessFailed        the witness cannot be reached, read or written: nothing was released
     ├── LedgerTampered       the chain of entries does not hold, or does not match what is stored
     ├── LedgerRolledBack     the witness has seen a later state of this ledger, or another one
     ├── Unsealable           a state, seed or answer cannot be opened with the key at hand
@@ -190,6 +191,10 @@ class ForkedProcess(LedgerError):
 
 class LedgerFailed(LedgerError):
     """A write or a commit failed. Released answers are safe: open the ledger again, then repeat requests by id."""
+
+
+class WitnessFailed(LedgerFailed):
+    """The witness cannot be reached, read or written. Nothing was released: mend it, then repeat requests by id."""
 
 
 class LedgerTampered(LedgerError):

@@ -27,7 +27,7 @@ from counterpoint.errors import (
     LedgerError,
     Unsealable,
 )
-from counterpoint.ledger.checking import books, same_data, verification
+from counterpoint.ledger.checking import books, same_data, sightings, verification
 from counterpoint.ledger.checking.upgrade import upgrade
 from counterpoint.ledger.checking.witness import Witness
 from counterpoint.ledger.crypto.keeping import KeptLog
@@ -40,7 +40,7 @@ from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Grounds, Signed, Signer
 from counterpoint.ledger.state import Fact, Lost, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
-from counterpoint.ledger.store.records import FORM, HISTORY, Book, StoredItems, path_text, read_entry
+from counterpoint.ledger.store.records import FORM, HISTORY, Book, Head, StoredItems, path_text, read_entry
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store, Unit
 from counterpoint.randomness.fresh import fresh
@@ -84,7 +84,7 @@ class DurableLedger(Ledger):
         self._reached = reached
         self._group: GroupCommit[Job] = GroupCommit(self._commit, store.lock)
         self._closed = False
-        self._witnessed = 0
+        self._witnessed = Head(0, b"")
         self._book: Book | None = None
         self._noted_signer = ""
         self._signer: Signer | None = None
@@ -137,11 +137,17 @@ class DurableLedger(Ledger):
 
     def _note(self, unit: Unit) -> None:
         """Show the witness the head before an answer leaves, also one that an interrupted process has settled."""
-        if self._witness is not None and unit.settled and unit.head.number > self._witnessed:
-            assert self._book is not None
-            self._witness.note(self.name, *unit.head, self._book.genesis)
-            self._witnessed = unit.head.number
-            self._reached("witnessed")
+        if self._witness is None or not unit.settled or unit.head == self._witnessed:
+            return
+        assert self._book is not None
+        if unit.head.number <= self._witnessed.number:  # the database was put back while it was open
+            raise sightings.forked(self.name)
+        self._witness.note(self.name, *unit.head, self._book.genesis, self._entries_after)
+        self._witnessed = unit.head
+        self._reached("witnessed")
+
+    def _entries_after(self, number: int) -> Iterator[tuple[int, bytes]]:
+        return self._store.entries(self.name, number)
 
     @contextmanager
     def _connection_at_stake(self) -> Iterator[None]:
@@ -271,6 +277,7 @@ class DurableLedger(Ledger):
             found = verification.opened(self._store, self.name, self._witness)
             if found is None:
                 return
+            books.must_not_be_retired(self.name, found.book)
             keys = DataKeys(self.name, self._master, found.book.keys)
             changes = False
             if found.form < FORM and self._master is not None and keys.usable:
@@ -282,7 +289,7 @@ class DurableLedger(Ledger):
             if self._witness is not None and not found.book.witnessed:
                 with self._connection_at_stake():
                     book = books.require_witness(self._store, self.name)
-                self._witness.note(self.name, *book.head, book.genesis)
+                self._witness.note(self.name, *book.head, book.genesis, self._entries_after)
                 changes = True
             if changes:
                 found = verification.opened(self._store, self.name, self._witness)

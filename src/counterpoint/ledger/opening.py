@@ -7,7 +7,7 @@ counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 from counterpoint.encoding import decode
@@ -50,7 +50,9 @@ def sessions_at(place: Durable) -> Iterator[str]:
     with looked_at(place) as store:
         for name in store.names():
             with store.lock:
-                entries = verification.verify(store, name, place.witness_file())
+                witness = place.witness_file()
+                with nullcontext() if witness is None else closing(witness):
+                    entries = verification.verify(store, name, witness)
                 waiting = len(store.open_requests(name))
             row = store.row(name, path_text(()))
             node = None if row is None or row.node is None else decode(row.node, Node)
@@ -74,7 +76,7 @@ def rotate(place: Durable, new_key_file: str) -> Iterator[str]:
     store = hold(place, existing=True)
     try:
         with store.lock:
-            present = {name: _opening(store, name, place.master_keys()) for name in store.names()}
+            present = {name: _opening(store, name, place.master_keys()) for name in store.names() if _keys(store, name)}
             lost = [name for name, key in present.items() if key is None and _opening(store, name, (new,)) is None]
         if lost:
             raise Unsealable(
@@ -97,9 +99,14 @@ def rotate(place: Durable, new_key_file: str) -> Iterator[str]:
 
 def _opening(store: Store, name: str, keys: Sequence[MasterKey]) -> MasterKey | None:
     """The first of these keys that opens a session."""
-    book = store.book(name)
-    wrapped = () if book is None else book.keys
+    wrapped = _keys(store, name)
     return next((key for key in keys if DataKeys(name, key, wrapped).usable), None)
+
+
+def _keys(store: Store, name: str) -> tuple[bytes, ...]:
+    """The wrapped keys of a session; a retired one has none."""
+    book = store.book(name)
+    return () if book is None else book.keys
 
 
 def _erased(store: Store, in_postgres: bool) -> str:
@@ -110,5 +117,6 @@ def _erased(store: Store, in_postgres: bool) -> str:
         return f"what the old key had wrapped is erased from the database; {kept}"
     return (
         "what the old key had wrapped is still in the database, in space that is not used any more: as its owner, and "
-        "while no other process uses it, run VACUUM FULL counterpoint_key, counterpoint_request, counterpoint_row"
+        "while no other process uses it, run VACUUM FULL counterpoint_book, counterpoint_key, counterpoint_request, "
+        "counterpoint_row, counterpoint_items"
     )

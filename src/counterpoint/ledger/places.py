@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.ledger.checking.remote_witness import RemoteWitness, is_address
 from counterpoint.ledger.checking.witness import Witness, WitnessFile
 from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.store.postgres import PostgresStore
@@ -35,6 +36,8 @@ class Durable(msgspec.Struct, frozen=True):
     The key comes from `key_file`, else from COUNTERPOINT_KEY or COUNTERPOINT_KEY_FILE, else, for SQLite, from the file
     `<path>.key`, which is made along with a new ledger: move it away from the database, and out of its backups.
     The witness is `witness`, else COUNTERPOINT_WITNESS, else, for SQLite, `<path>.witness`; it belongs on another disk.
+    One at an https:// address (`counterpoint witness`) needs its key: `witness_key_file`, else
+    COUNTERPOINT_WITNESS_KEY_FILE.
     A path that is a symbolic link stands for what it leads to: key and witness are beside that.
     `wait` is how many seconds to wait for another process that has the ledger, or on PostgreSQL the account, and for a
     server to be reached (2 at least). None is 1 for SQLite; for PostgreSQL 30, and for the server what the URL says.
@@ -44,6 +47,7 @@ class Durable(msgspec.Struct, frozen=True):
     key_file: str | None = None
     witness: str | None = None
     wait: float | None = None
+    witness_key_file: str | None = None
 
     if TYPE_CHECKING:
 
@@ -53,11 +57,12 @@ class Durable(msgspec.Struct, frozen=True):
             key_file: str | os.PathLike[str] | None = None,
             witness: str | os.PathLike[str] | None = None,
             wait: float | None = None,
+            witness_key_file: str | os.PathLike[str] | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         """Read paths as strings."""
-        for name in ("place", "key_file", "witness"):
+        for name in ("place", "key_file", "witness", "witness_key_file"):
             value = getattr(self, name)
             if not isinstance(value, str | os.PathLike | None) or value in ("", ":memory:"):
                 raise InvalidParameter(f"{name} is a path, or for the ledger itself a postgresql:// URL")
@@ -117,7 +122,9 @@ class Durable(msgspec.Struct, frozen=True):
     def witness_file(self) -> Witness | None:
         """The witness, if there is one."""
         path = self.witness or os.environ.get(WITNESS) or (None if self.in_postgres else self._beside("witness"))
-        return None if path is None else WitnessFile(path, self.identity)
+        if path is None or not is_address(path):
+            return None if path is None else WitnessFile(path, self.identity)
+        return RemoteWitness(path, self.witness_key_file or os.environ.get(f"{WITNESS}_KEY_FILE"), self.identity)
 
     def store(self, existing: bool) -> Store:
         """Open the database."""

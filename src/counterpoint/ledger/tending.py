@@ -47,6 +47,8 @@ def shown(place: Durable, name: str) -> Iterator[str]:
             yield f"loss: {composition.rule.loss(node.account)!r} in {node.launched} launches"
         yield f"entries: {book.head.number}, of which the last has the hash {book.head.hash.hex()}"
         yield f"requests to be finished: {len(store.open_requests(name))}"
+        if not book.keys:
+            yield "retired: its keys, and all that they sealed, are destroyed"
         yield f"data keys: {len(book.keys)}; must have its witness: {'yes' if book.witnessed else 'no'}"
         if book.beside:
             yield f"has the same rows as: {', '.join(book.beside)}"
@@ -84,6 +86,9 @@ def migrate(place: Durable) -> Iterator[str]:
     try:
         yield f"the tables have schema {schema.VERSION}"
         for name in store.names():
+            if not _book(store, name).keys:
+                yield f"{name}: retired"
+                continue
             with closing(durable(place, name, existing=True)) as ledger:
                 ledger.verify()
             yield f"{name}: up to date, and holds"

@@ -9,6 +9,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -129,6 +130,64 @@ def end_key(
         if id not in names | ids:
             raise InvalidParameter(f"there is no key and no principal {id!r} in this ledger")
         people.end(id) if id in names else people.end_key(id)
+        typer.echo(f"{id} is ended")
+
+
+witness = typer.Typer(
+    name="witness", help="Keep the newest heads of ledgers, for their replicas; or look after its keys."
+)
+Folder = Annotated[str, typer.Option("--folder", help="Where heads and keys are kept, on a disk of their own.")]
+
+
+@witness.callback(invoke_without_command=True)
+def serve_witness(  # noqa: PLR0917 - what a command takes, by name
+    context: typer.Context,
+    folder: Folder = "witness",
+    host: str = typer.Option("127.0.0.1", help="The address to listen at."),
+    port: int = typer.Option(8100, help="The port to listen at; 0 for any that is free."),
+    certificate: str | None = typer.Option(None, help="A file with a TLS certificate."),
+    private_key: str | None = typer.Option(None, help="The file with its key."),
+    log_level: str = typer.Option("warning", help="debug, info, warning or error."),
+) -> None:
+    """Keep the newest heads of ledgers over HTTP until stopped; prints the address and, on the first start, a key."""
+    if context.invoked_subcommand is not None:
+        return
+    with explained():
+        with _extra():
+            from counterpoint.service import serving, witnessing  # noqa: PLC0415
+        listening = serving.Listening(host, port, 1, certificate, private_key, log_level)
+        witnessing.serve_witness(folder, listening, typer.echo)
+
+
+@witness.command("key")
+def witness_key(
+    owner: str = typer.Argument(help="Whose ledgers it is for; keys of one owner see the same heads."),
+    folder: Folder = "witness",
+) -> None:
+    """Make a key for the ledgers of an owner, and show it this once; also while the witness runs."""
+    from counterpoint.service.witness_book import WitnessKeys  # noqa: PLC0415
+
+    with explained():
+        typer.echo(WitnessKeys(Path(folder)).new(owner).shown())
+
+
+@witness.command("list")
+def witness_keys(folder: Folder = "witness") -> None:
+    """List the ids of the keys that stand, and their owners."""
+    from counterpoint.service.witness_book import WitnessKeys  # noqa: PLC0415
+
+    with explained():
+        for id, said in WitnessKeys(Path(folder)).standing().items():
+            typer.echo(f"{id}: {said['owner']}")
+
+
+@witness.command("end")
+def end_witness_key(id: str = typer.Argument(help="The public id of the key."), folder: Folder = "witness") -> None:
+    """End a key."""
+    from counterpoint.service.witness_book import WitnessKeys  # noqa: PLC0415
+
+    with explained():
+        WitnessKeys(Path(folder)).end(id)
         typer.echo(f"{id} is ended")
 
 

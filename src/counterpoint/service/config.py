@@ -31,6 +31,7 @@ import counterpoint as cp
 from counterpoint.composition.rules.rule import Rule
 from counterpoint.datasets.made_up_people import STATES
 from counterpoint.errors import InvalidParameter
+from counterpoint.ledger.checking.remote_witness import is_address
 from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.places import Durable
 from counterpoint.service import wire
@@ -185,6 +186,9 @@ class Settings(ConfigFields, frozen=True):
     data_key_file: str | None = None
     """The key of the fingerprints of tables; beside an SQLite ledger one is made."""
     witness: str | None = None
+    """A path, or the https:// address of `counterpoint witness`."""
+    witness_key_file: str | None = None
+    """The key that a witness at an address gave."""
     backups: str | None = None
     """The folder that POST /v1/backups writes to; without one there are none."""
     limits: dict[str, float] = {}
@@ -208,7 +212,13 @@ class Settings(ConfigFields, frozen=True):
         in_postgres = Durable(self.ledger).in_postgres
         path = self.ledger if in_postgres else self._path(self.ledger)
         assert path is not None
-        return Durable(path, key_file=self._path(self.key_file), witness=self._path(self.witness))
+        remote = self.witness is not None and is_address(self.witness)
+        return Durable(
+            path,
+            key_file=self._path(self.key_file),
+            witness=self.witness if remote else self._path(self.witness),
+            witness_key_file=self._path(self.witness_key_file),
+        )
 
     @property
     def backup_folder(self) -> Path | None:

@@ -15,12 +15,12 @@ import anyio
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from counterpoint.errors import LedgerError, LedgerFailed
+from counterpoint.errors import LedgerError, LedgerFailed, WitnessFailed
 from counterpoint.ledger.ledger import made_up
 
 PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each further attempt: a database that restarts takes some."""
-LOST = frozenset({LedgerError, LedgerFailed})
+LOST = frozenset({LedgerError, LedgerFailed, WitnessFailed})
 """The connection was lost, could not be made, or was closed for another request; other errors of a ledger stay."""
 _API = "/v1/"
 _ID = b"idempotency-key"

@@ -56,7 +56,7 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
     """Serve until a signal stops it. `say` shows the address and, on the first start, the custodian's key."""
     _check(settings, listening)
     limits = limits_of(settings)
-    with closing(open_house(settings)) as house, _bound(listening) as listener:
+    with closing(open_house(settings)) as house, listener_at(listening) as listener:
         host, port = listener.getsockname()[:2]
         key, names = first_key(house), ", ".join(house.names)
         say(f"serving {names or 'no data sets'} at {address(host, port, listening.certificate is not None)}")
@@ -66,15 +66,16 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
             say(f"the key of {FIRST!r}, which is shown this once: {key}")
         say("stop it with Ctrl-C, or SIGTERM")
         if listening.workers == 1:
-            uvicorn.Server(_config(listening, partial(_closing, house, limits))).run(sockets=[listener])
+            uvicorn.Server(server_config(listening, partial(_closing, house, limits))).run(sockets=[listener])
         else:
             house.close()
             with TemporaryDirectory(prefix="counterpoint-") as counts:
                 worker = partial(_worker, settings, Path(counts))
-                Multiprocess(_config(listening, worker), sockets=[listener]).run()
+                Multiprocess(server_config(listening, worker), sockets=[listener]).run()
 
 
-def _config(listening: Listening, factory: Callable[[], Litestar]) -> uvicorn.Config:
+def server_config(listening: Listening, factory: Callable[[], Litestar]) -> uvicorn.Config:
+    """How uvicorn serves an application."""
     return uvicorn.Config(
         factory,
         factory=True,
@@ -136,11 +137,17 @@ def _check(settings: Settings, listening: Listening) -> None:
         )
     if listening.log_level not in LEVELS:
         raise InvalidParameter(f"log-level is one of {', '.join(LEVELS)}, not {listening.log_level!r}")
+    check_tls(listening)
+
+
+def check_tls(listening: Listening) -> None:
+    """TLS is asked for as a whole, or not at all."""
     if (listening.certificate is None) != (listening.private_key is None):
         raise InvalidParameter("TLS needs both --certificate and --private-key")
 
 
-def _bound(listening: Listening) -> socket.socket:
+def listener_at(listening: Listening) -> socket.socket:
+    """The socket to serve on; `InvalidParameter` if it cannot be had."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -3,8 +3,8 @@
 What was lost of a record was charged by the same rule, behind what is left of it: together they are one run of that
 rule, against one analyst, so the rule's own promise bounds them both, whatever was in the part that was lost. A further
 launch could be one more than the rule would have admitted. So every launch is refused, and the loss that is read is the
-whole promise. A rule that promises nothing (an odometer) bounds nothing: its loss is read as ApproxDP(0, 1), which holds
-of every mechanism.
+whole promise. A rule that promises nothing (an odometer) bounds nothing: its loss is read as ApproxDP(0, 1), which
+every mechanism satisfies.
 
 >>> from counterpoint import Filter, Laplace, PureDP
 >>> from counterpoint.privacy.relations import every_step

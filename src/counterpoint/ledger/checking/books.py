@@ -7,7 +7,7 @@
 import os
 from hashlib import sha256
 
-from counterpoint.errors import Unsealable
+from counterpoint.errors import NotAllowed, Unsealable
 from counterpoint.ledger.checking import same_data
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.store.records import FORM, Book, Entry, Head, keys_digest
@@ -103,3 +103,12 @@ def rewrap(store: Store, name: str, old: MasterKey | None, new: MasterKey) -> tu
     store.write_keys(name, keys)
     store.commit()
     return keys
+
+
+def must_not_be_retired(name: str, book: Book) -> None:
+    """`NotAllowed` if nothing is left of a session but its record."""
+    if not book.keys:
+        raise NotAllowed(
+            f"{name!r} is retired: its keys and answers are destroyed. Its record can be read by `counterpoint ledger "
+            "history`, `verify` and `export`"
+        )

@@ -69,7 +69,7 @@ class Replay:
         self._upgraded = ""
         self._sent: set[str] = set()
         self._sending = ""
-        self._recovered = self._recovering = False
+        self._recovered = self._recovering = self._retired = False
         self._left_open: set[str] = set()
 
     def step(self, entry: Entry) -> None:
@@ -100,10 +100,16 @@ class Replay:
             self._recovery()
         elif entry.kind == "lost":
             self._lost(entry)
+        self._retired = entry.kind == "retirement"
         self._arrived(entry)
 
     def _must_be_over(self, entry: Entry) -> None:
-        """From a recovery on nothing is launched or asked; what was open is closed right behind it."""
+        """A retirement is the last entry. From a recovery on nothing is launched or asked.
+
+        What was open then is closed right behind it.
+        """
+        if self._retired:
+            raise self._wrong(entry, "the record goes on after it was retired")
         if self._recovered and entry.kind in INTENTS and entry.kind != "revocation":
             raise self._wrong(entry, "something was launched or asked after the record was lost")
         if entry.kind == "lost" and not self._recovering:
@@ -157,7 +163,8 @@ class Replay:
             if read_frame(stored.frame).mechanism != composition:
                 raise LedgerTampered(f"the rule at {path!r} is not the one on record")
         self._compare_kinds(store)
-        self._compare_requests(store)
+        if not self._retired:
+            self._compare_requests(store)
 
     def _compare_kinds(self, store: Store) -> None:
         """A session's state is in the open and its budget counted, a mechanism's sealed and not; before form 2, too.

@@ -34,7 +34,7 @@ from counterpoint.ledger.store.records import (
 from counterpoint.ledger.store.store import Store
 from counterpoint.pictures.progress import working
 
-_ABOUT_BOOK = ("data", "keys", "witness", "rows", "upgraded")
+_ABOUT_BOOK = ("data", "keys", "witness", "rows", "upgraded", "retirement")
 _HASH = 32
 _Arrived = tuple[int, str, str | None]
 """Of items on record: how many there are with them, the fingerprint, the id."""
@@ -169,6 +169,7 @@ class _Followed:
         self._data = self._keys = self._book = ""
         self._rows: dict[str, tuple[int, str]] = {}
         self._waiting: dict[str, str] = {}
+        self._retired = False
         self._arrived: list[_Arrived] = []
 
     def step(self, entry: Entry, before: bytes) -> None:
@@ -198,6 +199,7 @@ class _Followed:
             self._data = entry.body
         if entry.kind in ("data", "upgraded"):
             self.form = entry.version
+        self._retired = entry.kind == "retirement"
 
     def compare(self, store: Store, name: str, book: Book) -> None:
         """The book, every row, every open request and the items of a stream are as the entries leave them."""
@@ -208,6 +210,9 @@ class _Followed:
             raise LedgerTampered(
                 f"the data or the keys of {name!r} are not those on record: they were changed or put back"
             )
+        if self._retired:
+            _compare_retired(store, name, self._rows)
+            return
         _compare_states(store, name, self._rows)
         _compare_waiting(store, name, self._waiting)
         _compare_items(store, name, self._arrived)
@@ -238,6 +243,16 @@ def _compare_states(store: Store, name: str, last: dict[str, tuple[int, str]]) -
             raise changed(row)
     if last:
         raise LedgerTampered(f"the row at {next(iter(last))} is missing")
+
+
+def _compare_retired(store: Store, name: str, last: dict[str, tuple[int, str]]) -> None:
+    """Nothing is left but the accounts of sessions, as the last charges left them."""
+    for row in store.rows(name):
+        version, state = last.pop(row.path, (-1, ""))
+        if row.node is None or row.sealed is not None or version != row.version or not row.is_as(state):
+            raise changed(row)
+    if next(store.requests(name), None) is not None or next(store.items(name, 0), None) is not None:
+        raise LedgerTampered(f"{name!r} is retired, and something is stored of its requests or items")
 
 
 def _compare_waiting(store: Store, name: str, waiting: dict[str, str]) -> None:

@@ -29,9 +29,9 @@ import os
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import NamedTuple, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from counterpoint.errors import LedgerFailed
+from counterpoint.errors import WitnessFailed
 from counterpoint.ledger.store.folders import sync_folder_of
 from counterpoint.ledger.store.records import link
 
@@ -45,6 +45,16 @@ class Line(NamedTuple):
     sequence: int
     head: bytes
     genesis: bytes | None
+
+
+def place_mark(witness: str, ledger: str) -> bytes:
+    """Stands for where a witness and its ledger are: half of it says the one, half the other."""
+    return b"".join(sha256(os.fsencode(where)).digest()[:_HALF] for where in (witness, ledger))
+
+
+def place_in(mark: bytes, present: bytes) -> bytes | None:
+    """The ledger's place that a mark names, if the witness was then where it is at present."""
+    return mark[_HALF:] if mark[:_HALF] == present[:_HALF] else None
 
 
 Entries = Callable[[int], Iterator[tuple[int, bytes]]]
@@ -93,14 +103,12 @@ class WitnessFile(Witness):
 
     @property
     def mark(self) -> bytes:
-        """Where this file and the ledger are now: half of it says the one, half the other."""
-        return b"".join(
-            sha256(os.fsencode(where)).digest()[:_HALF] for where in (os.path.realpath(self.path), self.place)
-        )
+        """Where this file and the ledger are now."""
+        return place_mark(os.path.realpath(self.path), self.place)
 
     def place_in(self, mark: bytes) -> bytes | None:
-        """The ledger's place that a mark names, if this file was then where it is now; else places do not compare."""
-        return mark[_HALF:] if mark[:_HALF] == self.mark[:_HALF] else None
+        """The ledger's place that a mark names, if this file was then where it is now."""
+        return place_in(mark, self.mark)
 
     def note(self, whose: str, sequence: int, head: bytes, genesis: bytes, entries: Entries | None = None) -> None:
         """Append a line, and wait until it is on disk."""
@@ -111,7 +119,7 @@ class WitnessFile(Witness):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fdatasync(file)
         except OSError as error:
-            raise LedgerFailed(f"the witness {self.path!r} cannot be written: {error.strerror}") from None
+            raise WitnessFailed(f"the witness {self.path!r} cannot be written: {error.strerror}") from None
 
     def note_place(self, whose: str, genesis: bytes) -> None:
         """Append the line that says where this file and the ledger are now."""
@@ -140,6 +148,13 @@ class WitnessFile(Witness):
         for line in self._whole_lines(upto):
             if line.endswith(ending) and (read := _read(line[: -len(ending)])):
                 yield read
+
+    def everything(self) -> Iterator[tuple[str, Line]]:
+        """Every whole line with its genesis, and whose it is."""
+        for line in self._whole_lines(self.size()):
+            begin, _, whose = line.rpartition(b" ")
+            if (read := _read(begin)) and read.genesis is not None:
+                yield unquote(whose.decode("ascii")), read
 
     def close(self) -> None:
         """Let go of the file."""
@@ -172,8 +187,8 @@ class WitnessFile(Witness):
         except OSError as error:
             raise self._unreadable(error) from None
 
-    def _unreadable(self, error: OSError) -> LedgerFailed:
-        return LedgerFailed(f"the witness {self.path!r} cannot be read: {error.strerror}")
+    def _unreadable(self, error: OSError) -> WitnessFailed:
+        return WitnessFailed(f"the witness {self.path!r} cannot be read: {error.strerror}")
 
 
 def _read(line: bytes) -> Line | None:

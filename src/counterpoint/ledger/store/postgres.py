@@ -32,7 +32,7 @@ _MIGRATING = 0x43506F69
 """The advisory lock under which one process at a time looks after the schema, or makes a session."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
 """No scans: a plan that was made for a small table, and reads all of it, would be kept while the table grows."""
-_SECRET = ("counterpoint_key", "counterpoint_request", "counterpoint_row")
+_SECRET = ("counterpoint_book", "counterpoint_key", "counterpoint_request", "counterpoint_row", "counterpoint_items")
 """The tables in which sealed secrets are replaced or deleted."""
 _FILES = " UNION ALL ".join(f"SELECT pg_catalog.pg_relation_filenode('{table}')" for table in _SECRET)
 

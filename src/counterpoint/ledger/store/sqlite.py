@@ -130,6 +130,7 @@ class SqliteStore(Tables):
             if self._lock is not None:
                 self._lock.check()
             self._run("VACUUM")
+            self._run("PRAGMA wal_checkpoint(TRUNCATE)")  # what was written before is in the log, too
         except LedgerError:  # a full disk, say
             return False
         return True

@@ -61,6 +61,9 @@ class Store(Protocol):
     def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
         """Replace the wrapped keys."""
 
+    def delete_sealed(self, name: str) -> None:
+        """Delete the states, requests and items of a session; the accounts of its sessions stay."""
+
     def row(self, name: str, path: str) -> StoredRow | None:
         """One row."""
 

@@ -195,6 +195,12 @@ class Tables(PeopleTables, Store):
         put = "INSERT INTO counterpoint_key (name, number, wrapped) VALUES (?, ?, ?)"
         self._run_many((put, [(name, number, wrapped) for number, wrapped in enumerate(keys)]))
 
+    def delete_sealed(self, name: str) -> None:
+        """Delete the states, requests and items of a session; the accounts of its sessions stay."""
+        for rows in ("counterpoint_request", "counterpoint_items"):
+            self._run(f"DELETE FROM {rows} WHERE name = ?", (name,))
+        self._run("DELETE FROM counterpoint_row WHERE name = ? AND node IS NULL", (name,))
+
     def row(self, name: str, path: str) -> StoredRow | None:
         """One row."""
         found = self._run(f"{self._ROW} AND path = ?", (name, path))
