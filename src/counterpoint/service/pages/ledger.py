@@ -9,10 +9,11 @@ from litestar import Request, Response, get, post
 from counterpoint.ledger.store.records import read_entry
 from counterpoint.service.house import House, Verification
 from counterpoint.service.pages.refreshing import refreshing
-from counterpoint.service.pages.rendering import download, elsewhere, page
+from counterpoint.service.pages.rendering import attached, elsewhere, page
 from counterpoint.service.pages.sight import OVERSEERS
 from counterpoint.service.pages.signing import By
 from counterpoint.service.pages.words import ago
+from counterpoint.service.routes.data_sets import sent_record
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import InPath, TheHouse
 from counterpoint.sources.streams.stream import Stream
@@ -73,8 +74,7 @@ def verify(house: TheHouse) -> Response[Any]:
 @get("/data-sets/{name:str}/record", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
 def record(house: TheHouse, name: InPath) -> Response[Any]:
     """The public record as JSON lines, to check by `checker.py`; no answer is in it."""
-    lines = house.data_set(name).session().record()
-    return download("".join(f"{line}\n" for line in lines), f"{name}.jsonl", "application/jsonl")
+    return sent_record(house, name, attached(f"{name}.jsonl"))
 
 
 def _chain(house: House, name: str) -> RecordLine:

@@ -71,8 +71,12 @@ def page(
 
 def download(text: str, name: str, media_type: str) -> Response[str]:
     """A file to keep."""
-    attached = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text, media_type=media_type, headers=HEADERS | attached)
+    return Response(text, media_type=media_type, headers=attached(name))
+
+
+def attached(name: str) -> dict[str, str]:
+    """The headers of a file that is kept under a name of ours."""
+    return {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
 
 
 def elsewhere(path: str) -> Redirect:

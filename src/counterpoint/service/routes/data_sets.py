@@ -1,7 +1,7 @@
 """Data sets: what they are, what is left of their budgets, to whom it was granted, and how data arrives."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from litestar import Router, delete, get, post
@@ -151,9 +151,14 @@ def verify(house: TheHouse, name: InPath) -> Json:
 )
 def record(house: TheHouse, name: InPath) -> Stream:
     """Every entry of the chain as JSON lines, which `counterpoint/checker.py` checks; no answer is in it."""
+    return sent_record(house, name)
+
+
+def sent_record(house: House, name: str, headers: Mapping[str, str] = {}) -> Stream:
+    """The public record of a data set, sent in pages."""
     lines = house.data_set(name).session()._engine.ledger.record()
     first = next(lines)  # what cannot be read is an error before anything is sent
-    return Stream(_in_pages(chain([first], lines)), media_type="application/jsonl")
+    return Stream(_in_pages(chain([first], lines)), media_type="application/jsonl", headers=dict(headers))
 
 
 def _in_pages(lines: Iterator[str]) -> Iterator[str]:
