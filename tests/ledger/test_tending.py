@@ -10,6 +10,7 @@ import counterpoint as cp
 from counterpoint.cli import app
 from counterpoint.ledger import tending
 from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.service.browser import Browsers
 from counterpoint.service.identity import Identity
 
 
@@ -115,3 +116,17 @@ def test_a_grant_is_made_once_and_revoked_without_a_service(tmp_path):
     assert "does not fit" in run("grant", "visits", "bob", "0.6", "--config", config, code=1)
     history = run("ledger", "history", tmp_path / "ledger.db", "visits")
     assert " operator revocation 0 " in history and " operator refusal . " in history
+
+
+def test_browsers_are_listed_apart_and_those_that_ended_are_deleted(place):
+    at = ("--ledger", place.url)
+    key = run("keys", "new", "ann", "--role", "analyst", *at).strip()
+    store = hold(cp.Durable(place.url), existing=True)
+    browsers = Browsers(Identity(store))
+    first, second = browsers.sign_in(key), browsers.sign_in(key)
+    assert run("keys", "list", *at) == f"ann: analyst\n  {key.split('_')[1]}: stands\n  browsers signed in: 2\n"
+    browsers.sign_out(first)
+    third = browsers.sign_in(key)
+    ids = {one.id for one in Identity(store).keys("ann")}
+    release(store)
+    assert first.id not in ids and {second.id, third.id, key.split("_")[1]} == ids

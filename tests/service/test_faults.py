@@ -1,5 +1,6 @@
 """Faults: killed workers, duplicated and reordered requests. Each id has one answer, and the budget is exact."""
 
+import json
 import os
 import random
 import signal
@@ -154,3 +155,35 @@ def test_a_worker_stops_when_asked_while_readers_follow_its_events(worker):
             assert next(lines) == "event: loss"
             assert process.stop() in (0, -signal.SIGTERM)  # before the stream would have ended by itself
             assert all(line.startswith(("data:", ":")) or not line for line in lines)
+
+
+def torn(url, key, path, body, *, sent, id):
+    """Send a part of a request, and close the connection; what is sent whole is not waited for."""
+    host, port = url.removeprefix("http://").split(":")
+    text = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\nIdempotency-Key: {id}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+    ).encode()
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall((head + text)[: int(len(head + text) * sent)])
+
+
+def test_torn_connections_charge_nothing_or_once_by_their_ids(worker):
+    """Half a body is no request; a caller that closes before its answer finds that answer by its id."""
+    _, url, keys = worker
+    with httpx.Client(base_url=url, timeout=120) as client:
+        body = {"to": "ann", "within": {"measure": "PureDP", "epsilon": 1}}
+        grant = patient(client, keys["carol"], "POST", "/v1/data-sets/people/grants", json=body, id="grant")
+        session = grant.json()["session"]
+        asked = f"/v1/sessions/{session}/questions"
+        for number, sent in enumerate((0.2, 0.8, 0.99, 1.0, 1.0)):
+            torn(url, keys["ann"], asked, QUESTION, sent=sent, id=f"torn {number}")
+        first = [
+            seen(id, patient(client, keys["ann"], "POST", asked, json=QUESTION, id=id))
+            for id in ("torn 3", "torn 4", "torn 3", "torn 4")
+        ]
+        assert first[:2] == first[2:] and all(status == 201 for _, status, _ in first)
+        shown = patient(client, keys["ann"], "GET", f"/v1/sessions/{session}").json()
+        assert shown["loss"]["text"] == "PureDP(0.02)", "the halves charged nothing, and each id once"
+        assert patient(client, keys["olga"], "POST", "/v1/data-sets/people/verification").status_code == 200

@@ -6,6 +6,7 @@ import ssl
 import threading
 
 import httpx
+import msgspec
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -202,3 +203,35 @@ def test_tls_by_flags(tmp_path):
     trusted = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
     with Served(tmp_path, *flags) as service, service.client(verify=trusted) as client:
         assert service.url.startswith("https://") and client.get("/v1/data-sets").json() == []
+
+
+def test_live_tables_timestamps_and_derived_columns_are_declared(tmp_path):
+    settings = config.read(
+        """
+        [live.carts]
+        key = "item"
+        unit = "user"
+        rows_per_unit = 3
+        budget = { measure = "PureDP", epsilon = 1 }
+        columns.item = { type = "text" }
+        columns.user = { type = "text" }
+        columns.price = { type = "number", low = 0, high = 9 }
+        columns.at = { type = "timestamp", low = "2025-01-01T00:00:00Z", high = "2026-01-01T00:00:00Z", zone = "UTC" }
+        [tables.people]
+        source = "people.csv"
+        unit = "person"
+        rows_per_unit = 1
+        budget = { measure = "PureDP", epsilon = 1 }
+        columns.age = { type = "number", low = 0, high = 100 }
+        columns.double = { type = "derived", expression = "age * 2", low = 0, high = 200 }
+        """,
+        tmp_path,
+    )
+    (tmp_path / "people.csv").write_text("person,age\n1,34\n2,51\n")
+    assert isinstance(settings.bind("carts"), cp.LiveTable)
+    with cp.Session(settings.bind("people"), cp.PureDP(10**6)) as session:
+        assert session.launch(cp.Laplace(10**5)).ask(cp.sum("double")) == 170
+    with pytest.raises(InvalidParameter, match="two data sets are called 'carts'"):
+        _ = msgspec.structs.replace(settings, tables={"carts": settings.tables["people"]}).data_sets
+    with pytest.raises(InvalidParameter, match="derived"):
+        config.read("[live.x]\nkey = 'k'\nbudget = {}\ncolumns.a = { type = 'derived', expression = 'b' }")

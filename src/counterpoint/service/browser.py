@@ -84,6 +84,15 @@ class BrowserToken:
         return "BrowserToken('...')"
 
 
+def is_browser(id: str) -> bool:
+    """Whether the id of a key is that of a browser's session.
+
+    >>> is_browser(BrowserToken.fresh("0123456789abcdef").id), is_browser("0123456789abcdef")
+    (True, False)
+    """
+    return id.startswith(f"{_BROWSER}.")
+
+
 def _is_plain(text: str) -> bool:
     return text.isascii() and text.isalnum()
 
@@ -106,6 +115,7 @@ class Browsers:
         key, who = ApiKey.read(presented), self._identity.principal(presented)
         if key is None or who is None:
             return None
+        self._identity.forget_ended(_BROWSER)
         token, now = BrowserToken.fresh(key.id), int(time.time())
         self._identity.add_key(StoredKey(token.id, who.name, token.digest, now, now + LASTS))
         return token

@@ -18,6 +18,7 @@ import typer
 from counterpoint.errors import CounterpointError, InvalidParameter
 from counterpoint.ledger.places import Durable, hold, release
 from counterpoint.service import wire
+from counterpoint.service.browser import is_browser
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Identity, Role
 from counterpoint.session.session import Session
@@ -114,9 +115,13 @@ def list_keys(ledger: At = "ledger.db") -> None:
     with explained(), _people(ledger) as people:
         for one in people.principals():
             typer.echo(f"{one.name}: {one.role}{'' if one.ended is None else ', ended'}")
-            for key in people.keys(one.name):
+            found = people.keys(one.name)
+            for key in (key for key in found if not is_browser(key.id)):
                 state = "stands" if key.stands(int(time.time())) else "ended"
                 typer.echo(f"  {key.id}: {state}")
+            browsers = sum(key.stands(int(time.time())) for key in found if is_browser(key.id))
+            if browsers:
+                typer.echo(f"  browsers signed in: {browsers}")
 
 
 @keys.command("end")

@@ -36,6 +36,7 @@ from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.places import Durable
 from counterpoint.service import wire
 from counterpoint.sources.declaring.columns import Column
+from counterpoint.sources.declaring.derived import Derived
 from counterpoint.sources.source import Source
 
 DEMO = "people"
@@ -51,7 +52,7 @@ class ConfigFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 class ColumnFields(ConfigFields, frozen=True, tag_field="type"):
     """The declaration of a column."""
 
-    def declared(self) -> Column:
+    def declared(self) -> Column | Derived:
         """As the library has it."""
         raise NotImplementedError
 
@@ -90,6 +91,31 @@ class DateFields(ColumnFields, frozen=True, tag="date"):
         return cp.date(self.low, self.high)
 
 
+class TimestampFields(ColumnFields, frozen=True, tag="timestamp"):
+    """An instant between two public ones, on the wall clock of a zone."""
+
+    low: str
+    high: str
+    zone: str
+
+    def declared(self) -> Column:
+        """As `cp.timestamp` makes it."""
+        return cp.timestamp(self.low, self.high, self.zone)
+
+
+class DerivedFields(ColumnFields, frozen=True, tag="derived"):
+    """A column that is computed of others of its table."""
+
+    expression: str
+    low: _Number | None = None
+    high: _Number | None = None
+    step: _Number | None = None
+
+    def declared(self) -> Derived:
+        """As `cp.derived` makes it."""
+        return cp.derived(self.expression, self.low, self.high, self.step)
+
+
 class TextFields(ColumnFields, frozen=True, tag="text"):
     """A text."""
 
@@ -114,7 +140,9 @@ class WholeFields(ColumnFields, frozen=True, tag="whole"):
         return cp.whole()
 
 
-AnyColumn = NumberFields | CategoryFields | DateFields | TextFields | BooleanFields | WholeFields
+AnyColumn = NumberFields | CategoryFields | DateFields | TimestampFields | TextFields | BooleanFields | WholeFields
+"""What a stream or a live table has."""
+TableColumn = AnyColumn | DerivedFields
 
 
 class DataFields(ConfigFields, frozen=True, kw_only=True):
@@ -140,7 +168,7 @@ class TableFields(DataFields, frozen=True, kw_only=True):
     source: str
     unit: str | list[str]
     rows_per_unit: int
-    columns: dict[str, AnyColumn] = {}
+    columns: dict[str, TableColumn] = {}
     neighbours: str = "add-or-remove"
     relation: str | None = None
 
@@ -176,6 +204,28 @@ class StreamFields(DataFields, frozen=True, kw_only=True):
         return cp.Stream(self.bound, fields=fields, unit=self.unit, per_unit=self.per_unit, neighbours=self.neighbours)
 
 
+class LiveFields(DataFields, frozen=True, kw_only=True):
+    """A live table, whose rows producers put and remove: each has a key, and belongs to a unit."""
+
+    key: str
+    columns: dict[str, AnyColumn]
+    unit: str | None = None
+    rows_per_unit: int | None = None
+    protects: str = "unit"
+    updates_per_unit: int | None = None
+
+    def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
+        """An empty table: the ledger keeps what has arrived."""
+        return cp.LiveTable(
+            self.unit,
+            self.rows_per_unit,
+            key=self.key,
+            columns={name: column.declared() for name, column in self.columns.items()},
+            protects=self.protects,
+            updates_per_unit=self.updates_per_unit,
+        )
+
+
 class Settings(ConfigFields, frozen=True):
     """What the configuration says."""
 
@@ -195,16 +245,19 @@ class Settings(ConfigFields, frozen=True):
     """What a principal may do, by the names of `limits.Limits`."""
     tables: dict[str, TableFields] = {}
     streams: dict[str, StreamFields] = {}
+    live: dict[str, LiveFields] = {}
     folder: str = "."
     """What paths are relative to; set when the file is read."""
 
     @property
     def data_sets(self) -> dict[str, DataFields]:
         """All of them, by name."""
-        twice = self.tables.keys() & self.streams.keys()
-        if twice:
-            raise InvalidParameter(f"two data sets are called {min(twice)!r}; give each a name of its own")
-        return {**self.tables, **self.streams}
+        found: dict[str, DataFields] = {}
+        for kind in (self.tables, self.streams, self.live):
+            if twice := found.keys() & kind.keys():
+                raise InvalidParameter(f"two data sets are called {min(twice)!r}; give each a name of its own")
+            found |= kind
+        return found
 
     @property
     def place(self) -> Durable:

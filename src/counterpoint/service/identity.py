@@ -170,6 +170,11 @@ class Identity:
         with self._store.lock:
             self._people.add_api_key(key)
 
+    def forget_ended(self, begin: str) -> None:
+        """Delete the keys whose ids begin so, and which stand no more."""
+        with self._store.lock:
+            self._people.delete_ended(begin, int(time.time()))
+
     def end_key(self, id: str) -> None:
         """Revoke a key, by its public id."""
         with self._store.lock:

@@ -83,6 +83,11 @@ class PeopleTables:
         put = "INSERT INTO counterpoint_api_key (id, principal, digest, made, expires, ended) VALUES (?, ?, ?, ?, ?, ?)"
         self._run(put, key)
 
+    def delete_ended(self, begin: str, now: int) -> None:
+        """Delete the keys whose ids begin so, and which have ended or expired: of a browser nothing is to be kept."""
+        sql = "DELETE FROM counterpoint_api_key WHERE substr(id, 1, ?) = ? AND (ended IS NOT NULL OR expires <= ?)"
+        self._run(sql, (len(begin), begin, now))
+
     def end_api_key(self, id: str, now: int) -> None:
         """Revoke a key."""
         self._run("UPDATE counterpoint_api_key SET ended = ? WHERE id = ? AND ended IS NULL", (now, id))
