@@ -5,12 +5,24 @@ from tests.service.house import served
 
 from counterpoint.ledger.places import Durable
 from counterpoint.ledger.tending import listed
+from counterpoint.service.identity import Identity
 
 
 @pytest.fixture
 def call(tmp_path):
     with served(tmp_path) as caller:
         yield caller
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_key_that_was_revoked_opens_for_not_one_request_more(call, alone):
+    """Another process may revoke it, unless this one is alone: then it is not remembered."""
+    here, elsewhere = (Identity(call.house._store, alone=alone) for _ in range(2))
+    key = here.new_key("ann")
+    assert here.principal(key.shown()).name == "ann"
+    assert (here.known(key.shown()) is not None) == alone
+    (here if alone else elsewhere).end_key(key.id)
+    assert (here.known(key.shown()) or here.principal(key.shown())) is None
 
 
 def test_a_custodian_adds_an_analyst_whose_key_works_until_it_is_revoked(call):

@@ -123,7 +123,7 @@ class House:
         """The folder that backups go to, if there are any."""
         self._lock = threading.Lock()
         self._store = hold(place, existing=False)
-        self._identity = Identity(self._store)
+        self._identity = Identity(self._store, alone=not place.in_postgres)
         self._data_sets: dict[str, DataSet] = {}
         self.verifications: dict[str, Verification] = {}
         self._closed = False
@@ -144,7 +144,7 @@ class House:
             if not self._store.is_open and not self._closed:
                 release(self._store, broken=True)
                 self._store = hold(self.place, existing=True)
-                self._identity = Identity(self._store)
+                self._identity = Identity(self._store, alone=not self.place.in_postgres)
             return self._identity
 
     @property

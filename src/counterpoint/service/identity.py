@@ -97,9 +97,13 @@ class ApiKey:
 
 
 class Identity:
-    """The principals and keys in a ledger's database."""
+    """The principals and keys in a ledger's database.
 
-    def __init__(self, store: Store) -> None:
+    `alone`: no other process can change them meanwhile, as with SQLite; then who called lately is remembered.
+    """
+
+    def __init__(self, store: Store, *, alone: bool = False) -> None:
+        self._alone = alone
         self._store = store
         assert isinstance(store, PeopleTables)
         self._people: PeopleTables = store
@@ -108,7 +112,8 @@ class Identity:
     def known(self, presented: str) -> Principal | None:
         """Whose key this is, if it was looked up within the last second; else None, and `principal` looks it up.
 
-        So a key that another process revokes opens for a second more; in this process, for not one request.
+        A key that is revoked opens for not one request more: what is known is forgotten then, and where another process
+        may revoke it, nothing is known but what the database says.
         """
         found = self._lately.get(_name_of(presented))
         return found[0] if found is not None and time.monotonic() < found[1] else None
@@ -116,7 +121,7 @@ class Identity:
     def principal(self, presented: str) -> Principal | None:
         """Whose key this is; None if it is no key that stands. Every way takes the same comparison."""
         found = self._looked_up(presented)
-        if found is not None:
+        if found is not None and self._alone:
             if len(self._lately) >= _MOST_KNOWN:
                 self._lately.clear()
             self._lately[_name_of(presented)] = (found, time.monotonic() + _KNOWN_FOR)
