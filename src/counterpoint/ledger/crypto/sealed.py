@@ -65,7 +65,7 @@ class Sealer:
 
     def learn(self, grounds: list[Grounds]) -> None:
         """Keep the grounds of the last few receipts, once they are committed; not of a large answer."""
-        if len(self.grounds) >= _KEPT:
+        if grounds and len(self.grounds) >= _KEPT:
             self.grounds.clear()
         self.grounds.update({one.request: one for one in grounds})
 
