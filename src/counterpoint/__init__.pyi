@@ -115,6 +115,7 @@ from counterpoint.mechanisms.randomized_response import (
     RandomizedResponse as RandomizedResponse,
 )
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax as NoisyMax
+from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection as GaussianSelection
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection as PartitionSelection
 from counterpoint.mechanisms.selecting.sparse_vector import (
     AboveThreshold as AboveThreshold,

@@ -23,6 +23,7 @@ from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
 from counterpoint.mechanisms.selecting.noisy_max import Largest, NoisyMax
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector, Threshold
@@ -162,6 +163,7 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (Sampled(Counter("0.5", horizon=4), "1/3"), [Update(1), Ask(), Update(-(2**80)), Ask()]),
     (Sampled(Gaussian("0.5"), "1/2", delta="1e-6"), [Ask(private=(1, 2, 3), sensitivity=2, squared=2)]),
     (UnitByUnit(Sampled(Laplace(1, asks=2), "1/2"), 3), [Ask(private=(0, 2**80, 1)), Ask(private=(0, 0, 1))]),
+    (GaussianSelection(1, "1e-6"), [Ask(private=Tally((("CA", 2**80), ("é", 1))), sensitivity=3, squared=3)]),
     (PartitionSelection(1, "1e-6"), [Ask(private=Tally((("CA", 2**80), ("é", 1))), sensitivity=3, squared=3)]),
     (
         NESTED,

@@ -27,6 +27,8 @@ MECHANISMS = [
     cp.Counter(epsilon=1, horizon=100),
     cp.NoisyMax(rho=1),
     cp.PartitionSelection(1, 1e-9),
+    cp.GaussianSelection(1, 1e-9),
+    cp.GaussianSelection(rho="0.1", delta=1e-9),
     cp.SparseVector(1, threshold="1/7", release="gap"),
     cp.AboveThreshold(1, threshold=10**30),
     cp.VectorCounter(3, epsilon=1),

@@ -35,6 +35,7 @@ from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
+from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold
@@ -88,6 +89,7 @@ AUDITED = {
     "noisy max": Audited(NoisyMax(2), 8_000),
     "noisy max, exponential": Audited(NoisyMax(2, by="exponential"), 12_000),
     "partition selection": Audited(PartitionSelection(1, "0.01"), 8_000),
+    "Gaussian selection": Audited(GaussianSelection(1, "0.01"), 8_000),
     "counter": Audited(Counter(3, horizon=2), 8_000),
     "counter, zCDP": Audited(Counter(rho="0.5", horizon=2), 40_000, options=AT_A_PERCENT),
     "vector counter": Audited(VectorCounter(2, epsilon=3, horizon=1, bound=1), 8_000, options=PLANE),

@@ -57,6 +57,7 @@ MECHANISMS = (
     "AboveThreshold",
     "Counter",
     "Gaussian",
+    "GaussianSelection",
     "GuessAndCheck",
     "Laplace",
     "NoisyMax",

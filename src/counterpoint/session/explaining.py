@@ -45,7 +45,7 @@ def _shape(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str | Non
     if takes(blank):
         return None
     if blank.keyed:
-        return "takes numbers, and which keys there are is none: PartitionSelection alone selects keys"
+        return "takes numbers, and which keys there are is none: PartitionSelection and GaussianSelection select keys"
     if takes(Tally(())):
         return "selects keys: ask it for some, as in ask(keys('city'))"
     if blank.width is not None and takes(0):

@@ -17,7 +17,6 @@ from fractions import Fraction
 from typing import Any, NoReturn, Self, TypeAlias
 
 from counterpoint.errors import NotCovered
-from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.numbers import Exact, Number, spell
 from counterpoint.session.answering.choosing import SURE
 from counterpoint.session.answering.origin import Known, Origin
@@ -158,14 +157,15 @@ class KeysAnswer(TupleAnswer):
         be missing however many units it has.
         """
         origin = self._origin
-        assert isinstance(origin.mechanism, PartitionSelection) and isinstance(origin.released, tuple)
+        assert isinstance(origin.released, tuple)
         if len(origin.released) > len(self):
             raise NotCovered(
                 f"more keys were selected than the {len(self)} that the request wanted at most, so a key with many "
                 "units may be missing too: ask again with a larger most="
             )
         facts = origin.prepared
-        return origin.mechanism.error(probability, facts.sensitivity, facts.squared)
+        needed: int = origin.mechanism.error(probability, facts.sensitivity, facts.squared)
+        return needed
 
     def __repr__(self) -> str:
         if self:

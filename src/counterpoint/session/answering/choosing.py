@@ -19,12 +19,13 @@ from math import floor
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, positive, spell
 from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, zCDP
+from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, zCDP
 from counterpoint.session.answering.reaching import reaching
 from counterpoint.sources.source import Prepared, Wants
 
@@ -58,8 +59,17 @@ def _approximate(loss: ApproxDP) -> dict[Wants, Mechanisms]:
     if loss.delta == 0:
         return pure
     gaussian = Gaussian(epsilon=loss.epsilon, delta=loss.delta)
-    keys = PartitionSelection(loss.epsilon, loss.delta)
-    return {**pure, "numbers": (*pure["numbers"], gaussian), "keys": (keys,)}
+    keys = PartitionSelection(loss.epsilon, loss.delta), GaussianSelection(loss.epsilon, loss.delta)
+    return {**pure, "numbers": (*pure["numbers"], gaussian), "keys": keys}
+
+
+def _approximate_concentrated(loss: ApproxzCDP) -> dict[Wants, Mechanisms]:
+    concentrated = _concentrated(zCDP(loss.rho))
+    if loss.delta == 0:
+        return concentrated
+    epsilon = Fraction(precision(30)(2 * loss.rho).sqrt().lower)  # an (e, delta) answer is (e^2/2, delta)
+    keys = PartitionSelection(epsilon, loss.delta), GaussianSelection(rho=loss.rho, delta=loss.delta)
+    return {**concentrated, "keys": keys}
 
 
 _OFFERS: Mapping[type[Loss], Callable[..., dict[Wants, Mechanisms]]] = {
@@ -67,13 +77,16 @@ _OFFERS: Mapping[type[Loss], Callable[..., dict[Wants, Mechanisms]]] = {
     zCDP: _concentrated,
     GaussianDP: _gaussian,
     ApproxDP: _approximate,
+    ApproxzCDP: _approximate_concentrated,
 }
 _FARTHEST = 2**60
 """The most steps that an error may be given as: beyond it the search for its price takes minutes, or overflows."""
 _WORKS: Mapping[Wants, str] = {
     "numbers": "give a PureDP, a zCDP, a GaussianDP or an ApproxDP, or epsilon=, rho= or mu=",
     "choice": "a candidate is chosen by NoisyMax: give a PureDP, a zCDP or an ApproxDP, or epsilon= or rho=",
-    "keys": "keys are selected by PartitionSelection, which needs a delta: give loss=ApproxDP(1, 1e-6)",
+    "keys": (
+        "keys are selected by PartitionSelection or GaussianSelection, which need a delta: give loss=ApproxDP(1, 1e-6)"
+    ),
 }
 
 
@@ -104,7 +117,7 @@ def offered(prepared: Prepared, loss: Loss) -> Mechanisms:
     fit = [m for m in _offers(loss).get(prepared.wants, ()) if m.accepts(prepared.message())]
     if not fit:
         raise InvalidRequest(f"nothing answers this request at {loss!r}: {_WORKS[prepared.wants]}; nothing was charged")
-    return tuple(fit) if len(fit) == 1 else tuple(sorted(fit, key=lambda mechanism: _error(mechanism, prepared)))
+    return tuple(fit) if len(fit) == 1 else tuple(sorted(fit, key=lambda mechanism: least_error(mechanism, prepared)))
 
 
 @lru_cache(maxsize=256)
@@ -114,7 +127,11 @@ def _offers(loss: Loss) -> Mapping[Wants, Mechanisms]:
 
 
 @lru_cache(maxsize=256)
-def _error(mechanism: Mechanism, prepared: Prepared) -> int:
+def least_error(mechanism: Mechanism, prepared: Prepared) -> int:
+    """By what mechanisms are compared: the error at 95 %, in steps of the grid; of keys, the units that one needs."""
+    if prepared.wants == "keys":
+        units: int = mechanism.error(SURE, prepared.sensitivity, prepared.squared)
+        return units
     return mechanism.answer_error(prepared.message(), SURE, prepared.together)
 
 

@@ -17,7 +17,7 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, spell
 from counterpoint.privacy.loss import Loss
-from counterpoint.session.answering.choosing import SURE, Mechanisms
+from counterpoint.session.answering.choosing import SURE, Mechanisms, least_error
 from counterpoint.sources.source import Prepared
 
 
@@ -38,11 +38,14 @@ class Reason:
             return f"{chosen!r} keeps {self.wanted} and lowers the budget least; also looked at: {also}"
 
         def error(mechanism: Mechanism) -> str:
-            steps = mechanism.answer_error(prepared.message(), SURE, prepared.together)
-            return f"{mechanism!r} with {spell(exact(steps))}"
+            return f"{mechanism!r} with {spell(exact(least_error(mechanism, prepared)))}"
 
-        compared = ", ".join(map(error, others))
-        return f"{error(chosen)} has the least error in steps of the grid that this price buys; compared: {compared}"
+        least = (
+            "needs the fewest units for a key"
+            if prepared.wants == "keys"
+            else "has the least error in steps of the grid"
+        )
+        return f"{error(chosen)} {least} that this price buys; compared: {', '.join(map(error, others))}"
 
 
 ONLY_ONE = Reason()

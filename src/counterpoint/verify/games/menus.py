@@ -36,6 +36,7 @@ from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.selecting.comparing import Comparing
+from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.privacy.messages import Ask, Update
@@ -182,8 +183,9 @@ def _(mechanism: NoisyMax) -> Menu:
     return Menu(tuple((ask(left), ask(right)) for left, right in moved), mechanism.asks)
 
 
-@menu.register
-def _(mechanism: PartitionSelection) -> Menu:
+@menu.register(PartitionSelection)
+@menu.register(GaussianSelection)
+def _(mechanism: PartitionSelection | GaussianSelection) -> Menu:
     def units(n: int) -> Tally:
         return Tally((("key", n),) if n else ())
 

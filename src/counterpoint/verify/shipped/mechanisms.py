@@ -23,6 +23,7 @@ from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
 from counterpoint.mechanisms.selecting.noisy_max import Largest, NoisyMax
 from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
@@ -98,6 +99,8 @@ _SELECTION = (
     Instance("noisy max, top 2", NoisyMax(2, by="exponential"), _LARGEST),
     Instance("noisy max, top 2, zCDP", NoisyMax(rho="0.5"), _LARGEST, alpha=_TWO),
     Instance("partition selection", PartitionSelection(1, _HUNDREDTH), delta=_HUNDREDTH),
+    Instance("Gaussian selection", GaussianSelection(4, _HUNDREDTH), _KEYS, 1, cut=_FINE, delta=_HUNDREDTH),
+    Instance("Gaussian, zCDP", GaussianSelection(rho=4, delta=_HUNDREDTH), _KEYS, 1, cut=_FINE, delta=Fraction(2, 100)),
     Instance("selection of 2 keys", PartitionSelection(1, _HUNDREDTH), _KEYS, 1, delta=_HUNDREDTH),
 )
 
