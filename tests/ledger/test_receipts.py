@@ -304,6 +304,15 @@ def test_what_was_never_answered_has_no_receipt(tmp_path):
         cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).record()
 
 
+def test_a_launch_has_no_receipt_under_its_id_nor_after_a_restart(tmp_path):
+    with new(tmp_path) as session:
+        session.launch(cp.Laplace("0.2"), id="launched")
+        with pytest.raises(LedgerError, match="that of a launch, which has none"):
+            session.receipt("launched")
+    with new(tmp_path) as session, pytest.raises(LedgerError, match="that of a launch, which has none"):
+        session.receipt("launched")
+
+
 def test_where_a_rule_is_no_sum_the_checker_says_what_it_did_not_check(tmp_path):
     with new(tmp_path, within=cp.ApproxDP(1, 1e-6)) as session:
         session.launch(cp.Laplace("0.4"))

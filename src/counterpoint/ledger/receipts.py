@@ -68,6 +68,8 @@ class Grounds(NamedTuple):
     def signed(self, genesis: bytes, session: str, signer: "Signer") -> "tuple[Signed, Disclosure]":
         """The receipt, signed, and what opens the answer in it."""
         asked, disclosed = read_entry(self.entry), signer.disclosed(self.request, self.answer)
+        if asked.kind != "ask":
+            raise NeverAnswered(f"a receipt is for an answer, and this id is that of a {asked.kind}, which has none")
         receipt = Receipt(
             ledger=genesis.hex(),
             session=session,
