@@ -4,6 +4,7 @@ import threading
 import time
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from litestar.testing import TestClient
 from tests.ledger.places import fresh_database
@@ -84,6 +85,31 @@ def test_a_commit_whose_acknowledgement_was_lost_is_not_charged_again(lost, monk
     call.launched(session)  # without an id: the service gives it one
     assert not lose
     assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["text"] == "PureDP(0.1)"
+
+
+def test_a_table_whose_connection_was_lost_is_bound_anew(tmp_path):
+    """Its ledger is elsewhere and stands; what failed for lack of data is finished by its id."""
+    url = fresh_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE people AS SELECT n AS person, n % 90 AS age FROM generate_series(1, 50) AS n")
+
+    def people():
+        columns = {"age": cp.number(0, 100)}
+        return cp.Table(url, "person", rows_per_unit=1, columns=columns, key=bytes(32), relation="people")
+
+    house = House(cp.Durable(tmp_path / "ledger.db"))
+    house.register("people", people, cp.Filter(cp.PureDP(4)))
+    with TestClient(application(house), raise_server_exceptions=False) as client:
+        call = Caller(house, client)
+        handle = call.launched(call.granted())
+        asks = f"/v1/handles/{handle}/asks"
+        assert call("ann", "POST", asks, COUNT, id="before").status_code == 201
+        assert lose_connections(url) > 0
+        call("ann", "POST", asks, COUNT, id="monday")  # finds the connection lost
+        again = call("ann", "POST", asks, COUNT, id="monday")
+        assert again.status_code == 201
+        assert call("carol", "POST", "/v1/data-sets/people/verification").json()["holds"]
+    house.close()
 
 
 def test_a_ledger_that_does_not_hold_is_not_tried_again(lost, monkeypatch):

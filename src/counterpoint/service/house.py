@@ -73,15 +73,18 @@ class DataSet:
         """
 
     def session(self) -> Session:
-        """The whole session. A ledger that has failed is opened anew; what it left open is finished by its seed."""
+        """The whole session. A ledger that has failed is opened anew, and data whose connection was lost is bound anew.
+
+        What was left open is finished by its seed.
+        """
         with self._lock:
             if self._opened is not None:
-                try:
+                with suppress(LedgerError):
                     self._opened._engine.ledger.check()
-                    return self._opened
-                except LedgerError:
-                    with suppress(LedgerError):
-                        self._opened.close()
+                    if not self._opened._source.is_lost:
+                        return self._opened
+                with suppress(LedgerError):
+                    self._opened.close()
             self.found = {}
             self._opened = Session(self._source(), rule=self._rule, ledger=self._place, name=self.name)
             return self._opened

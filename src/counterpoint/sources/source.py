@@ -246,6 +246,11 @@ class Source:
         """Whether the data is made up, so that answers say nothing about anyone."""
         return False
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection to the data was lost, as far as is known: then the data has to be bound anew."""
+        return False
+
     def rehearsed(self) -> "Source":
         """The same declaration over made-up data, for `Session.rehearse`; nothing of the real data is read."""
         raise NotCovered(

@@ -122,6 +122,11 @@ class EmbeddedEngine:
         self.run(f"DROP TABLE {name}")
 
     @property
+    def is_lost(self) -> bool:
+        """Never: the rows are in this process."""
+        return False
+
+    @property
     def closed(self) -> bool:
         """Whether the database has been closed."""
         return self._connection is None

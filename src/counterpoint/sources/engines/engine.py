@@ -36,6 +36,10 @@ class SqlEngine(Protocol):
     def closed(self) -> bool:
         """Whether `close` has been called."""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection to the rows was lost, so that nothing will be answered any more."""
+
     def close(self) -> None:
         """Delete every row and answer nothing from now on. A second call does nothing."""
 

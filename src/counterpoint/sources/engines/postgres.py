@@ -105,6 +105,11 @@ class PostgresEngine:
         """Whether `close` has been called. A lost connection does not count as closed."""
         return self._closed
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether a statement has found the connection lost, and with it the temporary tables."""
+        return not self._closed and self._connection.closed
+
     def close(self) -> None:
         """End the session, and with it every temporary table."""
         self._closed = True

@@ -98,6 +98,11 @@ class SparkEngine:
             self._created.discard(name)
 
     @property
+    def is_lost(self) -> bool:
+        """Never: the rows are in Spark's hands."""
+        return False
+
+    @property
     def closed(self) -> bool:
         """Whether the views have been dropped."""
         return self._closed

@@ -178,6 +178,11 @@ class Table(Source):
         self.close()
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the connection to the database that holds the rows was lost."""
+        return self._bound.engine.is_lost
+
+    @property
     def made_up(self) -> bool:
         """Whether the rows are made up (see `rehearsed`)."""
         return self._bound.made_up
