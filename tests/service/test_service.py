@@ -97,7 +97,7 @@ def test_the_allow_list_is_made_of_public_names_with_plain_fields():
 
 def test_keys_are_shown_once_and_stored_as_digests(call, tmp_path):
     key = call.house.identity.new_key("ann")
-    secret = key.shown().rpartition("_")[2]
+    secret = key.shown().split("_", 2)[2]
     (stored,) = [one for one in call.house.identity.keys("ann") if one.id == key.id]
     assert stored.digest != key._secret and secret not in repr(stored) and secret not in repr(key)
     assert ApiKey.read(key.shown()) == key
