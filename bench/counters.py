@@ -1,7 +1,9 @@
-"""Counters beside a plain numpy binary tree and jax-privacy's streaming noise; and that they do not slow down."""
+"""Counters beside a plain numpy binary tree and jax-privacy's noise; that they do not slow down; their errors."""
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +13,7 @@ from msgspec.structs import replace
 from bench.table import Row, seconds, side_by_side
 from counterpoint.mechanisms.counting.blt import for_horizon
 from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask, Message, Update
@@ -32,6 +35,56 @@ def rows() -> Iterator[Row]:
         times = side_by_side(running(counter, both), binary_tree(1, STEPS, gaussian=name == "zCDP"))
         yield Row(f"{STEPS} updates with asks, {name}", *times, "numpy's float binary tree (neither exact nor kept)")
     yield from wide()
+    yield from errors()
+
+
+PROMISED = {10: 11.1, 16: 20.8, 20: 28.0}
+"""Root mean square errors of pure counters at epsilon = 1, by the binary logarithm of the horizon."""
+
+
+def errors() -> Iterator[Row]:
+    """Root mean square errors, from exact variances."""
+    for power, most in PROMISED.items():
+        what = f"root mean square error of a pure counter, 2^{power} items"
+        yield Row(what, known_error(2**power), most, "what is promised", at_most=1, unit="items")
+    endless = [(endless_error(2**power) / known_error(2**power), power) for power in range(8, 25)]
+    ratio, power = max(endless)
+    what = f"the same without a horizon, at the worst of 2^8 .. 2^24 items (2^{power})"
+    yield Row(what, ratio * known_error(2**power), known_error(2**power), "with it", at_most=1.25, unit="items")
+
+
+def known_error(horizon: int) -> float:
+    """Of a pure counter with this horizon: over all times, or over many that are spread evenly."""
+    counter = Counter(1, horizon=horizon)
+    return math.sqrt(mean_square(counter, 0, horizon))
+
+
+def endless_error(last: int) -> float:
+    """Of a pure counter without a horizon, up to this time; the epochs so far one by one."""
+    counter, noise, end, total = Counter(1), LeastSquaresNoise(Fraction(1), 1, None, 1), last, 0.0
+    while end > 0:
+        start = noise.epoch(end - 1).start
+        total += mean_square(counter, start, end) * (end - start)
+        end = start
+    return math.sqrt(total / last)
+
+
+SAMPLE = 400
+
+
+def mean_square(counter: Counter, start: int, end: int) -> float:
+    """The mean of the variance over the times above `start` up to `end`."""
+    times = sorted({start + 1 + (end - start) * part // SAMPLE for part in range(SAMPLE)})
+    noise = counter.noise
+    assert isinstance(noise, LeastSquaresNoise)
+    variances = [sum(float(squares) * unit_variance(scale) for scale, squares in noise.parts(t)) for t in times]
+    return sum(variances) / len(variances)
+
+
+def unit_variance(scale: Fraction) -> float:
+    """The variance of discrete Laplace noise."""
+    q = math.exp(-1 / float(scale))
+    return 2 * q / (1 - q) ** 2
 
 
 def wide() -> Iterator[Row]:

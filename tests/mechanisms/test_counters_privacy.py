@@ -9,11 +9,12 @@ from itertools import product
 import pytest
 
 from counterpoint.mechanisms.counting import counters, tree_noise
-from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.counters import EarlierCounter
 from counterpoint.mechanisms.counting.trees import Tree
 from counterpoint.mechanisms.interaction import Analyst, interact
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.randomness.enumerated import EnumeratedCoins
+from counterpoint.verify.exactly.coarse import SmallTreeCounter
 
 E6 = Fraction("403.4287934927351227")  # e^6, rounded up
 NEARLY_E6 = E6 * (1 - Fraction(1, 10**9))
@@ -67,7 +68,9 @@ def is_private(left, right, bound=E6):
 
 def test_asked_at_every_time_no_answers_are_likelier_than_allowed_and_some_are_as_likely(two_levels):
     # four answers of four nodes: one outcome of the noises for each of the answers, so the cut moves no probability
-    laws = {items: law(Counter(6, horizon=4), items, (1, 2, 3, 4), "1e-3") for items in product((0, 1), repeat=4)}
+    laws = {
+        items: law(EarlierCounter(6, horizon=4), items, (1, 2, 3, 4), "1e-3") for items in product((0, 1), repeat=4)
+    }
     ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in neighbours(a)}
     assert all(ratio <= E6 for ratio in ratios.values())
     used_up = {b for (a, b), ratio in ratios.items() if a == (0, 0, 0, 0) and ratio > NEARLY_E6}
@@ -77,14 +80,14 @@ def test_asked_at_every_time_no_answers_are_likelier_than_allowed_and_some_are_a
 @pytest.mark.parametrize("times", [(1,), (2,), (4,), (2, 2), (1, 3), (2, 3), (2, 4), (3, 4)])
 def test_asked_at_some_times_or_twice_no_answers_are_likelier_than_allowed(two_levels, times):
     for items in [(0, 0, 0, 0), (1, 0, 1, 1)]:
-        one = law(Counter(6, horizon=4), items, times, "1e-6")
+        one = law(EarlierCounter(6, horizon=4), items, times, "1e-6")
         for other in neighbours(items):
-            two = law(Counter(6, horizon=4), other, times, "1e-6")
+            two = law(EarlierCounter(6, horizon=4), other, times, "1e-6")
             assert is_private(one, two) and is_private(two, one)
 
 
 def test_larger_items_are_as_private_as_small_ones_and_stray_ones_are_brought_near(two_levels):
-    counter = Counter(6, horizon=4, bound=2)
+    counter = EarlierCounter(6, horizon=4, bound=2)
     laws = {items: law(counter, (*items, 0), (1, 3), "1e-6") for items in product((-1, 0, 1, 2, 7), repeat=2)}
     pairs = [(a, b) for a in laws for b in laws if a[0] == b[0] or a[1] == b[1]]
     assert all(largest_ratio(laws[a], laws[b]) <= E6 for a, b in pairs)
@@ -93,23 +96,23 @@ def test_larger_items_are_as_private_as_small_ones_and_stray_ones_are_brought_ne
 
 
 def test_two_items_of_a_unit_together_change_no_odds_by_more_than_allowed(two_levels):
-    counter = Counter(6, horizon=4, per_unit=2)
+    counter = EarlierCounter(6, horizon=4, per_unit=2)
     laws = {items: law(counter, items, (1, 3), "1e-4") for items in product((0, 1), repeat=3)}
     ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in laws if sum(map(int.__ne__, a, b)) <= 2}
     assert max(ratios.values()) <= E6 and ratios[(0, 0, 0), (1, 0, 1)] > NEARLY_E6 / 100
-    alone = [law(Counter(6, horizon=4), items, (1, 3), "1e-4") for items in [(0, 0, 0), (1, 0, 1)]]
+    alone = [law(EarlierCounter(6, horizon=4), items, (1, 3), "1e-4") for items in [(0, 0, 0), (1, 0, 1)]]
     assert largest_ratio(*alone) > 2 * E6, "noise for one item does not do for two"
 
 
 def test_across_epochs_no_answers_are_likelier_than_allowed_and_some_are_as_likely(short_epochs):
-    laws = {items: law(Counter(6), items, (1, 2, 3), "1e-3") for items in product((0, 1), repeat=3)}
+    laws = {items: law(EarlierCounter(6), items, (1, 2, 3), "1e-3") for items in product((0, 1), repeat=3)}
     ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in neighbours(a)}
     assert all(ratio <= E6 for ratio in ratios.values())
     assert ratios[(0, 0, 0), (1, 0, 0)] > NEARLY_E6, "its tree and its total together"
 
 
 def test_across_epochs_larger_items_are_as_private(short_epochs):
-    laws = [law(Counter(6, bound=2), (item, 0), (1, 2), "1e-3") for item in (0, 1, 2)]
+    laws = [law(EarlierCounter(6, bound=2), (item, 0), (1, 2), "1e-3") for item in (0, 1, 2)]
     assert all(largest_ratio(one, two) <= E6 for one in laws for two in laws)
     assert largest_ratio(laws[0], laws[2]) > NEARLY_E6
 
@@ -136,7 +139,7 @@ class Adaptive(Analyst):
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_inputs_that_depend_on_earlier_answers_learn_no_more(two_levels, place):
-    counter = Counter(6, horizon=4)
+    counter = EarlierCounter(6, horizon=4)
     one, two = (
         EnumeratedCoins("1e-3").law(lambda coins, flip=flip: interact(Adaptive(place, flip, 3), counter, coins).answers)
         for flip in (False, True)
@@ -157,18 +160,30 @@ class Forgetful:
 
 
 def test_a_counter_that_draws_its_noise_anew_is_caught(two_levels):
-    wrong = Forgetful(Counter(6, horizon=4))
+    wrong = Forgetful(EarlierCounter(6, horizon=4))
     one, two = (law(wrong, items, (3, 3, 3), "1e-6") for items in [(0, 0, 0), (1, 0, 0)])
     assert not is_private(one, two)
 
 
 def test_noise_that_does_not_grow_with_the_height_is_caught(two_levels, monkeypatch):
     monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: self.reach / self.epsilon)
-    one, two = (law(Counter(6, horizon=4), items, (1, 3), "1e-9") for items in [(0, 0, 0), (1, 0, 0)])
+    one, two = (law(EarlierCounter(6, horizon=4), items, (1, 3), "1e-9") for items in [(0, 0, 0), (1, 0, 0)])
     assert largest_ratio(one, two) > 2 * E6
 
 
 def test_totals_that_are_not_paid_for_are_caught(short_epochs, monkeypatch):
     monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: tree.height * self.reach / self.epsilon)
-    one, two = (law(Counter(6), items, (1, 2), "1e-6") for items in [(0, 0), (1, 0)])
+    one, two = (law(EarlierCounter(6), items, (1, 2), "1e-6") for items in [(0, 0), (1, 0)])
     assert largest_ratio(one, two) > 2 * E6
+
+
+# ---------------------------------------------------------------------------------------- weighted by least squares
+
+
+@pytest.mark.parametrize("counter", [SmallTreeCounter(12, horizon=3), SmallTreeCounter(12, height=1)])
+@pytest.mark.parametrize("times", [(2,), (1, 2)])
+def test_weighted_answers_at_two_times_are_no_likelier_than_allowed(counter, times):
+    """Noises beyond 1 are cut: 2 e^-12 of each draw and less."""
+    one, two = (law(counter, items, times, "1e-4") for items in [(0, 0), (1, 0)])
+    assert is_private(one, two, E6**2) and is_private(two, one, E6**2)
+    assert not is_private(one, two, E6) or counter.horizon is not None

@@ -228,7 +228,8 @@ class Session(ReadableSession):
         path = self._engine.launch(
             self._path, fitted, seen_by(fitted, source), cursor=source.pin(), of=followed_among(of), request=id
         )
-        return Handle(self, source, path, fitted)
+        row = None if id is None else self._engine.ledger.read(path)  # an earlier version may have launched it
+        return Handle(self, source, path, fitted if row is None else row.mechanism)
 
     def rehearse(self) -> "Session":
         """The same session on made-up rows: the same calls and refusals, and no budget is spent.

@@ -62,6 +62,11 @@ class BltNoise(NamedTuple):
     sigma2: int
     width: int
 
+    @property
+    def share(self) -> Fraction:
+        """There are no epochs."""
+        return Fraction(0)
+
     def start(self) -> BltState:
         """No noise yet: nothing has been counted."""
         empty = np.zeros(self.width * len(self.blt.buffers), dtype=np.int64)

@@ -1,9 +1,9 @@
 """A running count of a stream under continual observation, for ever, with inputs that may depend on the answers.
 
 `Counter` takes an item with every `Update` and answers every `Ask` with the noisy sum so far: under pure privacy with
-the noise of trees (`tree_noise.py`), under zCDP with Gaussian noise through a matrix (`blt_noise.py`), which is much
-smaller. An answer is the exact sum plus noise that does not depend on the data. An update draws nothing, and asking
-again without an update between gives the same answer.
+the noise of trees (`least_squares_noise.py`), under zCDP with Gaussian noise through a matrix (`blt_noise.py`), which
+is much smaller. An answer is the exact sum plus noise that does not depend on the data. An update draws nothing, and
+asking again without an update between gives the same answer.
 
 >>> from counterpoint import Ask, SeededCoins, Update
 >>> counter, coins = Counter(epsilon=1, horizon=1000), SeededCoins(7)
@@ -26,7 +26,8 @@ from msgspec.structs import replace
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.counting.blt_noise import LIFETIME, BltNoise, blt_noise
-from counterpoint.mechanisms.counting.tree_noise import SHARE, TreeNoise
+from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.tree_noise import TreeNoise
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number
@@ -62,26 +63,26 @@ class PastHorizon(Tagged, Value, frozen=True):
     count: int | tuple[int, ...]
 
 
-class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
+class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Counter/2"):
     """The noisy running count of items in [0, bound]; PureDP(epsilon) or zCDP(rho), for `per_unit` items of one unit.
 
     Other items are brought to [0, bound]. With `clamp=False` they are counted as they are, of any size and sign, and
     the bound is how far a neighbour may move one (2 for items in [-1, 1]). What is left out is taken from the source
     at launch, without clamping, as a source's items are what it declares; without a source, both are 1.
 
-    Proof, under pure privacy and with a horizon. An answer is the exact sum so far plus the noises, signed, of the
-    nodes that the time's digits name; these cover every step before that time once, net, and no other step. Let one
-    item be larger by d in the other world. Lowering by d the noises of the h nodes above that item (one a level) turns
-    the runs of one world into runs of the other: answers before the item stay as they are, since those nodes cancel in
-    them, answers after it lose d and gain d. As all answers are the same, so are all inputs that an adversary makes of
-    them. Noises of scale h per_unit bound/epsilon change their odds by at most e^(h |d| epsilon/(h per_unit bound)) by
-    that, as discrete Laplace noise on the integers promises, and by e^epsilon for all items of a unit together. How
-    large the items are does not matter.
+    Proof, under pure privacy and with a horizon. An answer is the exact sum so far plus a weighted sum of noises of
+    nodes, rounded to a whole number; of the nodes above a step, the weights add up to 1 if the step came before, and to
+    0 if not (`least_squares.py`). Let one item be larger by d in the other world. Lowering by d the noises of the h
+    nodes above that item (one a level) turns the runs of one world into runs of the other: it lowers the weighted sum
+    by exactly 0 in answers before the item and by exactly d, a whole number, after it, also once rounded; and there the
+    exact sum is larger by d. As all answers are the same, so are all inputs that an adversary makes of them, and the
+    times of the asks, on which the weights depend. Noises of scale h per_unit bound/epsilon change their odds by at
+    most e^(h |d| epsilon/(h per_unit bound)) by that, as discrete Laplace noise on the integers promises, and by
+    e^epsilon for all items of a unit together. How large the items are does not matter.
 
-    Without a horizon, a step is in one epoch: in its tree, which has 17/20 of epsilon, and in its total, which has 3/20
-    and which all later answers use in place of the tree. Lowering the total's noise by d as well changes the odds by
-    e^(|d| epsilon/(per_unit bound)) in all; the epochs of other items are untouched (Henzinger et al. 2024, Cor 5.5
-    with k = 1).
+    Without a horizon, a step is in one epoch: below the h nodes of its tree, which have 41/50 of epsilon, and below its
+    root, which has 9/50. Lowering the root's noise by d as well changes the odds by e^(|d| epsilon/(per_unit bound)) in
+    all; the epochs of other items are untouched (Henzinger et al. 2024, Cor 5.5 with k = 1).
 
     Under zCDP the proof is that of `blt_noise`. The horizon is only what the noise is tuned for (2^20 if none is
     given): counting goes on, and stays private, until the 2^40th answer after a new item.
@@ -138,12 +139,16 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return self._most * (self.per_unit or 1)
 
     @property
-    def noise(self) -> TreeNoise | BltNoise:
+    def noise(self) -> LeastSquaresNoise | TreeNoise | BltNoise:
         """The noise, as a process of its own."""
         if self.epsilon is not None:
-            return TreeNoise(self.epsilon, self._reach, self.horizon, width=1)
+            return self.laplace(self.epsilon, self._reach)
         assert self.rho is not None
         return self.gaussian(self.rho, self._reach**2)
+
+    def laplace(self, epsilon: Fraction, reach: int) -> LeastSquaresNoise | TreeNoise:
+        """The noise for pure privacy if all items of a unit move the count by `reach`."""
+        return LeastSquaresNoise(epsilon, reach, self.horizon, width=1)
 
     def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
         """The noise for zCDP if all items of a unit move the count by a distance whose square is `squared`."""
@@ -153,7 +158,16 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
     def claim(self) -> Claim:
         """PureDP(epsilon) or zCDP(rho) if at most `per_unit` updates differ, each by at most the bound."""
         relation = Steps(updates=self.per_unit or 1, bound=self._most)
-        return counting_claim(self.epsilon, self.rho, self.horizon, relation)
+        return counting_claim(self.epsilon, self.rho, self.noise.share, relation)
+
+    @property
+    def earlier(self) -> "tuple[Mechanism, ...]":
+        """The counter that the same words meant before least squares.
+
+        >>> Counter(epsilon=1).earlier
+        (EarlierCounter(epsilon=1),)
+        """
+        return (EarlierCounter(self.epsilon, self.horizon, self.bound, self.rho, self.per_unit, self.clamp),)
 
     @property
     def asks_are_public(self) -> bool:
@@ -199,10 +213,11 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
     def deviation(self, t: int) -> float:
         """The standard deviation of the answer after t items, rounded up.
 
-        Under zCDP it counts asks that follow a new item, and t is the most that there can have been of those.
+        Under pure privacy it leaves out that an answer is rounded to a whole number, by at most a half. Under zCDP it
+        counts asks that follow a new item, and t is the most that there can have been of those.
 
-        >>> Counter(epsilon=1, horizon=2**10).deviation(549)  # 3 * 13^2 + 3 * 13 + 3
-        12.669186901005808
+        >>> round(Counter(epsilon=1, horizon=2**10).deviation(549), 2)
+        12.65
         >>> [round(Counter(rho=0.5).deviation(t), 1) for t in (2**10, 2**20, 2**22, 2**30)]
         [4.3, 5.5, 6.4, 61.1]
         """
@@ -215,6 +230,23 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         (37, 9)
         """
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
+
+
+class EarlierCounter(Counter, frozen=True, repr_omit_defaults=True, tag="Counter/1"):
+    """A counter as versions before least squares launched it. Ledgers hold such counters, and they go on as they were.
+
+    Under pure privacy an answer is the exact sum plus the noises, signed, of the nodes that the time's balanced digits
+    name (`trees.py`); these cover every step before that time once, net, and no other step, so the proof is the same.
+    """
+
+    def laplace(self, epsilon: Fraction, reach: int) -> TreeNoise:
+        """The noise of nodes that are added and taken away."""
+        return TreeNoise(epsilon, reach, self.horizon, width=1)
+
+    @property
+    def earlier(self) -> tuple[Mechanism, ...]:
+        """There is none."""
+        return ()
 
 
 def check_privacy(epsilon: Fraction | None, rho: Fraction | None, horizon: int | None) -> None:
@@ -261,8 +293,8 @@ def declared(relation: Relation) -> tuple[int, int | None, int | None]:
     return min(places), relation.bound, relation.squared
 
 
-def counting_claim(epsilon: Fraction | None, rho: Fraction | None, horizon: int | None, relation: Steps) -> Claim:
-    """The claim of a counter, with what it rests on."""
+def counting_claim(epsilon: Fraction | None, rho: Fraction | None, share: Fraction, relation: Steps) -> Claim:
+    """The claim of a counter, with what it rests on; an epoch's total has this share of epsilon (0: no epochs)."""
     if epsilon is None:
         assert rho is not None
         gaussian = Certificate(
@@ -275,12 +307,12 @@ def counting_claim(epsilon: Fraction | None, rho: Fraction | None, horizon: int 
         )
         return claim(zCDP(rho), relation, by, gaussian)
     tree = "one node above a step on each level of the tree, noise of scale height * reach / epsilon (theory, Counters)"
-    if horizon is not None:
+    if not share:
         return claim(PureDP(epsilon), relation, tree)
-    share = SHARE * epsilon
+    total = share * epsilon
     parts = (
-        Certificate(f"an epoch's tree is {PureDP(epsilon - share)!r}", tree),
-        Certificate(f"an epoch's total is {PureDP(share)!r}", "discrete Laplace noise of scale reach / epsilon"),
+        Certificate(f"an epoch's tree is {PureDP(epsilon - total)!r}", tree),
+        Certificate(f"an epoch's total is {PureDP(total)!r}", "discrete Laplace noise of scale reach / epsilon"),
     )
     epoch = Certificate(f"an epoch is {PureDP(epsilon)!r}", "basic composition", parts)
     by = "parallel composition, k = 1: a step is in one epoch (Henzinger et al. 2024, Cor 5.5)"

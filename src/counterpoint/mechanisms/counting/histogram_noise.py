@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import floor
 
-from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter
 from counterpoint.numbers import certify, precision
 from counterpoint.privacy.measures.zcdp import rho_below
 
@@ -35,23 +35,23 @@ def log_odds(beta: Fraction, i: int) -> Fraction:
 
 
 @lru_cache(maxsize=1024)
-def counting_error(totals: VectorCounter, beta: Fraction, most: int) -> int:
+def counting_error(totals: EarlierVectorCounter, beta: Fraction, most: int) -> int:
     """What no total is off by after 1 to `most` updates, each time but for beta / (_ABOVE most^2)."""
     return totals.worst_error(1 - beta / (_ABOVE * most * most), most)
 
 
 @lru_cache(maxsize=64)
-def best_totals(epsilon: Fraction, delta: Fraction, dimensions: int, reach: int) -> VectorCounter:
+def best_totals(epsilon: Fraction, delta: Fraction, dimensions: int, reach: int) -> EarlierVectorCounter:
     """Totals within (epsilon, delta) for items that move by `reach` in L1 and squared L2: which err less at 64 hits.
 
     >>> best_totals(Fraction(1, 3), Fraction(1, 10**6), 1000, 1000)
-    VectorCounter(dimensions=1000, horizon=1024, bound=1000, squared=1000, rho=0.00309695265424)
+    EarlierVectorCounter(dimensions=1000, horizon=1024, bound=1000, squared=1000, rho=0.00309695265424)
     """
-    pure = VectorCounter(dimensions, epsilon, bound=reach, squared=reach)
+    pure = EarlierVectorCounter(dimensions, epsilon, bound=reach, squared=reach)
     if not delta:
         return pure
     rho = rho_below(epsilon, delta)
-    gaussian = VectorCounter(dimensions, rho=rho, horizon=_HITS, bound=reach, squared=reach)
+    gaussian = EarlierVectorCounter(dimensions, rho=rho, horizon=_HITS, bound=reach, squared=reach)
     return min(pure, gaussian, key=lambda totals: totals.worst_error(Fraction(95, 100), 64))
 
 

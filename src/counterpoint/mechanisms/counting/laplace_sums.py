@@ -5,6 +5,10 @@ With q = e^(-1/scale) a discrete Laplace draw has variance 2q/(1-q)^2 and, for |
 sum X too, whose E e^(lX) is the product (Chernoff). So |X| < x except with probability beta, for every l at
 x = (ln(2/beta) + sum of ln E e^(lX))/l. The l is searched for; whichever is taken, the bound holds, rounded up.
 
+Noises may have weights c with |c| <= 1: their variance has the factor c^2, and ln E e^(lcX) <= c^2 ln E e^(lX). For
+ln E e^(lX) is a convex function of l^2 that is 0 at 0: cosh l is convex in l^2, by its series, and -ln(1 + q^2 - 2 q y)
+convex and growing in y. So a number of draws may be a sum of squared weights, and need not be whole.
+
 >>> deviation_of_sum([(Fraction(3), 18)]), bound_of_sum([(Fraction(3), 18)], Fraction("0.95"))
 (17.916935939641977, 51)
 """
@@ -18,8 +22,8 @@ from math import ceil
 from counterpoint.numbers import Interval, Precision, certify, precision
 from counterpoint.numbers.exact import float_up
 
-Part = tuple[Fraction, int]
-"""So many independent draws of this scale."""
+Part = tuple[Fraction, int | Fraction]
+"""So many independent draws of this scale; of weighted ones, the sum of the squared weights."""
 
 _DIGITS = 30
 _GRID = 1024
@@ -51,19 +55,29 @@ def bound_of_sum(parts: Sequence[Part], probability: Fraction) -> int:
     >>> bound_of_sum([(Fraction(1), 1)], Fraction("0.99")) >= 5  # P[|X| >= 5] is 0.0099
     True
     """
+    return max(0, ceil(limit_of_sum(parts, probability)) - 1)  # the sum is a whole number below the limit
+
+
+def limit_of_sum(parts: Sequence[Part], probability: Fraction) -> Fraction:
+    """What the sum, of weighted noises too, reaches in absolute value at most with probability 1 - `probability`.
+
+    0 if there is no noise.
+
+    >>> float(limit_of_sum([(Fraction(3), Fraction(1, 4))], Fraction("0.95")))
+    13.4...
+    """
     used = tuple((scale, count) for scale, count in parts if count)
-    return _bound(used, probability) if used else 0
+    return _limit(used, probability) if used else Fraction(0)
 
 
 @lru_cache(maxsize=256)
-def _bound(parts: tuple[Part, ...], probability: Fraction) -> int:
+def _limit(parts: tuple[Part, ...], probability: Fraction) -> Fraction:
     at = partial(_chernoff, parts, precision(_DIGITS)(2 / (1 - probability)).log())
     low, high = 1, _GRID - 1
     while high - low > 2:  # the bound falls and then rises with the tilt
         left, right = low + (high - low) // 3, high - (high - low) // 3
         low, high = (low, right) if at(left) <= at(right) else (left, high)
-    best = min(at(tilt) for tilt in range(low, high + 1))
-    return ceil(best) - 1  # the sum is a whole number below `best`
+    return Fraction(min(at(tilt) for tilt in range(low, high + 1)))
 
 
 def _chernoff(parts: tuple[Part, ...], log_odds: Interval, tilt: int) -> Decimal:

@@ -36,7 +36,7 @@ from counterpoint.mechanisms.composed.composite import Composite, Context, Own, 
 from counterpoint.mechanisms.counting.counters import declared
 from counterpoint.mechanisms.counting.histogram_noise import best_totals, counting_error, doubled, each_delta, log_odds
 from counterpoint.mechanisms.counting.monotone_queries import MonotoneQuery, max_of
-from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold
 from counterpoint.mechanisms.tails import may_fail
@@ -69,7 +69,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
     `diameter` coordinates: all of them unless declared otherwise, 2 for a stream of one-hot vectors. Each of three
     parts has a third of epsilon: the sparse vectors, and the Laplace checks, of which the changed step reaches one (k =
     1; Henzinger et al. 2024, Cor 5.5; the function moves by at most 1 from there to the end of the interval, and then
-    the sums start again); and the totals, a `VectorCounter` (Henzinger et al.'s d-counter), which it reaches in one
+    the sums start again); and the totals, a vector counter (Henzinger et al.'s d-counter), which it reaches in one
     item. With a delta, which is all theirs (Henzinger et al. 2024, sec. 7.2), the totals may have Gaussian noise, by
     the L2 norm: they get it where that is less.
 
@@ -151,7 +151,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         return each_delta(self.epsilon, self.delta, self._places)
 
     @property
-    def totals(self) -> VectorCounter:
+    def totals(self) -> EarlierVectorCounter:
         """What is launched in the part of that name: with a delta, the one of two that errs less after 64 hits."""
         dimensions, reach = self._shape
         return best_totals(self._third, self._each_delta, dimensions, reach)

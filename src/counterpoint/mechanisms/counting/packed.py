@@ -62,6 +62,23 @@ class Packed:
         """The vector, to compute with: 64-bit, or Python's own where one is wider."""
         return self._values.astype(np.int64 if self._octets in _MACHINE else object, copy=False)
 
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def first(self, count: int) -> Integers:
+        """The first integers, to compute with; the others are not unpacked."""
+        return self._values[:count].astype(np.int64 if self._octets in _MACHINE else object)
+
+    def rest(self, count: int) -> "Packed":
+        """All but the first integers, in the same memory.
+
+        >>> Packed(np.array([1, -2, 300])).rest(1).integers
+        array([ -2, 300])
+        """
+        others = Packed.__new__(Packed)
+        others._octets, others._values = self._octets, self._values[count:]
+        return others
+
     def __repr__(self) -> str:
         return "Packed(...)"
 

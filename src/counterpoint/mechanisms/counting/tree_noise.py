@@ -1,8 +1,11 @@
-"""The noise of counters under pure privacy: that of the nodes which a time's digits name on a tree (`trees.py`).
+"""The noise of earlier counters under pure privacy: that of the nodes which a time's digits name on a tree.
+
+New counters have the smaller noise of `least_squares_noise.py`. Counters that ledgers hold go on with this one, and so
+do the totals of a `MonotoneHistogram`. `trees.py` has the digits.
 
 With a horizon there is one tree; without one, a tree for each of ever longer epochs, of which only the noisy total is
 kept (the idea of Chan et al. 2011). A node's noise is drawn at the first ask that needs it and kept while a later
-one could, so what is drawn depends on the times of the asks alone. `Counter` has the proof.
+one could, so what is drawn depends on the times of the asks alone. `EarlierCounter` has the proof.
 
 >>> noise = TreeNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)
 >>> noise.epoch(549).tree, noise.deviation(549)
@@ -105,6 +108,11 @@ class TreeNoise(NamedTuple):
         while time - start >= length:
             number, start, length = number + 1, start + length, length * GROWTH
         return Epoch(number, start, best_tree(length - 1))
+
+    @property
+    def share(self) -> Fraction:
+        """What an epoch's total takes of epsilon; 0 if there are no epochs."""
+        return SHARE if self.horizon is None else Fraction(0)
 
     def node_scale(self, tree: Tree) -> Fraction:
         """The scale of a node's noise."""

@@ -33,6 +33,7 @@ from counterpoint.mechanisms.counting.counters import (
     declared,
     is_past,
 )
+from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.packed import Packed, roomy
 from counterpoint.mechanisms.counting.tree_noise import TreeNoise
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
@@ -54,7 +55,7 @@ class VectorCounting(State, Value, frozen=True):
     noise: State
 
 
-class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
+class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="VectorCounter/2"):
     """The noisy running sums of vectors of integers; PureDP(epsilon) or zCDP(rho), for `per_unit` items of one unit.
 
     `bound` is how far apart two vectors are at most in the L1 norm, `squared` the square of that in the L2 norm. Left
@@ -112,14 +113,18 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return min(known) if known else self.dimensions
 
     @property
-    def noise(self) -> TreeNoise | BltNoise:
+    def noise(self) -> LeastSquaresNoise | TreeNoise | BltNoise:
         """The noise, as a process of its own."""
         places = self.per_unit or 1
         if self.epsilon is not None:
-            return TreeNoise(self.epsilon, places * self._l1, self.horizon, self.dimensions)
+            return self.laplace(self.epsilon, places * self._l1)
         assert self.rho is not None
         apart = min(self.dimensions, places * self._squared)
         return self.gaussian(self.rho, places**2 * self._squared, apart)
+
+    def laplace(self, epsilon: Fraction, reach: int) -> LeastSquaresNoise | TreeNoise:
+        """The noise for pure privacy if all items of a unit move by `reach` in L1 norm."""
+        return LeastSquaresNoise(epsilon, reach, self.horizon, self.dimensions)
 
     def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
         """The noise for zCDP if all items of a unit move by `squared` in squared L2 norm, in `apart` coordinates."""
@@ -131,7 +136,13 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         places = self.per_unit or 1
         pure = self.epsilon is not None
         relation = Steps(updates=places, bound=self._l1) if pure else Steps(updates=places, squared=self._squared)
-        return counting_claim(self.epsilon, self.rho, self.horizon, relation)
+        return counting_claim(self.epsilon, self.rho, self.noise.share, relation)
+
+    @property
+    def earlier(self) -> "tuple[Mechanism, ...]":
+        """The counter that the same words meant before least squares."""
+        fields = self.dimensions, self.epsilon, self.horizon, self.bound, self.squared, self.rho, self.per_unit
+        return (EarlierVectorCounter(*fields),)
 
     @property
     def asks_are_public(self) -> bool:
@@ -172,7 +183,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
 
         >>> one_hot = VectorCounter(1000, rho=0.5, squared=2), VectorCounter(1000, epsilon=1, horizon=2**20, bound=2)
         >>> [round(counter.deviation(2**20)) for counter in one_hot]
-        [8, 66]
+        [8, 63]
         """
         return self.noise.deviation(whole(t, 0, "t"))
 
@@ -185,13 +196,31 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
 
     def worst_error(self, probability: Number, t: int) -> int:
-        """The largest `error` at any time from 0 to t.
+        """At least the largest `error` at any time from 0 to t, and not much more.
 
         >>> counter = VectorCounter(3, epsilon=1)
-        >>> counter.worst_error(0.95, t=40) == max(counter.error(0.95, t) for t in range(41))
-        True
+        >>> [counter.error(0.95, t) for t in (100, 200, 300)], counter.worst_error(0.95, t=300)
+        ([115, 113, 128], 146)
         """
         return self.noise.worst_bound(below_one(probability), whole(t, 0, "t"))
+
+
+class EarlierVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="VectorCounter/1"):
+    """The same of an `EarlierCounter` for each coordinate, as ledgers hold it; the totals of a `MonotoneHistogram`.
+
+    >>> counter = EarlierVectorCounter(3, epsilon=1)
+    >>> counter.worst_error(0.95, t=40) == max(counter.error(0.95, t) for t in range(41))
+    True
+    """
+
+    def laplace(self, epsilon: Fraction, reach: int) -> TreeNoise:
+        """The noise of nodes that are added and taken away."""
+        return TreeNoise(epsilon, reach, self.horizon, self.dimensions)
+
+    @property
+    def earlier(self) -> tuple[Mechanism, ...]:
+        """There is none."""
+        return ()
 
 
 def _array(update: Update) -> Integers:

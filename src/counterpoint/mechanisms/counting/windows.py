@@ -66,10 +66,11 @@ class Windowed(Mechanism, Value, frozen=True):
     nothing and cannot differ, so the two worlds are neighbours as before, and the answers are a function of what the
     counter answered (Henzinger et al. 2024, Lemma 2.16). Which counts are released depends on public times alone.
 
-    Error: S(t) - S(t - n) has the noise of both times, but what both have in common cancels. Under pure privacy that
-    are the tree nodes which both times name (`deviation` is exact). Under zCDP, with the coefficients b of the noise,
-    the variance is at most spread(t - n) + 2 spread(n) - spread(t) in units of a draw (`BltNoise.deviation_between` has
-    the proof): at most twice that of a counter after n steps, however long the stream is.
+    Error: S(t) - S(t - n) has the noise of both times, but what both have in common cancels. Under pure privacy the
+    weights of nodes which both times name are subtracted (`deviation` is exact). Under zCDP, with the coefficients b of
+    the noise, the variance is at most spread(t - n) + 2 spread(n) - spread(t) in units of a draw
+    (`BltNoise.deviation_between` has the proof): at most twice that of a counter after n steps, however long the stream
+    is.
 
     With a horizon under pure privacy, items beyond it are not counted, and the next ask gets `PastHorizon` with the
     window that ends at the horizon, the last answer.
@@ -116,6 +117,11 @@ class Windowed(Mechanism, Value, frozen=True):
     def asks_are_public(self) -> bool:
         """Items come in updates."""
         return True
+
+    @property
+    def earlier(self) -> "tuple[Windowed, ...]":
+        """The same window of what the counter meant in earlier versions."""
+        return tuple(Windowed(counter, self.last) for counter in self.counter.earlier)
 
     def fitted(self, relation: Relation, dimensions: int | None) -> "Windowed":
         """The same window of the counter as fitted to the data."""
@@ -171,8 +177,8 @@ class Windowed(Mechanism, Value, frozen=True):
     def deviation(self, t: int) -> float:
         """The standard deviation of (each coordinate of) the answer after t items; under zCDP an upper bound of it.
 
-        >>> Windowed(Counter(epsilon=1, horizon=2**10), last=100).deviation(549)
-        16.892249201341077
+        >>> round(Windowed(Counter(epsilon=1, horizon=2**10), last=100).deviation(549), 2)
+        11.98
         """
         time = whole(t, 0, "t")
         return self._counter.noise.deviation_between(max(time - self.last, 0), time)

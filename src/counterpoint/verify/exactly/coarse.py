@@ -1,9 +1,12 @@
-"""Counters under zCDP on a coarse grid and with few steps, so that all their behaviour can be enumerated.
+"""Counters that are small enough to enumerate all their behaviour: on a coarse grid, with few steps, on small trees.
 
 A shipped counter draws its Gaussian noise on a grid of about 2^-41 and gives up to 2^40 answers: too many to enumerate.
 The proof in `blt_noise` holds for any grid 2^-bits and any number N of steps: a variance of s^2/(2 rho) on the grid is
 enough, where s = 2^bits |d| |c|_2 + r sqrt(N k). These counters run the code of the shipped ones with a coarse grid and
 few steps, and with the variance that the proof then requires; audits cover the shipped grid.
+
+Under pure privacy the best tree for a few items has one level. `SmallTreeCounter` and `SmallTreeVectorCounter` run the
+code of the shipped counters on a tree of another shape, or on short epochs; the proof in `Counter` holds for each.
 
 >>> from counterpoint import Ask, Update
 >>> from counterpoint.verify.exact_loss import exact
@@ -19,6 +22,7 @@ from math import floor
 from counterpoint.mechanisms.counting.blt import for_horizon
 from counterpoint.mechanisms.counting.blt_noise import BltNoise, BltState, carried
 from counterpoint.mechanisms.counting.counters import Counter, CounterState
+from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter, VectorCounting
 from counterpoint.mechanisms.mechanism import Answer, State
 from counterpoint.numbers.interval import sqrt_up
@@ -26,7 +30,7 @@ from counterpoint.privacy.messages import Message
 from counterpoint.randomness.coins import Coins
 
 
-class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True):
+class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True, tag="CoarseCounter/1"):
     """A `Counter(rho=..., horizon=...)` on a grid of 2^-bits that halts after `steps` answers to new items."""
 
     bits: int = 1
@@ -41,7 +45,7 @@ class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True):
         return _halt_after(self.steps, *Counter.step(self, state, message, coins))
 
 
-class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True):
+class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="CoarseVectorCounter/1"):
     """The same for a `VectorCounter`."""
 
     bits: int = 1
@@ -54,6 +58,35 @@ class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True):
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """A step of the shipped counter, for `steps` answers."""
         return _halt_after(self.steps, *VectorCounter.step(self, state, message, coins))
+
+
+class SmallTreeCounter(Counter, frozen=True, repr_omit_defaults=True, tag="SmallTreeCounter/1"):
+    """A `Counter(epsilon=...)` on a tree of this arity and height; without a horizon, in epochs of 2, 4, 8 items."""
+
+    arity: int = 2
+    height: int = 2
+
+    def laplace(self, epsilon: Fraction, reach: int) -> LeastSquaresNoise:
+        """The noise of the shipped counter on such trees."""
+        return _small(self, epsilon, reach, 1)
+
+
+class SmallTreeVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="SmallTreeVectorCounter/1"):
+    """The same for a `VectorCounter`."""
+
+    arity: int = 2
+    height: int = 2
+
+    def laplace(self, epsilon: Fraction, reach: int) -> LeastSquaresNoise:
+        """The noise of the shipped counter on such trees."""
+        return _small(self, epsilon, reach, self.dimensions)
+
+
+def _small(
+    counter: SmallTreeCounter | SmallTreeVectorCounter, epsilon: Fraction, reach: int, width: int
+) -> LeastSquaresNoise:
+    forced = counter.arity, counter.height
+    return LeastSquaresNoise(epsilon, reach, counter.horizon, width, first=2, growth=2, forced=forced)
 
 
 def _noise(

@@ -16,9 +16,9 @@ from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
 from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.composed.sampled import Sampled
-from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.counters import Counter, EarlierCounter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, VectorCounter
 from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
@@ -30,7 +30,12 @@ from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, Spar
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Pair
 from counterpoint.privacy.tally import Tally
-from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.exactly.coarse import (
+    CoarseCounter,
+    CoarseVectorCounter,
+    SmallTreeCounter,
+    SmallTreeVectorCounter,
+)
 from counterpoint.verify.games.menus import asks, updates
 from counterpoint.verify.games.unit_by_unit import UnitByUnit
 from counterpoint.verify.shipped.instances import Instance
@@ -122,7 +127,31 @@ _COUNTERS = (
         cut=_COARSE,
         delta=_THOUSANDTH,
     ),
-    Instance("counter, no horizon", Counter(4), rounds=2, cut=_COARSE, delta=_THOUSANDTH),
+    Instance("earlier counter", EarlierCounter(4), rounds=2, cut=_COARSE, delta=_THOUSANDTH),
+    Instance(
+        "earlier vectors",
+        EarlierVectorCounter(2, epsilon=4, horizon=1, bound=1),
+        (*_PLANE, _ASK),
+        2,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "counter, two levels",
+        SmallTreeCounter(6, horizon=3),
+        (*updates([(0, 1)]), _ASK),
+        3,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "counter, no horizon",
+        SmallTreeCounter(8, height=1),
+        (*updates([(0, 1)]), _ASK),
+        3,
+        cut=_COARSE,
+        delta=_THOUSANDTH,
+    ),
     Instance(
         "counter, zCDP",
         CoarseCounter(rho=2, horizon=2, bits=2, steps=2),
@@ -153,6 +182,14 @@ _COUNTERS = (
         (*updates([((0,), (2,)), ((2,), (0,))]), _ASK),
         3,
         cut=_FINE,
+        delta=_THOUSANDTH,
+    ),
+    Instance(
+        "vectors, two levels",
+        SmallTreeVectorCounter(1, epsilon=6, horizon=3, bound=1),
+        (*_UNIT, _ASK),
+        2,
+        cut=_COARSE,
         delta=_THOUSANDTH,
     ),
     Instance(
