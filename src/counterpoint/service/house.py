@@ -20,7 +20,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from counterpoint.composition.rules.rule import Rule
-from counterpoint.errors import InvalidParameter, LedgerError, LedgerTampered, NotAllowed
+from counterpoint.errors import DataLost, InvalidParameter, InvalidRequest, LedgerError, LedgerTampered, NotAllowed
 from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.places import Durable, hold, release
 from counterpoint.ledger.state import Path, granted
@@ -75,7 +75,7 @@ class DataSet:
     def session(self) -> Session:
         """The whole session. A ledger that has failed is opened anew, and data whose connection was lost is bound anew.
 
-        What was left open is finished by its seed.
+        What was left open is finished by its seed. `DataLost` if the data cannot be reached now.
         """
         with self._lock:
             if self._opened is not None:
@@ -86,8 +86,17 @@ class DataSet:
                 with suppress(LedgerError):
                     self._opened.close()
             self.found = {}
-            self._opened = Session(self._source(), rule=self._rule, ledger=self._place, name=self.name)
+            self._opened = Session(self._bound(), rule=self._rule, ledger=self._place, name=self.name)
             return self._opened
+
+    def _bound(self) -> Source:
+        """The data. At first a failure is an error of the configuration; later on the database is out of reach."""
+        try:
+            return self._source()
+        except (InvalidParameter, InvalidRequest):
+            if self._opened is None:
+                raise
+        raise DataLost(f"the data of {self.name!r} cannot be reached now; repeat the request by its id")
 
     @property
     def source(self) -> Source:

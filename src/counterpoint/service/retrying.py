@@ -1,4 +1,4 @@
-"""A request whose ledger was lost on the way is run again under its id, once the ledger can be opened anew.
+"""A request whose ledger or data was lost on the way is run again under its id, once both can be reached anew.
 
 After a lost connection it is not known whether the last commit happened. A request that is repeated by its id gets the
 answer that was drawn, if there was one, and is begun if there was none: either way it is charged once. So a request of
@@ -15,25 +15,25 @@ import anyio
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from counterpoint.errors import LedgerError, LedgerFailed, WitnessFailed
+from counterpoint.errors import DataLost, LedgerError, LedgerFailed, WitnessFailed
 from counterpoint.ledger.ledger import made_up
 
 PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each further attempt: a database that restarts takes some."""
-LOST = frozenset({LedgerError, LedgerFailed, WitnessFailed})
-"""The connection was lost, could not be made, or was closed for another request; other errors of a ledger stay."""
+LOST = frozenset({LedgerError, LedgerFailed, WitnessFailed, DataLost})
+"""The connection was lost, could not be made, or was closed for another request; other errors stay."""
 _API = "/v1/"
 _ID = b"idempotency-key"
 
 
 class Retrying:
-    """Runs a request again, under one id, while its ledger is lost."""
+    """Runs a request again, under one id, while its ledger or its data is lost."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run it; again after each pause, if its ledger was lost; the last time, whatever comes."""
+        """Run it; again after each pause, if that was lost; the last time, whatever comes."""
         if scope["type"] != ScopeType.HTTP or not _is_repeatable(scope):
             await self.app(scope, receive, send)
             return
@@ -57,7 +57,7 @@ class Retrying:
 
 
 async def note_lost(error: Exception, scope: Scope) -> None:
-    """A hook of the application: the response that comes next is that of a lost ledger."""
+    """A hook of the application: the response that comes next is that of a lost ledger, or of lost data."""
     if type(error) in LOST:
         scope["state"]["lost"] = True
 
@@ -86,7 +86,7 @@ class _Body:
 
 
 class _Response:
-    """A response on its way; one that says that the ledger was lost is held back."""
+    """A response on its way; one that says that a connection was lost is held back."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._send = send
@@ -96,7 +96,7 @@ class _Response:
         self.is_lost = False
 
     async def send(self, message: Message) -> None:
-        """Pass a message on, unless the ledger was lost before the first."""
+        """Pass a message on, unless a connection was lost before the first."""
         self.is_lost = self.is_lost or (not self.begun and bool(self._scope["state"].get("lost")))
         if not self.is_lost:
             self.begun = True

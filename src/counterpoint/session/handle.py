@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from counterpoint.encoding import Plain
-from counterpoint.errors import InvalidRequest, LedgerError, NotCovered
+from counterpoint.errors import DataLost, InvalidRequest, LedgerError, NotCovered
 from counterpoint.ledger.receipts import Disclosure, Signed
 from counterpoint.ledger.state import Faulty, Path, Sealed
 from counterpoint.mechanisms.counting.counters import Counter
@@ -93,6 +93,8 @@ class Handle:
             answer = self._session._engine.ask(
                 self._path, self._source, prepared, public, sequential=self._session._sequential, request=id
             )
+        except DataLost:  # it was accepted, and is finished by its id
+            raise
         except InvalidRequest as error:
             refused = str(error)
         if refused is not None:

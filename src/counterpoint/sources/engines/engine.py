@@ -12,7 +12,7 @@ engine's error would be printed with it.
 
 from typing import Any, Protocol
 
-from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed
+from counterpoint.errors import DataLost, InvalidParameter, InvalidRequest, NotAllowed
 from counterpoint.sources.engines.dialects import Dialect
 
 
@@ -24,7 +24,7 @@ class SqlEngine(Protocol):
         """The engine's SQL dialect."""
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows that a statement returns, or the constant refusal."""
+        """The rows that a statement returns, or the constant refusal; `DataLost` once the connection was lost."""
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query under this name, unless the name exists."""
@@ -64,6 +64,11 @@ class Offer(Protocol):
 def refused() -> InvalidRequest:
     """The constant refusal for every failure while a request is answered."""
     return InvalidRequest("the engine could not answer this request")
+
+
+def lost() -> DataLost:
+    """The constant refusal from when the connection to the rows was lost."""
+    return DataLost("the connection to the data was lost: bind the data again, and repeat the request by its id")
 
 
 def closed() -> NotAllowed:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.randomness.process import close_in_this_process
 from counterpoint.sources.engines.dialects import POSTGRES, Dialect
-from counterpoint.sources.engines.engine import refused, unreadable
+from counterpoint.sources.engines.engine import lost, refused, unreadable
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -89,7 +89,7 @@ class PostgresEngine:
         with suppress(psycopg.Error):
             cursor = self._connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
-        raise refused()
+        raise lost() if self.is_lost else refused()
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query under this name, unless the name exists."""
