@@ -135,6 +135,7 @@ from counterpoint.privacy.losses import (
     ProbabilisticDP as ProbabilisticDP,
     PureDP as PureDP,
     RenyiDP as RenyiDP,
+    SampledGaussianDP as SampledGaussianDP,
     TradeOff as TradeOff,
     Unbounded as Unbounded,
     tCDP as tCDP,

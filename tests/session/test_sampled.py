@@ -194,6 +194,11 @@ def test_a_sampled_mechanism_takes_no_messages_that_are_made_from_all_units():
         rule.bound(OfSample(cp.PureDP("0.2").epsilon, every_step()))  # a larger sample than it promises for
 
 
+def test_a_claim_about_a_sample_covers_no_larger_one():
+    small, large = (OfSample(cp.PureDP(rate).epsilon, every_step()) for rate in ("0.1", "0.2"))
+    assert small.within(large) and not large.within(small) and not every_step().within(large)
+
+
 def session_rule(rate):
     from counterpoint.composition.rules.amplified import Amplified
 

@@ -192,6 +192,10 @@ class Loss(Tagged):
         """
         return None
 
+    def added_sampled_gaussian(self) -> tuple[Fraction, Fraction] | None:
+        """The mu and the rate of the Gaussian mechanism on a sample that it is; the rate is 1 on all units."""
+        return None
+
     def added_rho(self) -> Fraction | None:
         """The rho that it adds to a sum of zCDP losses."""
         return None

@@ -1,9 +1,9 @@
-"""All the losses in one place: the seven measures, and four that theorems need beside them.
+"""All the losses in one place: the seven measures, and five that theorems need beside them.
 
 >>> [loss.__name__ for loss in (PureDP, ApproxDP, zCDP, RenyiDP, tCDP, GaussianDP, TradeOff)]
 ['PureDP', 'ApproxDP', 'zCDP', 'RenyiDP', 'tCDP', 'GaussianDP', 'TradeOff']
->>> [loss.__name__ for loss in (ProbabilisticDP, OneSidedDP, ApproxzCDP, Unbounded)]
-['ProbabilisticDP', 'OneSidedDP', 'ApproxzCDP', 'Unbounded']
+>>> [loss.__name__ for loss in (ProbabilisticDP, OneSidedDP, ApproxzCDP, SampledGaussianDP, Unbounded)]
+['ProbabilisticDP', 'OneSidedDP', 'ApproxzCDP', 'SampledGaussianDP', 'Unbounded']
 """
 
 from counterpoint.privacy.loss import Loss
@@ -14,6 +14,7 @@ from counterpoint.privacy.measures.one_sided import OneSidedDP
 from counterpoint.privacy.measures.probabilistic import ProbabilisticDP
 from counterpoint.privacy.measures.pure import PureDP
 from counterpoint.privacy.measures.renyi import RenyiDP
+from counterpoint.privacy.measures.sampled_gaussian import SampledGaussianDP
 from counterpoint.privacy.measures.tcdp import tCDP
 from counterpoint.privacy.measures.tradeoff import TradeOff
 from counterpoint.privacy.measures.unbounded import Unbounded
@@ -28,6 +29,7 @@ __all__ = [
     "ProbabilisticDP",
     "PureDP",
     "RenyiDP",
+    "SampledGaussianDP",
     "TradeOff",
     "Unbounded",
     "tCDP",

@@ -16,31 +16,17 @@ import hmac
 from fractions import Fraction
 from hashlib import sha256
 from math import floor
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 from counterpoint.encoding import Tagged, Value
-from counterpoint.errors import InvalidParameter, NotCovered, SecretLeak
-from counterpoint.numbers import Interval, Number, Precision, certify, spell
-from counterpoint.numbers.exact import exact
-from counterpoint.numbers.parameters import Parameter, Read
+from counterpoint.errors import NotCovered, SecretLeak
+from counterpoint.numbers import Interval, Precision, certify
 from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
 from counterpoint.privacy.losses import ApproxDP, PureDP
+from counterpoint.privacy.rates import Rate
 from counterpoint.randomness.coins import Coins
 
 _BITS = 256
-
-
-def _rate(value: object, what: str) -> Fraction:
-    rate = exact(value, what)
-    if not 0 < rate < 1:
-        raise InvalidParameter(
-            f"{what} must be above 0 and below 1, not {spell(rate)}: each unit is in the sample with that probability"
-        )
-    return rate
-
-
-Rate = Annotated[Parameter[Fraction, Number], Read(_rate)]
-"""The rate of a sample: a number above 0 and below 1."""
 
 
 class SampleKey:
@@ -128,7 +114,8 @@ def amplified(loss: Loss, rate: Fraction, delta: Fraction | None = None) -> Loss
     if response is None:
         raise NotCovered(
             f"a sample amplifies (epsilon, delta), and {loss!r} is no such loss (theory, Sampling: rate^2 times rho "
-            "would be too little); say delta=1e-6 to amplify what it implies there"
+            "would be too little); say delta=1e-6 to amplify what it implies there. Fixed lists of sampled Gaussians "
+            "compose by compose.optimal([SampledGaussianDP(mu, rate), ...])"
         )
     epsilon, exposed = response
     grown = min(epsilon, rounded_up(certify(lambda p: _grown(epsilon, rate, p), DIGITS).upper))

@@ -5,7 +5,8 @@ The costs hold for any interleaving.
 The multiset must be chosen before the first launch; parameters chosen on the way need a filter (for them the optimal
 bound is false). (eps, delta) losses compose by Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1 (continual: Henzinger et
 al. 2024, Thm 4.12); zCDP and Renyi by Lyu 2022, Thm 2 (Henzinger et al. 2024, Cor 13.4); Gaussian and f-DP losses, with
-finite communication, by the tensor product (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7).
+finite communication, by the tensor product (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7); Gaussian
+steps on Poisson samples, as in DP-SGD, by the products of their dominating pairs (Zhu et al. 2022).
 
 >>> from counterpoint import ApproxDP, GaussianDP, compose
 >>> losses = [ApproxDP(0.1, 1e-9)] * 100
@@ -23,6 +24,7 @@ from counterpoint.composition.fixed.closed import Advanced, vadhan_wang_loss
 from counterpoint.composition.fixed.composed import Composed, Total
 from counterpoint.composition.fixed.exposure import Parts
 from counterpoint.composition.fixed.optimal import Optimal
+from counterpoint.composition.fixed.sampled import SampledGaussians, Steps
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP
@@ -33,8 +35,8 @@ __all__ = ["advanced", "basic", "optimal", "vadhan_wang"]
 def optimal(losses: Iterable[Loss]) -> Composed:
     """The least that is true of every composition of these losses.
 
-    PureDP, ApproxDP and ProbabilisticDP go together; zCDP, tCDP, RenyiDP of one order, GaussianDP and
-    TradeOff each with their own kind. Different kinds are `NotCovered`: convert them to one measure first.
+    PureDP, ApproxDP and ProbabilisticDP go together, and so do GaussianDP and SampledGaussianDP; zCDP, tCDP, RenyiDP of
+    one order and TradeOff each with their own kind. Different kinds are `NotCovered`: convert them to one measure.
 
     >>> from counterpoint import PureDP
     >>> optimal([PureDP(0.1)] * 10).epsilon_at(0), optimal([]).delta_at(0)
@@ -50,8 +52,10 @@ def optimal_of(counted: Mapping[Loss, int]) -> Composed:
     >>> optimal_of({PureDP(0.01): 100}).epsilon_at(1e-6)
     0.3922639430934738
     """
-    parts = _parts(counted)
-    return _by_own_rule(counted) if parts is None else Optimal(parts)
+    parts, steps = _parts(counted), _sampled_steps(counted)
+    if parts is not None:
+        return Optimal(parts)
+    return _by_own_rule(counted) if steps is None else SampledGaussians(steps)
 
 
 def summed(counted: Mapping[Loss, int]) -> Loss:
@@ -137,6 +141,19 @@ def _parts(counted: Mapping[Loss, int]) -> Parts | None:
             return None
         parts[response] += copies
     return tuple(sorted((epsilon, delta, copies) for (epsilon, delta), copies in parts.items()))
+
+
+def _sampled_steps(counted: Mapping[Loss, int]) -> Steps | None:
+    """The mu and the rate of each loss, counted; None where one has none, or all are Gaussian on all units."""
+    steps: Counter[tuple[Fraction, Fraction]] = Counter()
+    for loss, copies in counted.items():
+        step = loss.added_sampled_gaussian()
+        if step is None:
+            return None
+        steps[step] += copies
+    if all(rate == 1 for _, rate in steps):
+        return None
+    return tuple(sorted((mu, rate, copies) for (mu, rate), copies in steps.items()))
 
 
 def _approximate(losses: Iterable[Loss], rule: str) -> Parts:

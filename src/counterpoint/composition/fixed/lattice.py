@@ -37,18 +37,20 @@ _ROUNDING = 1e-12
 _NOTHING = 1e-300
 
 
-@dataclass(frozen=True)
-class Lattice:
-    """Randomized responses `groups`, their losses on points `spacing` apart and weighted by e^(tilt L)."""
+class TiltedLattice:
+    """A composed privacy loss on points `spacing` apart, weighted by e^(tilt L), from above and from below.
 
-    groups: Groups
+    Point i stands for the loss `_lowest` + i spacing. All masses are divided by `_moment`.
+    """
+
     tilt: Fraction
     spacing: Fraction
-
-    @classmethod
-    def near(cls, groups: Groups, epsilon: Fraction) -> "Lattice":
-        """The lattice that is most accurate about `epsilon`; it is certain everywhere."""
-        return _tilted(groups, LossShape(groups).tilt_at_epsilon(float(epsilon)))
+    _lowest: Fraction
+    _moment: Interval
+    _above: Masses
+    """The losses moved to points such that delta can only grow."""
+    _below: tuple[Masses, Masses]
+    """Those of a postprocessing, in the one world and in the other, whose masses are smaller by e^-L."""
 
     def delta_above(self, epsilon: Fraction) -> Decimal:
         """An upper bound on the delta at `epsilon`."""
@@ -57,10 +59,7 @@ class Lattice:
 
     def delta_below(self, epsilon: Fraction) -> Decimal:
         """A lower bound on the delta at `epsilon`."""
-        if all(part.on_lattice for part in self._parts):
-            value, error = self._spread_sum(epsilon)
-        else:
-            value, error = self._renamed_sum(epsilon)
+        value, error = self._renamed_sum(epsilon)
         return self._scaled(epsilon, max(0.0, value - error)).lower
 
     def _scaled(self, epsilon: Fraction, value: float) -> Interval:
@@ -68,32 +67,8 @@ class Lattice:
         return self._moment * p(-self.tilt * epsilon).exp() * p.between(Decimal(value), Decimal(value))
 
     @cached_property
-    def _moment(self) -> Interval:
-        return moment(self.groups, self.tilt, Fraction(0), precision(_DIGITS))
-
-    @cached_property
-    def _lowest(self) -> Fraction:
-        return -largest_loss(self.groups)
-
-    @cached_property
     def _heaviest(self) -> float:
         return float(heaviest(self.tilt, precision(_DIGITS)).upper) * (1 + _ROUNDING)
-
-    @cached_property
-    def _parts(self) -> list[LatticePart]:
-        return [LatticePart.of(epsilon, copies, self.tilt, self.spacing) for epsilon, copies in self.groups]
-
-    @cached_property
-    def _above(self) -> Masses:
-        return convolve_all([part.spread() for part in self._parts])
-
-    @cached_property
-    def _below(self) -> tuple[Masses, Masses]:
-        """The renamed losses in the one world and in the other, whose masses are smaller by e^-L."""
-        return (
-            convolve_all([part.renamed(self.tilt) for part in self._parts]),
-            convolve_all([part.renamed(self.tilt + 1) for part in self._parts]),
-        )
 
     def _spread_sum(self, epsilon: Fraction) -> tuple[float, float]:
         """E(1 - e^(eps - L))+ / E[e^(tilt (L - eps))] of the spread losses, and how wrong it may be."""
@@ -121,6 +96,51 @@ class Lattice:
         nearest = float(lowest + self.spacing * first - epsilon)
         excess = nearest + float(self.spacing) * np.arange(max(0, stop - first), dtype=np.float64)
         return excess, [law.between(first, stop) for law in laws]
+
+
+@dataclass(frozen=True)
+class Lattice(TiltedLattice):
+    """Randomized responses `groups`, their losses on points `spacing` apart and weighted by e^(tilt L)."""
+
+    groups: Groups
+    tilt: Fraction
+    spacing: Fraction
+
+    @classmethod
+    def near(cls, groups: Groups, epsilon: Fraction) -> "Lattice":
+        """The lattice that is most accurate about `epsilon`; it is certain everywhere."""
+        return _tilted(groups, LossShape(groups).tilt_at_epsilon(float(epsilon)))
+
+    def delta_below(self, epsilon: Fraction) -> Decimal:
+        """A lower bound on the delta at `epsilon`; where all losses lie on points, what is above is below, too."""
+        if not all(part.on_lattice for part in self._parts):
+            return super().delta_below(epsilon)
+        value, error = self._spread_sum(epsilon)
+        return self._scaled(epsilon, max(0.0, value - error)).lower
+
+    @cached_property
+    def _moment(self) -> Interval:  # type: ignore[override]
+        return moment(self.groups, self.tilt, Fraction(0), precision(_DIGITS))
+
+    @cached_property
+    def _lowest(self) -> Fraction:  # type: ignore[override]
+        return -largest_loss(self.groups)
+
+    @cached_property
+    def _parts(self) -> list[LatticePart]:
+        return [LatticePart.of(epsilon, copies, self.tilt, self.spacing) for epsilon, copies in self.groups]
+
+    @cached_property
+    def _above(self) -> Masses:  # type: ignore[override]
+        return convolve_all([part.spread() for part in self._parts])
+
+    @cached_property
+    def _below(self) -> tuple[Masses, Masses]:  # type: ignore[override]
+        """The renamed losses in the one world and in the other, whose masses are smaller by e^-L."""
+        return (
+            convolve_all([part.renamed(self.tilt) for part in self._parts]),
+            convolve_all([part.renamed(self.tilt + 1) for part in self._parts]),
+        )
 
 
 @lru_cache(maxsize=4)

@@ -17,8 +17,9 @@ from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
+from counterpoint.privacy.rates import Rate
 from counterpoint.privacy.relations import OfSample, Relation
-from counterpoint.privacy.samples import Rate, amplified
+from counterpoint.privacy.samples import amplified
 
 
 class Amplified(RestatedRule, Value, frozen=True):

@@ -28,8 +28,9 @@ from counterpoint.numbers.parameters import ProbabilityOrNone, default
 from counterpoint.privacy.accumulator import Interaction
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message, Update
+from counterpoint.privacy.rates import Rate
 from counterpoint.privacy.relations import OfSample, Relation
-from counterpoint.privacy.samples import Rate, Sample, amplified
+from counterpoint.privacy.samples import Sample, amplified
 from counterpoint.randomness.coins import Coins
 
 _INTERACTION: dict[Interaction, Interaction] = {"one-shot": "one-shot", "finite": "finite"}

@@ -121,6 +121,10 @@ class GaussianDP(Loss, Value, frozen=True):
         """Its table, with finite communication or without memory."""
         return None if interaction == "endless" else self.as_tradeoff()
 
+    def added_sampled_gaussian(self) -> tuple[Fraction, Fraction] | None:
+        """Mu, on all units."""
+        return (self.mu, Fraction(1)) if self.mu else None
+
     def added_rho(self) -> Fraction:
         """mu^2/2."""
         return self.as_zcdp().rho
