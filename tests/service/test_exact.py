@@ -35,6 +35,8 @@ MECHANISMS = [
     cp.GuessAndCheck(1, margin="1/3", wrong=2),
     cp.GuessAndCheck.concentrated("0.1", margin=5),
     cp.LinearGuessAndCheck(cp.GuessAndCheck(1, margin=5), universe=3),
+    cp.Sampled(cp.SparseVector(1, threshold=5), rate="0.01"),
+    cp.Sampled(cp.Gaussian(rho="0.1"), rate="1/3", delta=1e-6),
 ]
 REQUESTS = [
     cp.count("age > 35", by="state"),
@@ -59,6 +61,12 @@ LOSSES = [cp.PureDP("1/3"), cp.ApproxDP(1, 1e-9), cp.zCDP("0.1"), cp.RenyiDP(2, 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_a_mechanism_arrives_as_it_was_sent(mechanism):
     assert wire.mechanism(wire.exactly(mechanism, "mechanism")) == mechanism
+
+
+def test_nothing_is_sampled_that_cannot_be_said_by_itself():
+    windowed = cp.Sampled(cp.Windowed(cp.Counter(1), 10), rate="0.5")
+    with pytest.raises(cp.InvalidRequest, match="cannot be said here"):
+        wire.mechanism({"exact": encode(windowed).decode()})
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=repr)

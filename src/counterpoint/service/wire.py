@@ -65,7 +65,7 @@ MECHANISMS = (
     "SparseVector",
     "VectorCounter",
 )
-EXACT_MECHANISMS = (*MECHANISMS, "LinearGuessAndCheck")
+EXACT_MECHANISMS = (*MECHANISMS, "LinearGuessAndCheck", "Sampled")
 """With those that have a mechanism for a parameter, which the plain form has no way to say."""
 REQUESTS = (
     "bounds",
