@@ -51,7 +51,7 @@ from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Sum
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, PureDP, Unbounded
 from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
-from counterpoint.privacy.measures.pure import pure_below, renyi_of
+from counterpoint.privacy.measures.pure import largest_pure_below, pure_below, renyi_of
 
 Sums = tuple[int | None, ...]
 """A Renyi loss for each order in units of 2^-320, rounded up; None where the order cannot count a launch."""
@@ -263,23 +263,29 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
     def room(self, budget: Loss) -> Fraction:
         """What the part that leaves most leaves."""
         if self.rooms is None:
-            return self._first_room()
+            return first_room(self.union)
         if self.exposed > self.rooms.exposed:
             return ZERO
         rooms = [ZERO] if self.basic is None else [ZERO, self.union.budget.epsilon - self.basic]
         if self.left is not None:
             rooms.append(pure_within(self.left))
-        rooms.extend(pure_below(order, Fraction(left, UNIT)) for order, left in self._renyi_left(self.rooms.most))
-        return max(rooms)
+        by_order = ((order, Fraction(left, UNIT)) for order, left in self._renyi_left(self.rooms.most))
+        return max(*rooms, largest_pure_below(by_order))
 
-    def _first_room(self) -> Fraction:
-        """The largest pure first launch: as large as epsilon or, where delta is large, what a part alone admits."""
-        budget = self.union.budget
-        nothing = self.plus(PureDP(0))
-        assert nothing.rooms is not None
-        orders = nothing._renyi_left(nothing.rooms.read)
-        rooms = [nothing.room(budget), *(pure_below(order, Fraction(left, UNIT)) for order, left in orders)]
-        return max(epsilon for epsilon in (budget.epsilon, *rooms) if self.plus(PureDP(epsilon)).keeps(budget))
+
+@lru_cache(maxsize=4096)
+def first_room(union: Union) -> Fraction:
+    """The largest pure first launch: as large as epsilon or, where delta is large, what a part alone admits.
+
+    >>> first_room(union_within(ApproxDP(1, 1e-6), None))
+    1
+    """
+    empty, budget = MixedSum(union), union.budget
+    nothing = empty.plus(PureDP(0))
+    assert nothing.rooms is not None
+    orders = nothing._renyi_left(nothing.rooms.read)
+    rooms = [nothing.room(budget), *(pure_below(order, Fraction(left, UNIT)) for order, left in orders)]
+    return max(epsilon for epsilon in (budget.epsilon, *rooms) if empty.plus(PureDP(epsilon)).keeps(budget))
 
 
 @lru_cache(maxsize=65536)

@@ -30,6 +30,7 @@ then, and both together fail with 1.5 delta.
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
@@ -117,19 +118,14 @@ class TimeUniform(Accumulator, Value, frozen=True):
     def room(self, budget: Loss) -> Fraction:
         """The root of what V lacks of the largest one at which the bound is within the budget."""
         epsilon, _ = self._limits(budget, OneSidedDP)
-        first = max(self.variance, self.constant) if self.kind == "stitched" else self.variance
-        if self.slack + self.exposed > self.delta or self._excess(first, epsilon) > 0:
+        if self.slack + self.exposed > self.delta:
             return ZERO
-        high = first + epsilon * 2  # the bound is above V/2
-        return root_below(crossing(lambda v: self._excess(v, epsilon), first, high) - self.variance)
+        return root_below(most_variance(self.kind, self.constant, self.slack, epsilon) - self.variance)
 
     def delta_left(self, budget: Loss) -> Fraction:
         """What delta' and the deltas so far leave of delta; before the first launch, what they would leave to one."""
         slack = self.slack if self.if_exposed is UNSET else self.if_exposed.slack
         return max(ZERO, self.delta - slack - self.exposed)
-
-    def _excess(self, variance: Fraction, epsilon: Fraction) -> Fraction:
-        return Fraction(self._bound(variance).upper) - epsilon
 
     @property
     def certificate(self) -> Certificate:
@@ -188,6 +184,24 @@ BOUNDS: dict[Kind, Callable[[Precision, Fraction, Fraction, Fraction], Interval]
     "mixture": mixture_bound,
     "stitched": stitched_bound,
 }
+
+
+@lru_cache(maxsize=4096)
+def most_variance(kind: Kind, constant: Fraction, slack: Fraction, epsilon: Fraction) -> Fraction:
+    """The largest V, to 12 digits, at which a bound is at most epsilon; 0 if there is none. Remembered for a budget.
+
+    >>> most = most_variance("filter", Fraction(1, 10), Fraction(1, 10**6), Fraction(10))
+    >>> filter_bound(precision(20), most, Fraction(1, 10), Fraction(1, 10**6)).upper <= 10
+    True
+    """
+
+    def excess(variance: Fraction) -> Fraction:
+        return Fraction(BOUNDS[kind](precision(DIGITS), variance, constant, slack).upper) - epsilon
+
+    first = constant if kind == "stitched" else ZERO
+    if excess(first) > 0:
+        return ZERO
+    return crossing(excess, first, first + epsilon * 2)  # the bound is above V/2
 
 
 _IN_FLOATS = Fraction(1, 10**250)

@@ -10,6 +10,7 @@ near the best one the bound is flat.
 [0.00079681372872347698, 0.000796813728723477034]
 """
 
+import math
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -23,6 +24,7 @@ _SEARCH = Context(prec=40, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _FADED = 1000
 _LARGEST_GAP = Decimal(700)
 _SMALL = Decimal("1e-10")
+_LEAST, _MOST = Fraction(1, 10**60), Fraction(10**60)
 
 
 def renyi_of_pure(epsilon: Fraction, alpha: Fraction, p: Precision) -> Interval:
@@ -42,6 +44,38 @@ def renyi_of_pure(epsilon: Fraction, alpha: Fraction, p: Precision) -> Interval:
         return p(epsilon) - (small - large) / (alpha - 1)
     excess = 2 * _sinh(p(alpha * epsilon / 2)) * _sinh(p((alpha - 1) * epsilon / 2)) / _cosh(p(epsilon / 2))
     return excess.log1p() / (alpha - 1)
+
+
+def pure_near(tau: Fraction, alpha: Fraction) -> Fraction:
+    """Near the epsilon of which `renyi_of_pure` is tau, a number above 0: to 14 digits where floats reach, else below.
+
+    tau_alpha(eps) is eps times the mean of tanh between eps/2 and (alpha-1/2) eps, hence at most eps and at most
+    alpha eps^2/2. In logarithms its slope falls from 2 to 1, so Newton's steps from below stay below.
+
+    >>> round(float(pure_near(Fraction(1, 10), Fraction(20))), 12)
+    0.132806927066
+    """
+    if not (_LEAST < tau < _MOST and _LEAST < alpha - 1 < _MOST):
+        return tau
+    target, steps = float(tau), float(alpha - 1)
+    epsilon = max(target, math.sqrt(2 * target / (steps + 1)))
+    for _ in range(50):
+        value, slope = _renyi_near(epsilon, steps)
+        step = math.log(target / value) * value / (epsilon * slope)
+        epsilon *= math.exp(step)
+        if abs(step) < 1e-9:
+            break
+    return Fraction(epsilon)
+
+
+def _renyi_near(epsilon: float, steps: float) -> tuple[float, float]:
+    """Near tau_alpha(epsilon) and its slope, for alpha = 1 + steps."""
+    wide = (2 * steps + 1) * epsilon
+    slope = ((2 * steps + 1) * math.tanh(wide / 2) - math.tanh(epsilon / 2)) / (2 * steps)
+    if wide > 100:
+        return epsilon - (math.log1p(math.exp(-epsilon)) - math.log1p(math.exp(-wide))) / steps, slope
+    excess = 2 * math.sinh((steps + 1) * epsilon / 2) * math.sinh(steps * epsilon / 2) / math.cosh(epsilon / 2)
+    return math.log1p(excess) / steps, slope
 
 
 def concentrated_of_pure(epsilon: Fraction, p: Precision) -> Interval:

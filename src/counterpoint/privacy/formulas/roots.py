@@ -46,12 +46,55 @@ def crossing(rising: Callable[[Fraction], Fraction], low: Fraction, high: Fracti
     return low
 
 
+def largest_short(fits: Callable[[Fraction], bool], near: Fraction) -> Fraction:
+    """The largest number of 12 digits that fits, where 0 and some number above it do, and all below one that does.
+
+    `near` is a guess above 0. It decides how soon the number is found, and not which one: what is returned has been
+    tried, and so has the next larger one.
+
+    >>> largest_short(lambda x: x * x <= 2, Fraction(3, 2)) == largest_short(lambda x: x * x <= 2, Fraction(1, 70))
+    True
+    """
+    places = _places(near)
+    count = _largest_count(fits, Fraction(10) ** -places, int(near * Fraction(10) ** places))
+    while count < 10**11:
+        more = 1 if count else 12
+        places, count = places + more, count * 10**more
+        count = _largest_count(fits, Fraction(10) ** -places, count)
+    while count >= 10**12:
+        places, count = places - 1, count // 10
+    return count * Fraction(10) ** -places
+
+
+def _largest_count(fits: Callable[[Fraction], bool], unit: Fraction, near: int) -> int:
+    """How many units fit: steps away from a guess, each twice as long, until the answer is enclosed, and halving."""
+    step = 1
+    if fits(near * unit):
+        low, high = near, near + 1
+        while fits(high * unit):
+            step *= 2
+            low, high = high, high + step
+    else:
+        low, high = near - 1, near
+        while not fits(low * unit):
+            step *= 2
+            low, high = max(0, low - step), low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle * unit) else (low, middle)
+    return low
+
+
 def short(value: Fraction) -> Fraction:
     """The value cut to 12 or 13 significant decimal digits, so that a reported number can be typed.
 
     >>> short(Fraction(2, 3))
     Fraction(333333333333, 500000000000)
     """
-    digits = 12 - len(str(value.numerator)) + len(str(value.denominator))
-    scale = Fraction(10) ** digits
+    scale = Fraction(10) ** _places(value)
     return Fraction(int(value * scale)) / scale
+
+
+def _places(value: Fraction) -> int:
+    """How many decimal places show 12 or 13 digits of a number above 0."""
+    return 12 - len(str(value.numerator)) + len(str(value.denominator))

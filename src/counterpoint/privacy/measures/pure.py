@@ -9,22 +9,28 @@ another measure is the tight conversion to that measure. Pure losses add up (`Pu
 (zCDP(0.5), 0.28764913664496794)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
-from counterpoint.numbers.exact import added_up, at_least, whole
+from counterpoint.numbers.exact import LARGEST, added_up, at_least, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
-from counterpoint.privacy.formulas.divergences import concentrated_of_pure, delta_below, renyi_of_pure
+from counterpoint.privacy.formulas.divergences import concentrated_of_pure, delta_below, pure_near, renyi_of_pure
 from counterpoint.privacy.formulas.gaussian_curve import gaussian_of_pure
-from counterpoint.privacy.formulas.roots import crossing, root_below, short
+from counterpoint.privacy.formulas.roots import largest_short
 from counterpoint.privacy.loss import DIGITS, OPTIMAL, EpsilonDelta, Loss, rounded_up
 from counterpoint.privacy.measures import approximate, gaussian, probabilistic, renyi, tcdp, tradeoff, zcdp
 from counterpoint.privacy.measures.divergence_bound import above_one
+
+_NOTHING = Fraction(1, 10**60)
+"""What is left of a Renyi sum that leaves room for no launch worth the name."""
+
+_SURELY_LESS = Fraction(10**6 - 1, 10**6)
+"""An order whose epsilon is near less than this share of another's has the smaller one."""
 
 
 class PureDP(Loss, Value, frozen=True):
@@ -229,24 +235,33 @@ def renyi_of(epsilon: Fraction, alpha: Fraction) -> Fraction:
     return PureDP(epsilon).as_renyi(alpha).epsilon
 
 
+@lru_cache(maxsize=4096)
 def pure_below(alpha: Fraction, most: Fraction) -> Fraction:
-    """The largest epsilon, cut to 12 digits, whose Renyi loss tau_alpha(epsilon) is at most this; 0 if this is not
-    above 0.
-
-    It lies above both `most` and sqrt(2 most/alpha), because tau_alpha(epsilon) is at most epsilon and at most
-    alpha epsilon^2/2; from there false position closes in, and the epsilon that is returned has been checked.
+    """The largest epsilon of 12 digits whose Renyi loss tau_alpha(epsilon) is at most this; 0 if this is not above 0.
 
     >>> epsilon = pure_below(Fraction(20), Fraction(1, 10))
-    >>> renyi_of(epsilon, Fraction(20)) <= Fraction(1, 10) < renyi_of(epsilon + Fraction(1, 10**11), Fraction(20))
+    >>> renyi_of(epsilon, Fraction(20)) <= Fraction(1, 10) < renyi_of(epsilon + Fraction(1, 10**12), Fraction(20))
     True
     """
-    if most <= Fraction(1, 10**60):
-        return Fraction(0)
-    low = max(most, root_below(2 * most / alpha))
-    high = low
-    while renyi_of(high, alpha) <= most:
-        low, high = high, short(high * Fraction(11, 10))
-    return crossing(lambda epsilon: renyi_of(epsilon, alpha) - most, low, high)
+    if most <= _NOTHING:
+        return ZERO
+    return largest_short(
+        lambda epsilon: epsilon <= LARGEST and renyi_of(epsilon, alpha) <= most, pure_near(most, alpha)
+    )
+
+
+def largest_pure_below(rooms: Iterable[tuple[Fraction, Fraction]]) -> Fraction:
+    """The largest `pure_below` of several orders, each with what its sum may still grow by; 0 for none.
+
+    Only those are computed that an approximation puts first; what it misjudges could only make the answer smaller.
+
+    >>> rooms = [(Fraction(20), Fraction(1, 10)), (Fraction(5), Fraction(1, 50))]
+    >>> largest_pure_below(rooms) == max(pure_below(*room) for room in rooms)
+    True
+    """
+    near = [(pure_near(most, alpha), alpha, most) for alpha, most in rooms if most > _NOTHING]
+    first = max((guess for guess, _, _ in near), default=ZERO) * _SURELY_LESS
+    return max((pure_below(alpha, most) for guess, alpha, most in near if guess >= first), default=ZERO)
 
 
 def _epsilon_at(truth: Fraction, delta: Fraction, p: Precision) -> Interval:
