@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.sources import people
 
 from counterpoint.encoding import decode, encode
-from counterpoint.errors import CounterpointError, InvalidRequest
+from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.mechanism import Chosen
+from counterpoint.privacy.secret import reveal
 from counterpoint.sources.asking import requests, variances
 from counterpoint.sources.asking.averaged import Averaged
 from counterpoint.sources.asking.request import Request
@@ -295,3 +296,17 @@ def test_the_number_of_cells_is_limited_before_they_are_listed():
     assert len(source.prepare(requests.count(by=["a", "b"])).names) == 10_000
     with pytest.raises(InvalidRequest, match="10100 combinations, and a request has at most 10000 cells"):
         source.prepare(requests.count(by=["a", "c"]))
+
+
+def test_a_custodian_declares_how_many_cells_an_answer_may_have():
+    columns = {"a": category(range(100)), "c": category(range(101))}
+    rows = pa.table({name: pa.array([0]) for name in columns})
+    wide = Table(rows, unit=each_row, columns=columns, most_cells=10_100)
+    narrow = Table(rows, unit=each_row, columns=columns, most_cells=100)
+    assert sum(reveal(wide.resolve(wide.pin(), wide.prepare(requests.count(by=["a", "c"]))))) == 1
+    assert "cells of an answer: at most 10100" in wide.describe() and "cells of" not in SOURCE.describe()
+    with pytest.raises(InvalidRequest, match="at most 100 cells"):
+        narrow.prepare(requests.count(by="c"))
+    with pytest.raises(InvalidParameter, match="most_cells is at most 1000000"):
+        Table(rows, unit=each_row, columns=columns, most_cells=10**6 + 1)
+    assert b"most_cells" not in encode(SOURCE.declaration), "tables in older ledgers keep their bytes"

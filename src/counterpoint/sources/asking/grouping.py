@@ -22,7 +22,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.sources.asking.arguments import check_texts, distinct, listed
 from counterpoint.sources.asking.sensitivity import Corner
-from counterpoint.sources.declaring.columns import MOST_KEYS, KeyOrTuple, Number
+from counterpoint.sources.declaring.columns import KeyOrTuple, Number
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.query_plan import ByKeys
@@ -118,7 +118,7 @@ def columns_of(by: By | None) -> tuple[str, ...]:
 
 
 def by_keys(declared: Declaration, by: By, keys: Sequence[KeyOrTuple] | None) -> ByKeys:
-    """The cells of these keys, or of all combinations of the declared ones: at most `MOST_KEYS`.
+    """The cells of these keys, or of all combinations of the declared ones: at most as many as are declared.
 
     >>> from counterpoint.sources.declaring.columns import boolean, category
     >>> from counterpoint.sources.declaring.declaration import Named
@@ -194,10 +194,10 @@ def _declared_keys(declared: Declaration, by: By) -> tuple[tuple[bool | int | st
             )
         known.append(declared_keys)
     cells = prod(map(len, known))
-    if cells > MOST_KEYS:
+    if cells > declared.widest:
         raise InvalidRequest(
-            f"the declared keys have {cells} combinations, and a request has at most {MOST_KEYS} cells: give those "
-            "that you want as keys=[...], or group by fewer columns"
+            f"the declared keys have {cells} combinations, and a request has at most {declared.widest} cells: give "
+            "those that you want as keys=[...], or group by fewer columns; a custodian declares more by most_cells"
         )
     return tuple(product(*known))
 

@@ -21,13 +21,15 @@ from msgspec import UNSET, UnsetType
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import whole
-from counterpoint.sources.declaring.columns import Boolean, Category, Column, Number, Text
+from counterpoint.sources.declaring.columns import MOST_KEYS, Boolean, Category, Column, Number, Text
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.undeclared import undeclared_note
 from counterpoint.sources.declaring.units import IdentifiedBy, unit_columns, unit_words
 from counterpoint.sources.expressions.expression import Expression, Unreadable, as_number, expression
 from counterpoint.sources.expressions.terms import Term
 
+WIDEST_ANSWER = 10**6
+"""How many cells a custodian may let an answer have: beyond, an answer takes more than a gigabyte."""
 NEIGHBOURS = {"add-or-remove": "add or remove one unit", "replace": "replace one unit by another"}
 
 
@@ -58,10 +60,14 @@ class Declaration(Tagged, Value, frozen=True):
     rows_per_unit: int
     neighbours: str
     columns: tuple[Named, ...]
+    # left out of the encoding where it is unset, so that tables in older ledgers keep their bytes
+    most_cells: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         """Check everything that does not depend on the data."""
         whole(self.rows_per_unit, 1, "rows_per_unit")
+        if self.most_cells is not UNSET and whole(self.most_cells, 1, "most_cells") > WIDEST_ANSWER:
+            raise InvalidParameter(f"most_cells is at most {WIDEST_ANSWER}, but {self.most_cells} was given")
         if self.unit is None and self.rows_per_unit != 1:
             raise InvalidParameter(
                 f"without a unit column every row is its own unit, so rows_per_unit must be 1, but "
@@ -70,6 +76,15 @@ class Declaration(Tagged, Value, frozen=True):
         if self.neighbours not in NEIGHBOURS:
             known = " or ".join(repr(name) for name in NEIGHBOURS)
             raise InvalidParameter(f"neighbours must be {known}, but {self.neighbours!r} was given")
+
+    @property
+    def widest(self) -> int:
+        """How many cells an answer has at most: as many as a request may list keys, unless more are declared.
+
+        >>> Declaration(None, 1, "replace", ()).widest, Declaration(None, 1, "replace", (), 10**6).widest
+        (10000, 1000000)
+        """
+        return MOST_KEYS if self.most_cells is UNSET else self.most_cells
 
     @property
     def words(self) -> frozenset[str]:
@@ -159,8 +174,10 @@ class Declaration(Tagged, Value, frozen=True):
         """The declaration in words, line by line."""
         unit = "every row is its own unit" if self.unit is None else unit_words(self.unit)
         lines = [f"{named.name}: {named.column.describe()}{_note(named)}" for named in self.columns]
-        head = (f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}")
-        return "\n".join((*head, f"neighbours: {NEIGHBOURS[self.neighbours]}", *lines))
+        head = [f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}"]
+        head += [f"neighbours: {NEIGHBOURS[self.neighbours]}"]
+        head += [] if self.most_cells is UNSET else [f"cells of an answer: at most {self.most_cells}"]
+        return "\n".join((*head, *lines))
 
 
 def _instead(name: object, column: Column) -> str:
