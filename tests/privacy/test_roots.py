@@ -11,9 +11,7 @@ from counterpoint.privacy.formulas.divergences import pure_near
 from counterpoint.privacy.formulas.roots import crossing, largest_short, root_below, short
 from counterpoint.privacy.measures.pure import largest_pure_below, pure_below, renyi_of
 
-POSITIVE = st.builds(
-    lambda digits, power: digits * Fraction(10) ** power, st.integers(1, 10**15), st.integers(-40, 20)
-)
+POSITIVE = st.builds(lambda digits, power: digits * Fraction(10) ** power, st.integers(1, 10**15), st.integers(-40, 20))
 ORDERS = POSITIVE.map(lambda above: 1 + min(max(above, Fraction(1, 10**9)), Fraction(10**6)))
 LEFT = POSITIVE.map(lambda left: min(max(left, Fraction(1, 10**30)), Fraction(10**6)))
 
