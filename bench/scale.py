@@ -1,4 +1,4 @@
-"""Many of everything in one session: launches, handles, delegated sessions, cells; the time and memory of each are flat.
+"""Many of everything in one session: launches, handles, delegated sessions, cells; time and memory of each are flat.
 
 Times are of this process's own work (CPU), the best of several rounds; memory is what is resident afterwards.
 
