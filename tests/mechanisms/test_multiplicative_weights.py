@@ -268,12 +268,12 @@ def halves(rng):
     return rng.integers(0, 2, (1000, CELLS))
 
 
-def largest_errors(rows, data, queries, seed):
+def largest_errors(rows, data, queries, seed, weights=None):
     """Of multiplicative weights and of as many Laplace answers, at the same epsilon, on the same queries."""
     rng = np.random.default_rng(seed)
     cells, asks = data(rows, rng), queries(rng)
     true = (asks @ cells).tolist()
-    weights = multiplicative_weights(1, CELLS, rows=rows, margin="0.02", updates=80)
+    weights = weights or multiplicative_weights(1, CELLS, rows=rows, margin="0.02", updates=80)
     laplace, coins = Laplace(1, asks=len(true)), SeededCoins(seed + 1)
     assert laplace.claim.loss == weights.claim.loss
     _, answers = asked(weights, cells.tolist(), asks.tolist(), seed)
@@ -291,6 +291,25 @@ def test_a_thousand_intervals_are_answered_better_than_by_laplace_noise_at_the_s
     # Seeded, so it cannot fail by chance; with other seeds Laplace's largest of 1,000 stays below 4,000 with
     # probability (1 - e^-4)^1000 < 1e-8, and is 7,500 as a rule.
     assert learnt < 4000 < noisy
+
+
+@pytest.mark.long
+def test_suited_to_random_halves_it_beats_laplace_noise_on_them():
+    weights = MultiplicativeWeights.suited(1, CELLS, 10**5, asks=1000, spread="0.028")
+    mechanism = postprocess(weights, weights.checks)
+    errors = [largest_errors(10**5, bumps, halves, seed, mechanism) for seed in range(3)]
+    learnt, noisy = np.median(errors, axis=0)
+    assert learnt < 0.85 * noisy
+
+
+def test_what_suits_follows_from_rows_queries_and_spread():
+    suited = MultiplicativeWeights.suited
+    few, many = (suited(1, CELLS, rows, asks=1000, spread="0.028") for rows in (10**4, 10**6))
+    assert few.margin > many.margin and few.updates < many.updates, "with more rows noise is cheaper than margin"
+    assert suited(1, CELLS, 10**5, asks=10**5, spread="0.028").margin > suited(1, CELLS, 10**5, 100, "0.028").margin
+    assert suited(1, CELLS, 10**5, asks=1, spread=1).margin <= 1
+    with pytest.raises(InvalidParameter):
+        suited(1, CELLS, 10**5, asks=1000, spread=0)
 
 
 @pytest.mark.long
