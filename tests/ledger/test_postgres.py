@@ -2,7 +2,9 @@
 
 import threading
 from contextlib import closing
+from urllib.parse import urlsplit
 
+import msgspec
 import psycopg
 import pytest
 from tests.ledger.places import fresh_database
@@ -16,7 +18,10 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger.checking.witness import WitnessFile
 from counterpoint.ledger.durable import DurableLedger, MasterKey
+from counterpoint.ledger.opening import sessions_at
+from counterpoint.ledger.places import looked_at
 from counterpoint.ledger.store.postgres import PostgresStore
+from counterpoint.ledger.tending import listed
 
 
 def impatient(place, wait=0.05):
@@ -98,6 +103,19 @@ def test_a_database_without_a_ledger_is_left_as_it_is(postgres):
     with pytest.raises(LedgerError, match="no ledger"):
         cp.open(postgres.durable, source=postgres.source)
     assert postgres.sql("SELECT to_regclass('counterpoint_schema')") == [(None,)]
+
+
+def test_a_look_needs_no_more_than_to_read_the_tables(postgres):
+    """An auditor's role may read and nothing else, and the server refuses whatever would write."""
+    with postgres.session() as s:
+        s.launch(cp.Laplace("0.01", asks=9)).ask("apples")
+    reader = f"reader_{urlsplit(postgres.url).path[1:]}"
+    postgres.sql(f"CREATE ROLE {reader} LOGIN")
+    postgres.sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
+    auditor = msgspec.structs.replace(postgres.durable, place=postgres.url.replace("//postgres:", f"//{reader}:"))
+    assert len(list(sessions_at(auditor))) == len(list(listed(auditor))) == 1
+    with looked_at(postgres.durable) as store, pytest.raises(LedgerFailed, match="it is read-only"):
+        store._run("DELETE FROM counterpoint_entry")
 
 
 def test_databases_that_complain_are_not_quoted(lasting):

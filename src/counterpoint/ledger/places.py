@@ -8,7 +8,7 @@ Durable('ledger.db')
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
@@ -165,10 +165,14 @@ def hold(place: Durable, existing: bool) -> Store:
 
 @contextmanager
 def looked_at(place: Durable) -> Iterator[Store]:
-    """The store of this place, to be read; an SQLite file that this process has not opened is not written to."""
+    """The store of this place, to be read; nothing is written, but by this process if it has opened an SQLite file."""
+    if place.in_postgres:
+        with closing(PostgresStore(place.place, wait=place.wait, read_only=True)) as reading:
+            yield reading
+        return
     with _guard:
-        held = not place.in_postgres and os.path.realpath(place.place) in _held
-    if not place.in_postgres and not held:
+        held = os.path.realpath(place.place) in _held
+    if not held:
         with read_only(place.place, _WAIT if place.wait is None else place.wait) as store:
             yield store
         return

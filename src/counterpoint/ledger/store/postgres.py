@@ -46,7 +46,7 @@ class PostgresStore(Tables):
     _AMONG = "= ANY(?)"
     _ALONE = f"SELECT pg_catalog.pg_advisory_xact_lock({_MIGRATING})"
 
-    def __init__(self, url: str, *, existing: bool = False, wait: float | None = None) -> None:
+    def __init__(self, url: str, *, existing: bool = False, wait: float | None = None, read_only: bool = False) -> None:
         try:
             import psycopg  # noqa: PLC0415 - an extra
         except ImportError:
@@ -68,22 +68,40 @@ class PostgresStore(Tables):
             raise LedgerError("the ledger's database could not be reached under this URL") from None
         close_in_this_process(self, self._connection)
         try:
-            self._set_up(existing, _WAIT if wait is None else wait)
+            self._set(wait=_WAIT if wait is None else wait)
+            if read_only:
+                self._must_be_current()
+            else:
+                self._set_up(existing)
         except LedgerError:
             self._connection.close()
             raise
 
-    def _set_up(self, existing: bool, wait: float) -> None:
+    def _set(self, wait: float) -> None:
         patience = f"{max(1, int(wait * 1000))}ms"  # 0 would be for ever
         for setting, value in {**_SETTINGS, "lock_timeout": patience}.items():
             self._run("SELECT pg_catalog.set_config(?, ?, false)", (setting, value))
+
+    def _must_be_current(self) -> None:
+        """From here on the server refuses to write; tables of another version, which would be brought up, are left."""
+        self._run("SELECT pg_catalog.set_config('default_transaction_read_only', 'on', false)")
+        found = self._version()
+        if found == 0:
+            raise _no_ledger()
+        if schema.statements(found, "BYTEA"):
+            raise LedgerError(
+                f"this ledger has schema {found}, and this version of counterpoint reads {schema.VERSION}. A look "
+                "changes nothing, so migrate it first: counterpoint ledger migrate"
+            )
+
+    def _set_up(self, existing: bool) -> None:
         if self._run("SHOW fsync") != [("on",)]:
             raise LedgerError("this server has fsync off: it would lose charges and answers when the power fails")
         self._run(self._BEGIN)
         self._run("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_MIGRATING,))
         found = self._version()
         if found == 0 and existing:
-            raise LedgerError("there is no ledger in this database")
+            raise _no_ledger()
         for statement in schema.statements(found, "BYTEA"):
             self._run(statement)
         if found == 0:
@@ -197,3 +215,7 @@ class PostgresStore(Tables):
             f"the ledger's database cannot be used: {why}. Nothing that was released is lost; mend that, open it "
             "again, and repeat what was not answered by its id"
         ) from None
+
+
+def _no_ledger() -> LedgerError:
+    return LedgerError("there is no ledger in this database")
