@@ -357,3 +357,26 @@ def test_the_command_asks_for_the_name_once_more(behind):
     assert done.exit_code == 0 and "its budget counts as spent" in done.output
     shown = CliRunner().invoke(app, ["ledger", "show", place.url, "session"]).output
     assert "loss: PureDP(1)" in shown
+
+
+def test_a_picture_of_a_recovered_session_shows_its_launches_and_that_all_is_spent(behind):
+    place, _ = behind
+    with recovered(place) as s:
+        for session, budget in ((s, 1.0), (s.given[0], 0.2)):
+            score = session.plot().score
+            assert (score.lost, score.left) == (budget, 0.0) and score.events[-1].kind == "recovery"
+            assert [lane.name for lane in score.lanes if not lane.reserve and not lane.depth]
+        assert "5 launches lost ε 1.0 of 1; 0.0 is left" in repr(s.plot()) and "ε" in s._repr_html_()
+
+
+def test_a_picture_of_a_recovered_odometer_is_drawn(tmp_path):
+    """It promises nothing, so what it has lost has no height."""
+    place = Place("sqlite", tmp_path)
+    with place.session(rule=cp.Odometer(cp.PureDP)) as s:
+        s.launch(cp.Laplace("0.1", asks=9), id="L")
+    copy = backed_up(place, tmp_path)
+    with place.reopened() as s:
+        s.handles[0].ask("apples")
+    shutil.copy(copy, place.url)
+    with recovered(place) as s:
+        assert [event.kind for event in s.plot().score.events] == ["launch", "recovery"]

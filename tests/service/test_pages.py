@@ -1,19 +1,24 @@
 """The pages: who sees what, forms that only our pages can send, and nothing that a name could smuggle in."""
 
 import re
+import shutil
 import time
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from litestar.testing import TestClient
 from tests.service.browser import Browser
-from tests.service.house import PEOPLE, served
+from tests.service.house import PEOPLE, served, table
 
 import counterpoint as cp
+from counterpoint.ledger.state import Fact
+from counterpoint.ledger.tending import back_up
 from counterpoint.service.app import application
 from counterpoint.service.browser import LASTS, Browsers, BrowserToken
 from counterpoint.service.house import House
+from counterpoint.service.pages.history import HistoryLine
 from counterpoint.service.pages.references import works
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
@@ -343,3 +348,29 @@ def test_who_sees_grants_the_ledger_and_the_history(call):
     for path, *expected in OVERSEEN:
         assert [browser.get(path).status_code for browser in browsers] == expected, path
     assert "New grant" not in browsers[3].get("/grants").text
+
+
+def test_a_recovered_data_set_is_shown_with_its_recovery(tmp_path):
+    """Nothing is left of its budget, and what was done before the backup is there to be read."""
+    place = cp.Durable(str(tmp_path / "ledger.db"))
+    with served(tmp_path) as call:
+        handle = call.launched(call.granted())
+        back_up(place, tmp_path / "copy.db")
+        assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT).status_code == 201
+    shutil.copy(tmp_path / "copy.db", place.place)
+    cp.recover(place, "people", by="olga")
+    house = House(place)
+    house.register("people", table, cp.Filter(cp.PureDP(4)))
+    with TestClient(application(house)) as client:
+        browser = Browser(SimpleNamespace(client=client, keys=call.keys), "carol")
+        lines = browser.get("/history").text
+        assert "Recovered" in lines and "a backup of " in lines and "Launch" in lines
+        chosen = browser.get("/history?kind=recovery").text
+        assert "a backup of " in chosen and "Laplace" not in chosen
+        for page in ("/", "/sessions/people", "/sessions/people.0"):
+            assert browser.get(page).status_code == 200
+    house.close()
+
+
+def test_a_retirement_is_called_so():
+    assert HistoryLine(1, "people", Fact("retirement", (), "its keys are destroyed")).words == "Retired"

@@ -32,7 +32,10 @@ class ScoreEvent:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a launch added to the loss when it was admitted: at which event, and the level after it."""
+    """What a launch added to the loss when it was admitted: at which event, and the level after it.
+
+    One without a lane's number is no launch: what was charged was lost, and all of the budget counts as spent.
+    """
 
     at: int
     before: float

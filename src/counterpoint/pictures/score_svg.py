@@ -53,7 +53,8 @@ class ScorePicture(Picture):
         part = "" if len(score.events) == whole else f"Events {score.before + 1:,} to {score.last:,} of {whole:,}: "
         places = decimals([score.lost, score.left or 0, score.reserved])
         refused = sum(event.kind == "refused" for event in score.events)
-        launched = [step for step in score.steps if score.has(step.at) and step.after >= step.before]
+        charged = [step for step in score.steps if score.has(step.at) and step.after >= step.before]
+        launched = [step for step in charged if step.number]
         launches = count(len(launched), "launch", "launches")
         lost = f"{symbol} {score.lost:.{places}f}"
         parts = [f"{part}{launches}, and {lost}" if part else f"{launches} lost {lost}"]

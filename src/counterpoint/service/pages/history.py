@@ -38,6 +38,8 @@ KINDS = {
     "delegation": "grants and delegations",
     "revocation": "revocations",
     "recount": "recounts",
+    "recovery": "recoveries",
+    "retirement": "retirements",
     "other": "opened and bound",
 }
 """What can be chosen, and its words."""
@@ -49,6 +51,8 @@ _WORDS = {
     "delegation": "Granted",
     "revocation": "Revoked",
     "recount": "Recounted",
+    "recovery": "Recovered",
+    "retirement": "Retired",
     "other": "Opened",
 }
 

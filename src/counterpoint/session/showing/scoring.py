@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
+from math import isfinite
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,8 @@ class _Reading:
     def __init__(self, session: "Session") -> None:
         self._engine = session._engine
         self._path = session._path
-        self._rule = session.rule
+        self._rule = session.rule.chosen  # which admitted what is on record, also if it is spent since
+        self._whole = session.loss
         self._made_up = session.made_up
         self._read = gauge_of(session)
         self._lines: dict[Path, _Line] = {}
@@ -87,7 +89,11 @@ class _Reading:
     def score(self, by: str, shows: Callable[[Fact], bool]) -> Score:
         """All that is shown of it."""
         here = len(self._path)
-        facts = [fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path and shows(fact)]
+        facts = [
+            fact
+            for fact in self._engine.ledger.history()
+            if fact.kind == "recovery" or (fact.path[:here] == self._path and shows(fact))
+        ]
         known: dict[str, Callable[[int, Fact], ScoreEvent]] = {
             "launch": self._launch,
             "delegation": self._launch,
@@ -95,6 +101,7 @@ class _Reading:
             "refusal": self._refusal,
             "denial": self._refusal,
             "recount": self._recount,
+            "recovery": self._recovery,
         }
         drawn = [fact for fact in facts if fact.kind in known]
         events = [known[fact.kind](at, fact) for at, fact in enumerate(drawn, 1)]
@@ -144,6 +151,13 @@ class _Reading:
             after = self._read(self._rule.loss(self._account))
             self._steps.append(Step(at, before, after, line.number, f"event {at}: {fact.what}", True))
         return ScoreEvent("recount", line.number, fact.what)
+
+    def _recovery(self, at: int, fact: Fact) -> ScoreEvent:
+        """The level rises to all that the rule promises, where it promises something: what was lost is not known."""
+        before, after = self._steps[-1].after if self._steps else 0.0, self._read(self._whole)
+        if isfinite(after):
+            self._steps.append(Step(at, before, max(before, after), "", f"event {at}: {fact.what}"))
+        return ScoreEvent("recovery", "", fact.what)
 
     def _recounted(self, child: Row, path: Path) -> Account:
         assert isinstance(child.mechanism, Concurrent) and isinstance(child.state, Node)
