@@ -3,14 +3,17 @@
 import pathlib
 import random
 import shutil
+from itertools import product
 
 import apsw
 import pytest
 from tests.ledger.places import Place
+from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.ledger.opening import sessions_at
 from counterpoint.ledger.places import hold, release
+from counterpoint.ledger.tending import history, shown
 from counterpoint.service.identity import ApiKey, Identity, Role
 
 DAMAGE = {
@@ -32,6 +35,21 @@ def tables(connection):
     """The tables of a ledger and their columns."""
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in names}
+
+
+def ended(place):
+    """A session that was recovered from a backup, and one that was retired."""
+    with place.session(name="recovered", source=Numbers({"plums": 5})) as s:
+        s.launch(cp.Laplace("0.1", asks=9), id="L").ask("plums", id="q")
+        s.delegate(cp.PureDP("0.1"), id="D").launch(cp.Laplace("0.05"), id="inner")
+    backup = shutil.copy(place.url, place.home / "backup")
+    with place.reopened(name="recovered", source=Numbers({"plums": 5})) as s:
+        s.handles[0].ask("plums", id="lost")
+    shutil.move(backup, place.url)
+    cp.recover(place.durable, "recovered", by="olga")
+    with place.session(name="retired", source=Numbers({"pears": 6})) as s:
+        s.launch(cp.Laplace("0.1", asks=9), id="L").ask("pears", id="q")
+    cp.retire(place.durable, "retired", by="olga")
 
 
 def story(place):
@@ -114,7 +132,15 @@ def deeds(place):
         finally:
             release(store)
 
-    return ask, follow, verify, identify
+    def read_what_ended():
+        yield lambda: list(history(place.durable, "retired"))
+        yield lambda: list(shown(place.durable, "retired"))
+        with cp.open(place.durable, "recovered", source=Numbers({"plums": 5})) as s:
+            yield lambda: s.handles[0].ask("plums", id="q")
+            yield lambda: (s.loss, s.remaining, s.history, s.given, s.certificate(), s.plot(), repr(s))
+            yield s._engine.ledger.verify
+
+    return ask, follow, verify, identify, read_what_ended
 
 
 def tried(place):
@@ -140,6 +166,7 @@ def tried(place):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     place = Place("sqlite", tmp_path_factory.mktemp("whole"))
+    ended(place)
     story(place)
     left_open(place)
     store = hold(place.durable, existing=True)
@@ -152,12 +179,17 @@ def whole(tmp_path_factory):
 
 
 def replaced(path, table, column, how, row):
-    """Replace one value; whether the database took it, and it is another one."""
+    """Replace one value, of a row by its number or of the last one of a session; whether it is another one now."""
     connection = apsw.Connection(path)
     try:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         keys = tables(connection)[table][:2]
-        found = list(connection.execute(f"SELECT {', '.join(keys)}, {column} FROM {table}"))[row]
+        rows = list(connection.execute(f"SELECT {', '.join(keys)}, {column} FROM {table}"))
+        if isinstance(row, str):
+            rows, row = [found for found in rows if found[0] == row], -1
+        if not rows:
+            return False
+        found = rows[row]
         where, key, before = " AND ".join(f"{name} = ?" for name in keys), found[:2], found[2]
         value = DAMAGE[how].format(column)
         if how == "a bit":
@@ -183,8 +215,10 @@ def test_a_whole_ledger_gives_no_error(whole, tmp_path):
     assert tried(Place("sqlite", shutil.copytree(whole.home, tmp_path / "copy"))) == []
 
 
-@pytest.mark.parametrize("how", DAMAGE)
-@pytest.mark.parametrize("row", [0, -1])
+@pytest.mark.parametrize(
+    ("how", "row"),
+    [*product(DAMAGE, (0, -1)), *product(("a bit", "nothing", "a huge number"), ("recovered", "retired"))],
+)
 def test_a_value_that_was_replaced_gives_typed_errors(whole, tmp_path, how, row):
     """Whichever of a row of any table, by whatever value SQLite takes; and verification does not pass it."""
     connection = apsw.Connection(whole.url)
