@@ -1,4 +1,4 @@
-"""`counterpoint serve` as a process of its own, called over HTTP."""
+"""`counterpoint serve` and `counterpoint witness` as processes of their own, called over HTTP."""
 
 import os
 import pathlib
@@ -18,9 +18,11 @@ SOURCES = str(pathlib.Path(counterpoint.__file__).resolve().parents[1])
 class Served:
     """A running service; `lines` is what it printed, `key` the custodian's, if this was the first start."""
 
+    COMMAND = "serve"
+
     def __init__(self, folder, *words, **environment):
         self.folder = folder
-        command = [sys.executable, "-m", "counterpoint", "serve", "--port", "0", *map(str, words)]
+        command = [sys.executable, "-m", "counterpoint", self.COMMAND, "--port", "0", *map(str, words)]
         self.errors = open(folder / "errors.log", "a+b")  # noqa: SIM115 - closed when the service is stopped
         self.process = subprocess.Popen(
             command,
@@ -69,3 +71,9 @@ class Served:
             self.stop()
         self.process.stdout.close()
         self.errors.close()
+
+
+class ServedWitness(Served):
+    """A running witness; `key` is that of its first owner."""
+
+    COMMAND = "witness"

@@ -1,7 +1,5 @@
 """`counterpoint serve`: one command to the first answer, a strict configuration, TLS, and a stop that loses nothing."""
 
-import datetime
-import ipaddress
 import ssl
 import threading
 
@@ -10,6 +8,7 @@ import msgspec
 import pyarrow
 import pyarrow.parquet
 import pytest
+from tests.service.certificates import certificate
 from tests.service.process import Served
 from typer.testing import CliRunner
 
@@ -169,32 +168,6 @@ def test_two_data_sets_of_one_name_are_refused(tmp_path):
     )
     with pytest.raises(InvalidParameter, match="two data sets are called 'a'"):
         _ = twice.data_sets
-
-
-def certificate(folder):
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.PrivateFormat.PKCS8
-    secret = key.private_bytes(serialization.Encoding.PEM, plain, serialization.NoEncryption())
-    (folder / "certificate.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "private.pem").write_bytes(secret)
 
 
 def test_tls_by_flags(tmp_path):

@@ -6,6 +6,9 @@ alone: the entry of a recovery (`ledger/recovering.py`), which is shown whole. T
 it is about what the witness has seen last, and that the new head is that of this entry: whatever chain leads through it
 has the recovery on record, and answers nothing more. Each line is on disk before it is acknowledged.
 
+A file has a line for each commit, of which the newest and those around recoveries are needed: a long one is rewritten
+with these alone.
+
 >>> import tempfile
 >>> book = WitnessBook(tempfile.mkdtemp())
 >>> key = book.new_key("ann")
@@ -42,7 +45,9 @@ from counterpoint.service.identity import ApiKey
 
 Seen = tuple[int, bytes]
 """A number and the head there."""
-_KEYS, _HEADS, _LOCK = "keys.jsonl", "heads.", "lock"
+_KEYS, _HEADS, _REWRITTEN, _LOCK = "keys.jsonl", "heads.", "rewritten.", "lock"
+LONGEST = 10_000
+"""How many lines a file has before it is rewritten; later on, twice as many as are needed, if these are more."""
 
 
 class HeadRefused(Exception):
@@ -66,6 +71,8 @@ class _Followed:
 
     newest: Seen | None = None
     recoveries: list[Seen] = field(default_factory=list)
+    taken_back: list[Seen] = field(default_factory=list)
+    """What was the newest before each recovery: that the number went back is how a recovery is known."""
     places: list[bytes] = field(default_factory=list)
 
     def add(self, number: int, head: bytes) -> None:
@@ -75,7 +82,15 @@ class _Followed:
             return
         if self.newest is not None and number <= self.newest[0]:
             self.recoveries.append((number, head))
+            self.taken_back.append(self.newest)
         self.newest = (number, head)
+
+    def needed(self) -> list[Seen]:
+        """The lines of which all this can be read again."""
+        kept = [(0, place) for place in self.places]
+        for before, recovery in zip(self.taken_back, self.recoveries, strict=True):
+            kept += [recovery] if before in kept[-1:] else [before, recovery]
+        return kept if self.newest is None or self.newest in kept[-1:] else [*kept, self.newest]
 
     def lines(self, genesis: bytes) -> list[Line]:
         """What a ledger compares itself with, the newest last."""
@@ -88,19 +103,35 @@ class _Followed:
 class _Owned:
     """The chains of one owner, over a file."""
 
-    def __init__(self, path: Path) -> None:
-        self.file = WitnessFile(path)
+    def __init__(self, folder: Path, owner: str) -> None:
+        self.file = WitnessFile(folder / f"{_HEADS}{owner}")
+        self._rewritten = folder / f"{_REWRITTEN}{owner}"
         self.chains: dict[SeenChain, _Followed] = {}
+        self._length, self._limit = 0, LONGEST
         for session, line in self.file.everything():
             assert line.genesis is not None
+            self._length += 1
             self.chain(SeenChain(session, line.genesis)).add(line.sequence, line.head)
 
     def chain(self, chain: SeenChain) -> _Followed:
         return self.chains.setdefault(chain, _Followed())
 
     def append(self, chain: SeenChain, number: int, head: bytes) -> None:
+        if self._length >= self._limit:
+            self._rewrite()
         self.file.note(chain.session, number, head, chain.genesis)
+        self._length += 1
         self.chain(chain).add(number, head)
+
+    def _rewrite(self) -> None:
+        """Leave out the lines that are not needed."""
+        needed = [
+            (chain.session, number, head, chain.genesis)
+            for chain, seen in self.chains.items()
+            for number, head in seen.needed()
+        ]
+        self.file.rewrite(needed, self._rewritten)
+        self._length, self._limit = len(needed), max(LONGEST, 2 * len(needed))
 
 
 class WitnessBook:
@@ -163,7 +194,7 @@ class WitnessBook:
 
     def _of(self, owner: str) -> _Owned:
         if owner not in self._owned:
-            self._owned[owner] = _Owned(self._folder / f"{_HEADS}{owner}")
+            self._owned[owner] = _Owned(self._folder, owner)
         return self._owned[owner]
 
     def close(self) -> None:

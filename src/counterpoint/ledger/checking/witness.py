@@ -26,7 +26,7 @@ then only the furthest counts, and only for a chain that is named.
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, unquote
@@ -112,7 +112,7 @@ class WitnessFile(Witness):
 
     def note(self, whose: str, sequence: int, head: bytes, genesis: bytes, entries: Entries | None = None) -> None:
         """Append a line, and wait until it is on disk."""
-        line = f"{sequence} {head.hex()} {genesis.hex()} {quote(whose, safe='')}\n".encode()
+        line = _written(whose, sequence, head, genesis)
         try:
             file = self._open()
             if os.write(file, line) < len(line):  # a disk that is almost full takes a part, and calls it no error
@@ -156,6 +156,21 @@ class WitnessFile(Witness):
             if (read := _read(begin)) and read.genesis is not None:
                 yield unquote(whose.decode("ascii")), read
 
+    def rewrite(self, lines: Iterable[tuple[str, int, bytes, bytes]], first: str | os.PathLike[str]) -> None:
+        """Put these lines in the place of all others. They go to the file `first`, which then takes this one's name.
+
+        A crash leaves all of the old lines or all of the new ones. One process alone may have the file open.
+        """
+        try:
+            with open(os.open(first, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.writelines(_written(*line) for line in lines)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(first, self.path)
+        except OSError as error:
+            raise WitnessFailed(f"the witness {self.path!r} cannot be written: {error.strerror}") from None
+        self.close()  # the next line opens the new file
+
     def close(self) -> None:
         """Let go of the file."""
         if self._file is not None:
@@ -164,14 +179,18 @@ class WitnessFile(Witness):
 
     def _open(self) -> int:
         if self._file is None:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            size = os.fstat(self._file).st_size
-            if not size:
-                sync_folder_of(self.path)
-            if size and os.pread(self._file, 1, size - 1) != b"\n":
-                # So that the line a crash has torn does not spoil the next; with a space, or what is left of a longer
-                # name could be taken for that of another session.
-                os.write(self._file, b" \n")
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                sync_folder_of(self.path)  # of a new file, or of one that was rewritten, its name has to last
+                size = os.fstat(file).st_size
+                if size and os.pread(file, 1, size - 1) != b"\n":
+                    # So that the line a crash has torn does not spoil the next; with a space, or what is left of a
+                    # longer name could be taken for that of another session.
+                    os.write(file, b" \n")
+            except BaseException:
+                os.close(file)
+                raise
+            self._file = file
         return self._file
 
     def _whole_lines(self, upto: int) -> Iterator[bytes]:
@@ -189,6 +208,10 @@ class WitnessFile(Witness):
 
     def _unreadable(self, error: OSError) -> WitnessFailed:
         return WitnessFailed(f"the witness {self.path!r} cannot be read: {error.strerror}")
+
+
+def _written(whose: str, sequence: int, head: bytes, genesis: bytes) -> bytes:
+    return f"{sequence} {head.hex()} {genesis.hex()} {quote(whose, safe='')}\n".encode()
 
 
 def _read(line: bytes) -> Line | None:
