@@ -51,6 +51,26 @@ def errors() -> Iterator[Row]:
     ratio, power = max(endless)
     what = f"the same without a horizon, at the worst of 2^8 .. 2^24 items (2^{power})"
     yield Row(what, ratio * known_error(2**power), known_error(2**power), "with it", at_most=1.25, unit="items")
+    found = zcdp_ratios()
+    for first, last in ((10, 20), (8, 24)):
+        power = max(range(first, last + 1), key=found.__getitem__)
+        what = f"a zCDP counter without a horizon, at the worst of 2^{first} .. 2^{last} items (2^{power})"
+        yield Row(what, found[power], 1, "the square root of the matrix", at_most=1.16, unit="times its error")
+
+
+def zcdp_ratios() -> dict[int, float]:
+    """Root mean square errors of a zCDP counter without a horizon by those of the square root, by powers of two."""
+    blt, steps = for_horizon(None), np.arange(2.0**24)
+    fades = [(float(fade.size.upper), float(fade.gap.upper)) for fade in blt.fades]
+    b = float(blt.end) + sum(size * np.exp(steps * math.log1p(-gap)) for size, gap in fades)
+    root = np.concatenate([[1.0], np.cumprod(1 - 0.5 / steps[1:])])
+    norms, ours, best = np.cumsum(root**2), np.cumsum(b**2 * steps), np.cumsum(root**2 * steps)
+    spread, found = np.cumsum(b**2), {}
+    for power in range(8, 25):
+        last, size = 2**power - 1, 2.0**power
+        mine = float(blt.squared) * (spread[last] - ours[last] / size)
+        found[power] = math.sqrt(mine / (norms[last] * (norms[last] - best[last] / size)))
+    return found
 
 
 def known_error(horizon: int) -> float:

@@ -75,6 +75,41 @@ def test_a_counter_keeps_to_the_figures_of_the_theory(power):
     assert np.sqrt(mean_square) < 1.05 * best["rmse"]
 
 
+def mean_spread(blt, last):
+    """The mean over t from 1 to `last` of the sum of b_k^2 over k < t, by the fading parts of b, in floats."""
+    parts = [(float(blt.end), 0.0), *((float(fade.size.upper), float(fade.gap.upper)) for fade in blt.fades)]
+    total = 0.0
+    for one, first in parts:
+        for other, second in parts:
+            gap, log = first + second - first * second, np.log1p(-first) + np.log1p(-second)
+            sums = (last + 1) / 2 if not gap else (1 + np.exp(log) * np.expm1(last * log) / (gap * last)) / gap
+            total += one * other * sums
+    return total
+
+
+def root_mean_square_of_the_square_root(power):
+    k = np.arange(1, 2 ** min(power, 20))
+    squares = np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k)) ** 2])
+    norm, moment = squares.sum(), (squares * np.arange(len(squares))).sum()
+    if power > 20:  # the squares go on as 1/(pi k)
+        norm, moment = norm + (power - 20) * np.log(2) / np.pi, moment + (2**power - 2**20) / np.pi
+    return np.sqrt(norm * (norm - moment / 2**power))
+
+
+def test_without_a_horizon_the_root_mean_square_error_is_near_that_of_the_square_root_up_to_any_time():
+    blt = for_horizon(None)
+    assert mean_spread(blt, 300) == pytest.approx(
+        np.mean([float(blt.spread(t).upper) for t in range(1, 301)]), rel=1e-9
+    )
+    assert root_mean_square_of_the_square_root(10) == pytest.approx(VECTORS["exact"]["10"]["G sqrt Toeplitz"]["rmse"])
+    ratios = {
+        power: np.sqrt(float(blt.squared) * mean_spread(blt, 2**power)) / root_mean_square_of_the_square_root(power)
+        for power in range(8, 25)
+    }
+    assert max(ratios.values()) <= 1.16
+    assert max(ratios[power] for power in range(10, 21)) <= 1.14
+
+
 def test_beyond_its_horizon_the_deviation_grows_as_the_theory_says():
     noise = blt_noise(Fraction(1, 2), 2**20)
     ratios = [noise.deviation(2**power) / sqrt_toeplitz(power) for power in (10, 16, 20, 22)]

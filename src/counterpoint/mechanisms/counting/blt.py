@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms.counting.blt_endless import ENDLESS
 from counterpoint.mechanisms.counting.blt_table import TABLE
 from counterpoint.numbers import Interval, precision
 
@@ -158,10 +159,17 @@ def _tuned(power: int) -> Blt:
     return Blt([Buffer(*digits) for digits in TABLE[power]])
 
 
-def for_horizon(horizon: int) -> Blt:
-    """The matrix in the table whose horizon is nearest, as a ratio.
+@lru_cache(maxsize=1)
+def _endless() -> Blt:
+    return Blt([Buffer(*digits) for digits in ENDLESS])
+
+
+def for_horizon(horizon: int | None) -> Blt:
+    """The matrix in the table whose horizon is nearest, as a ratio; without a horizon, one that is good at any.
 
     >>> for_horizon(2**20 + 1) is for_horizon(2**20)
     True
     """
+    if horizon is None:
+        return _endless()
     return _tuned(min(TABLE, key=lambda power: max(Fraction(horizon, 2**power), Fraction(2**power, horizon))))

@@ -184,7 +184,7 @@ def carried(blt: Blt) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def blt_noise(rho: Fraction, horizon: int, squared: int = 1, apart: int = 1, width: int = 1) -> BltNoise:
+def blt_noise(rho: Fraction, horizon: int | None, squared: int = 1, apart: int = 1, width: int = 1) -> BltNoise:
     """The noise for zCDP(rho) if inputs move by `squared` in squared L2 norm, in `apart` coordinates, at most, in all.
 
     The grid is as fine as it takes for rounding to add a thousandth to the sensitivity; the variance is rounded up.

@@ -42,7 +42,7 @@ from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 
 TUNED = 2**20
-"""The horizon that a counter under zCDP is tuned for if none is given."""
+"""The horizon that earlier counters under zCDP are tuned for if none is given."""
 
 
 class CounterState(State, Value, frozen=True, tag="Counting/1"):
@@ -84,8 +84,9 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
     root, which has 9/50. Lowering the root's noise by d as well changes the odds by e^(|d| epsilon/(per_unit bound)) in
     all; the epochs of other items are untouched (Henzinger et al. 2024, Cor 5.5 with k = 1).
 
-    Under zCDP the proof is that of `blt_noise`. The horizon is only what the noise is tuned for (2^20 if none is
-    given): counting goes on, and stays private, until the 2^40th answer after a new item.
+    Under zCDP the proof is that of `blt_noise`. The horizon is only what the noise is tuned for: counting goes on, and
+    stays private, until the 2^40th answer after a new item. Without one, the root mean square error up to any time from
+    2^8 to 2^24 is within 16 % of that of the square root of the prefix-sum matrix of this size.
 
     An update cannot halt a mechanism, and a count that leaves items out must not pass for a running count. So with a
     horizon under pure privacy, items beyond it are taken but not counted, and the next ask gets `PastHorizon` with the
@@ -152,7 +153,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
 
     def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
         """The noise for zCDP if all items of a unit move the count by a distance whose square is `squared`."""
-        return blt_noise(rho, self.horizon or TUNED, squared)
+        return blt_noise(rho, self.horizon, squared)
 
     @property
     def claim(self) -> Claim:
@@ -219,7 +220,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
         >>> round(Counter(epsilon=1, horizon=2**10).deviation(549), 2)
         12.65
         >>> [round(Counter(rho=0.5).deviation(t), 1) for t in (2**10, 2**20, 2**22, 2**30)]
-        [4.3, 5.5, 6.4, 61.1]
+        [3.9, 6.4, 6.9, 34.8]
         """
         return self.noise.deviation(whole(t, 0, "t"))
 
@@ -242,6 +243,10 @@ class EarlierCounter(Counter, frozen=True, repr_omit_defaults=True, tag="Counter
     def laplace(self, epsilon: Fraction, reach: int) -> TreeNoise:
         """The noise of nodes that are added and taken away."""
         return TreeNoise(epsilon, reach, self.horizon, width=1)
+
+    def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
+        """The noise that is tuned for 2^20 steps if there is no horizon."""
+        return blt_noise(rho, self.horizon or TUNED, squared)
 
     @property
     def earlier(self) -> tuple[Mechanism, ...]:

@@ -128,7 +128,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
 
     def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
         """The noise for zCDP if all items of a unit move by `squared` in squared L2 norm, in `apart` coordinates."""
-        return blt_noise(rho, self.horizon or TUNED, squared, apart, self.dimensions)
+        return blt_noise(rho, self.horizon, squared, apart, self.dimensions)
 
     @property
     def claim(self) -> Claim:
@@ -183,7 +183,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
 
         >>> one_hot = VectorCounter(1000, rho=0.5, squared=2), VectorCounter(1000, epsilon=1, horizon=2**20, bound=2)
         >>> [round(counter.deviation(2**20)) for counter in one_hot]
-        [8, 63]
+        [9, 63]
         """
         return self.noise.deviation(whole(t, 0, "t"))
 
@@ -191,7 +191,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         """How far any coordinate of the answer after t items is off at most, with this probability for all at once.
 
         >>> VectorCounter(1000, rho=0.5, squared=2).error(0.95, t=2**20)
-        36
+        42
         """
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
 
@@ -216,6 +216,10 @@ class EarlierVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, 
     def laplace(self, epsilon: Fraction, reach: int) -> TreeNoise:
         """The noise of nodes that are added and taken away."""
         return TreeNoise(epsilon, reach, self.horizon, self.dimensions)
+
+    def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
+        """The noise that is tuned for 2^20 steps if there is no horizon."""
+        return blt_noise(rho, self.horizon or TUNED, squared, apart, self.dimensions)
 
     @property
     def earlier(self) -> tuple[Mechanism, ...]:

@@ -77,7 +77,7 @@ class Windowed(Mechanism, Value, frozen=True):
 
     >>> window = Windowed(Counter(rho=0.5), last=1000)
     >>> [round(window.deviation(t), 1) for t in (1000, 10_000, 1_000_000)]
-    [4.5, 6.6, 6.6]
+    [4.1, 6.0, 6.0]
     """
 
     counter: Mechanism
@@ -187,7 +187,7 @@ class Windowed(Mechanism, Value, frozen=True):
         """How far any coordinate of the answer after t items is off at most, with this probability for all at once.
 
         >>> Windowed(Counter(rho=0.5), last=1000).error(0.95, t=10**6)
-        17
+        15
         """
         time = whole(t, 0, "t")
         return self._counter.noise.bound_between(below_one(probability), max(time - self.last, 0), time)
