@@ -29,8 +29,9 @@ from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.neighbourhood import Neighbourhood
 from counterpoint.mechanisms.composed.linear_queries import LinearGuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.counting.counters import EarlierCounter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, VectorCounter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -43,7 +44,12 @@ from counterpoint.privacy.relations import every_step
 from counterpoint.verify.auditing import audit
 from counterpoint.verify.audits.searching import first_scripts
 from counterpoint.verify.catalogue import find_instance
-from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.exactly.coarse import (
+    CoarseCounter,
+    CoarseVectorCounter,
+    SmallTreeCounter,
+    SmallTreeVectorCounter,
+)
 from counterpoint.verify.games.menus import menu, updates
 from counterpoint.verify.shipped.measures import Restated
 from counterpoint.verify.verdict import Verdict
@@ -95,6 +101,13 @@ AUDITED = {
     "vector counter": Audited(VectorCounter(2, epsilon=3, horizon=1, bound=1), 8_000, options=PLANE),
     "vector counter, zCDP": Audited(
         VectorCounter(2, rho="0.5", horizon=2, squared=1), 40_000, options={**PLANE, **AT_A_PERCENT}
+    ),
+    "earlier counter": Audited(EarlierCounter(3, horizon=2), 8_000),
+    "earlier vector counter": Audited(EarlierVectorCounter(2, epsilon=3, horizon=1, bound=1), 8_000, options=PLANE),
+    "small counter": Audited(SmallTreeCounter(3, horizon=2), 8_000),
+    # on one of its two levels an item loses half of the claim
+    "small vector counter": Audited(
+        SmallTreeVectorCounter(2, epsilon=3, horizon=1, bound=1), 8_000, times=8, options=PLANE
     ),
     "window": of("window", 8_000),
     "guess and check": Audited(GuessAndCheck(1, 2), 40_000, long=True),
