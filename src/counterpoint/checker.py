@@ -6,11 +6,15 @@ This file stands alone: it needs Python 3.11 and, for signatures, the package `c
 the guide, "Receipts and the public record", so that others can write a checker of their own. What it checks:
 
 - the chain: each entry is hashed with all before it, and the last hash is the one that the record states;
-- the protocol: a request is admitted once, answered once, and nothing is launched in a session that was revoked;
+- the protocol: a session is opened once; a request is admitted once and answered once, in its place; what is asked was
+  launched; in a session that was granted, only its principal acts, and nothing is launched once it was revoked;
 - admissions: where a budget is a plain sum (PureDP, zCDP, basic composition of (epsilon, delta)), every launch that was
-  admitted fits, every one that was refused does not, and what was returned is what was left unused;
+  admitted fits, every one that was refused does not, a delegated budget costs what it allows, and what was returned,
+  once, is what was left unused;
 - the end: from the recovery of a lost record on nothing is launched or asked, and a retirement is the last entry;
-- receipts: the signature, by the key on record; the question's entry; the head that the receipt names.
+- receipts: the signature, by the key on record; the question's entry; its price; the head that the receipt names.
+
+What a mechanism costs is taken from the record: that it deserves its price is a theorem's matter.
 """
 
 import json
@@ -52,15 +56,24 @@ class SummedBudget:
         """Whether that is within the limits."""
         return all(one <= limit for one, limit in zip(spent, self.limits, strict=True))
 
+    def is_covered_by(self, cost: Any) -> bool:
+        """Whether a charge of this loss covers all that may be spent; so too where it is of another measure."""
+        try:
+            return all(limit <= one for one, limit in zip(self.adds(cost), self.limits, strict=True))
+        except Unsummed:
+            return True
+
 
 @dataclass
 class AuditedSession:
-    """A session in the record: its account if it is a plain sum, what was launched, and whether it was revoked."""
+    """A session in the record: its account if it is a plain sum, what was launched, and what became of its grant."""
 
     budget: SummedBudget | None
     launched: list[Any] = field(default_factory=list)
     cost: Any = None
+    granted_to: str = ""
     revoked: bool = False
+    recounted: bool = False
 
 
 @dataclass
@@ -77,11 +90,17 @@ class PublicRecord:
         """The public keys on record."""
         return {entry["what"] for entry in self.entries if entry["kind"] == "signer"}
 
+    def charge(self, path: list[Any]) -> str:
+        """What was charged for the mechanism at a path; empty where an old record does not say."""
+        launches = {entry["request"]: entry["cost"] for entry in self.entries if entry["kind"] == "launch"}
+        answered = (entry for entry in self.entries if entry["kind"] == "answer" and entry["path"] == path)
+        return next((launches[entry["request"]] for entry in answered if entry["request"] in launches), "")
+
 
 def read_record(lines: Iterator[str]) -> PublicRecord:
     """Follow the chain from its beginning to the head that the record states."""
-    header = json.loads(next(lines))
-    if header.get("format") != FORMAT:
+    header = json.loads(next(lines, "null"))
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise DoesNotHold(f"this is no record of the format {FORMAT}")
     head, entries, hashes = bytes.fromhex(header["genesis"]), [], []
     heads: list[str] = []
@@ -91,6 +110,8 @@ def read_record(lines: Iterator[str]) -> PublicRecord:
         entry = dict(zip(FIELDS, values + [""] * (len(FIELDS) - len(values)), strict=False))
         if entry["number"] != expected:
             raise DoesNotHold(f"entry {expected} is missing")
+        if entry["kind"] == "answer" and entry["what"] not in ("", head.hex()):
+            raise DoesNotHold(f"entry {expected}: an answer names another head before it")
         head = sha256(head + text).digest()
         if entry["kind"] == "recovery":
             _check_recovery(entry, heads)
@@ -115,6 +136,8 @@ class RecordReplay:
 
     def __init__(self) -> None:
         self.sessions: dict[Path, AuditedSession] = {}
+        self.costs: dict[Path, str] = {}
+        """What was charged for each mechanism, by its path."""
         self.open: dict[str, dict[str, Any]] = {}
         self.seen: set[str] = set()
         self.recovered = self.retired = False
@@ -126,20 +149,22 @@ class RecordReplay:
         if self.retired:
             raise DoesNotHold(f"entry {entry['number']}: the record goes on after it was retired")
         if kind in ADMITTED:
-            if self.recovered and kind != "revocation":
-                raise DoesNotHold(f"entry {entry['number']}: something was launched or asked after the record was lost")
-            if entry["request"] in self.seen:
-                raise DoesNotHold(f"entry {entry['number']}: a request was admitted twice")
-            self.seen.add(entry["request"])
-            self.open[entry["request"]] = entry
+            self._admit(entry, kind)
         if kind == "open":
+            if path or self.sessions:
+                raise DoesNotHold(f"entry {entry['number']}: the session was opened twice")
             self.sessions[()] = AuditedSession(budget_of(json.loads(entry["body"])[1]))
         elif kind in ("launch", "delegation"):
+            self._must_be_granted(entry, path)
             self._launch(entry, path)
+        elif kind == "ask":
+            self._must_be_granted(entry, path)
+            if path not in self.costs:
+                raise DoesNotHold(f"entry {entry['number']}: something was asked that was not launched")
         elif kind == "refusal":
             self._refusal(entry, path)
         elif kind == "revocation":
-            self.sessions[path].revoked = True
+            self._session(entry, path).revoked = True
         elif kind == "recount":
             self._recount(entry, path)
         elif kind == "answer":
@@ -149,6 +174,28 @@ class RecordReplay:
         self.recovered = self.recovered or kind == "recovery"
         self.retired = kind == "retirement"
 
+    def _admit(self, entry: dict[str, Any], kind: str) -> None:
+        if self.recovered and kind != "revocation":
+            raise DoesNotHold(f"entry {entry['number']}: something was launched or asked after the record was lost")
+        if entry["request"] in self.seen:
+            raise DoesNotHold(f"entry {entry['number']}: a request was admitted twice")
+        said = json.loads(entry["body"])
+        if said[0] != kind or (kind != "open" and said[1] != entry["path"]):
+            raise DoesNotHold(f"entry {entry['number']}: its body is that of another entry")
+        self.seen.add(entry["request"])
+        self.open[entry["request"]] = entry
+
+    def _must_be_granted(self, entry: dict[str, Any], path: Path) -> None:
+        """In what was granted a principal acts under its own grant, while that stands; a script may have no name."""
+        around = (self.sessions.get(path[:length]) for length in range(len(path), 0, -1))
+        grants = [session for session in around if session is not None and session.granted_to]
+        if not entry["who"] or not grants:
+            return
+        if grants[0].granted_to != entry["who"]:
+            raise DoesNotHold(f"entry {entry['number']}: something was done in a session that another was granted")
+        if any(session.revoked for session in grants):
+            raise DoesNotHold(f"entry {entry['number']}: something was done in a session that was revoked")
+
     def _lost(self, entry: dict[str, Any]) -> None:
         if entry["request"] and self.open.pop(entry["request"], None) is None:
             raise DoesNotHold(f"entry {entry['number']}: a request was given up that was not open")
@@ -157,14 +204,14 @@ class RecordReplay:
         session = self._session(entry, path)
         if session.revoked:
             raise DoesNotHold(f"entry {entry['number']}: something was launched in a session that was revoked")
+        entry["place"] = len(session.launched)
         cost = json.loads(entry["cost"]) if entry["cost"] else None
         session.launched.append(cost)
-        if session.budget is None or cost is None:
-            self.unchecked += 1
-            return
         try:
-            spent = session.budget.after(cost)
-        except Unsummed:  # from here on, this session's account is no plain sum
+            spent = None if session.budget is None or cost is None else session.budget.after(cost)
+        except Unsummed:
+            spent = None
+        if session.budget is None or spent is None:  # from here on, this session's account is no plain sum
             session.budget = None
             self.unchecked += 1
             return
@@ -191,26 +238,56 @@ class RecordReplay:
         session, child = self._session(entry, path), self._session(entry, (*path, number))
         if not child.revoked:
             raise DoesNotHold(f"entry {entry['number']}: what was not revoked was recounted")
-        if session.budget is None or child.cost is None or None in child.launched:
+        if child.recounted:
+            raise DoesNotHold(f"entry {entry['number']}: what was left unused was returned twice")
+        child.recounted = True
+        try:
+            spent = self._returned(entry, session, child)
+        except Unsummed:
+            spent = None
+        if session.budget is None or spent is None:
+            session.budget = None
             self.unchecked += 1
             return
+        session.budget.spent = spent
+        self.checked += 1
+
+    def _returned(
+        self, entry: dict[str, Any], session: AuditedSession, child: AuditedSession
+    ) -> tuple[Fraction, ...] | None:
+        """What is spent with the child's launches in the place of its charge; None if that is no plain sum."""
+        if session.budget is None or child.cost is None or None in child.launched:
+            return None
         parts = [session.budget.adds(cost) for cost in child.launched]
         charged = session.budget.adds(child.cost)
         used = tuple(sum((part[place] for part in parts), Fraction(0)) for place in range(len(charged)))
         if any(more > limit for more, limit in zip(used, charged, strict=True)):
             raise DoesNotHold(f"entry {entry['number']}: more was used in a grant than was charged for it")
-        session.budget.spent = tuple(
+        return tuple(
             spent - whole + part for spent, whole, part in zip(session.budget.spent, charged, used, strict=True)
         )
-        self.checked += 1
 
     def _answer(self, entry: dict[str, Any], path: Path) -> None:
         asked = self.open.pop(entry["request"], None)
         if asked is None:
             raise DoesNotHold(f"entry {entry['number']}: an answer was given to a request that was not open")
-        if asked["kind"] == "delegation":
-            cost = json.loads(asked["cost"]) if asked["cost"] else None
-            self.sessions[path] = AuditedSession(budget_of(json.loads(asked["body"])[3]), cost=cost)
+        if asked["kind"] not in ("launch", "delegation"):
+            if path != tuple(asked["path"]):
+                raise DoesNotHold(f"entry {entry['number']}: an answer was given in another place than was asked")
+            return
+        _, _, name, mechanism, *_, last = json.loads(asked["body"])
+        if path[:-1] != tuple(asked["path"]) or path[-1:] != (asked["place"] if name is None else name,):
+            raise DoesNotHold(f"entry {entry['number']}: what was launched is in another place")
+        if path in self.sessions or path in self.costs:
+            raise DoesNotHold(f"entry {entry['number']}: two were launched in one place")
+        if asked["kind"] == "launch":
+            self.costs[path] = asked["cost"]
+            return
+        cost, budget = json.loads(asked["cost"]) if asked["cost"] else None, budget_of(mechanism)
+        if budget is not None and cost is not None and not budget.is_covered_by(cost):
+            raise DoesNotHold(f"entry {asked['number']}: a budget was delegated for less than it allows")
+        to = last["to"] if isinstance(last, dict) and last.get("type") == "Grant/1" else ""
+        self.sessions[path] = AuditedSession(budget, cost=cost, granted_to=to)
 
     def _session(self, entry: dict[str, Any], path: Path) -> AuditedSession:
         found = self.sessions.get(path)
@@ -236,14 +313,17 @@ def budget_of(composition: dict[str, Any]) -> SummedBudget | None:
 
 def _epsilon_delta(cost: Any) -> tuple[Fraction, ...]:
     if cost["type"] == "PureDP/1":
-        return Fraction(cost["epsilon"]), Fraction(0)
+        return *_numbers("PureDP/1", "epsilon", cost), Fraction(0)
     return *_numbers("ApproxDP/1", "epsilon", cost), *_numbers("ApproxDP/1", "delta", cost)
 
 
 def _numbers(kind: str, name: str, cost: Any) -> tuple[Fraction, ...]:
     if cost["type"] != kind:
         raise Unsummed
-    return (Fraction(cost[name]),)
+    number = Fraction(cost[name])
+    if number < 0:
+        raise DoesNotHold(f"a loss is below 0: {cost}")
+    return (number,)
 
 
 class Unsummed(Exception):
@@ -274,11 +354,16 @@ def check_receipt(record: PublicRecord, signed: dict[str, str], disclosed: dict[
     if (receipt["entry"], receipt["head"]) != (record.hashes[number - 1], record.heads[head_number - 1]):
         raise DoesNotHold("the record is not the one that this receipt was given on: an entry was changed")
     entry = record.entries[number - 1]
-    if (entry["kind"], entry["who"], entry["what"]) != ("ask", receipt["who"], receipt["what"]):
+    said = ("ask", *(receipt[name] for name in ("who", "what", "path", "at")))
+    if tuple(entry[name] for name in ("kind", "who", "what", "path", "at")) != said:
         raise DoesNotHold("the receipt's question is not the one on record")
+    if record.charge(entry["path"]) not in ("", receipt["cost"]):
+        raise DoesNotHold("the receipt's price is not the one on record")
     answers = [one for one in record.entries[number:] if one["kind"] == "answer" and one["request"] == entry["request"]]
     if len(answers) != 1:
         raise DoesNotHold("the receipt's question was not answered on record")
+    if head_number < answers[0]["number"]:
+        raise DoesNotHold("the receipt names a head before its answer")
     if disclosed is not None:
         opened = sha256(bytes.fromhex(disclosed["nonce"]) + disclosed["answer"].encode()).hexdigest()
         if opened != receipt["answer"]:
@@ -315,8 +400,14 @@ def main(arguments: list[str]) -> int:
     try:
         with open(record, encoding="utf-8") as lines:
             print(check(lines, [_receipt(name) for name in receipts]))
-    except (DoesNotHold, OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        print(f"does not hold: {type(error).__name__}: {error}", file=sys.stderr)
+    except (DoesNotHold, OSError) as error:
+        print(f"does not hold: {error}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"receipts cannot be checked here: install {error.name}", file=sys.stderr)
+        return 1
+    except Exception as error:  # whatever a record or a receipt is made of that no service writes
+        print(f"does not hold: it cannot be read ({type(error).__name__}: {error})", file=sys.stderr)
         return 1
     return 0
 

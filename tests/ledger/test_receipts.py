@@ -15,8 +15,11 @@ from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import LedgerError, LedgerTampered, NotAllowed
 from counterpoint.ledger import exporting
+from counterpoint.ledger.checking.replay import Replay
 from counterpoint.ledger.crypto import sealed
 from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.receipts import Receipt, Signer
+from counterpoint.ledger.store.records import read_entry
 from counterpoint.ledger.store.store import Unit
 
 
@@ -132,14 +135,19 @@ def test_a_record_that_was_changed_anywhere_does_not_hold(story, number, how):
 
 def rewritten(record, change):
     """A record that was rewritten as a whole: one entry is another, and every hash after it was computed again."""
+    return retold(record, lambda entries: [change(entry) for entry in entries])
+
+
+def retold(record, change):
+    """A record whose entries were changed, left out or added to, and then numbered and hashed again."""
     header, *rest = map(json.loads, record)
-    head = bytes.fromhex(header["genesis"])
-    texts = [change(json.loads(line["entry"])) for line in rest]
-    for values in texts:
-        head = checker.sha256(head + json.dumps(values, separators=(",", ":")).encode()).digest()
-    header["head"]["hash"] = head.hex()
-    entries = [json.dumps({"number": v[0], "entry": json.dumps(v, separators=(",", ":"))}) for v in texts]
-    return [json.dumps(header), *entries]
+    head, texts = bytes.fromhex(header["genesis"]), []
+    for number, values in enumerate(change([json.loads(line["entry"]) for line in rest]), start=1):
+        before = head.hex() if values[1] == "answer" else values[4]
+        texts.append(json.dumps([number, *values[1:4], before, *values[5:]], separators=(",", ":")))
+        head = checker.sha256(head + texts[-1].encode()).digest()
+    header["head"] = {"number": len(texts), "hash": head.hex()}
+    return [json.dumps(header), *(json.dumps({"number": n, "entry": text}) for n, text in enumerate(texts, start=1))]
 
 
 def reworded(values):
@@ -155,13 +163,118 @@ def smaller(values):
 
 
 def nobody(values):
-    return [*values[:10], "bob", *values[11:]] if values[1] == "ask" else values
+    return [*values[:10], "", *values[11:]] if values[1] == "ask" else values
 
 
 @pytest.mark.parametrize("change", [dearer, smaller], ids=lambda change: change.__name__)
 def test_a_record_that_was_rewritten_as_a_whole_is_found_by_its_sums(story, change):
     with pytest.raises(checker.DoesNotHold, match=r"admitted that does not fit|refused that fits"):
         checker.check(iter(rewritten(story[0], change)), [])
+
+
+def again(entries, kind, at=None):
+    """The same once more, later: the first request of this kind and its answer, under another id."""
+    first = next(entry for entry in entries if entry[1] == kind)
+    both = [entry for entry in entries if entry[2] == first[2] and entry[1] in (kind, "answer")]
+    copies = [[*entry[:2], "another id", *entry[3:]] for entry in both]
+    place = len(entries) if at is None else 1 + max(entry[0] for entry in entries if entry[1] == at)
+    return [*entries[:place], *copies, *entries[place:]]
+
+
+def moved(entries, kind, path):
+    """The first request of this kind is answered somewhere else."""
+    request = next(entry for entry in entries if entry[1] == kind)[2]
+    return [
+        [*entry[:3], path, *entry[4:]] if entry[1] == "answer" and entry[2] == request else entry for entry in entries
+    ]
+
+
+def replaced(entries, kind, field, old, new):
+    return [
+        [*entry[:field], entry[field].replace(old, new), *entry[field + 1 :]] if entry[1] == kind else entry
+        for entry in entries
+    ]
+
+
+FORGED = {
+    "the session was opened twice": lambda entries: again(entries, "open"),
+    "returned twice": lambda entries: again(entries, "recount"),
+    "what was launched is in another place": lambda entries: moved(entries, "delegation", []),
+    "it is in another place": lambda entries: moved(entries, "launch", [7]),
+    "an answer was given in another place": lambda entries: moved(entries, "ask", [7]),
+    "delegated for less than it allows": lambda entries: replaced(entries, "delegation", 12, "1/2", "1/50"),
+    "a loss is below 0": lambda entries: replaced(entries, "launch", 12, "1/10", "-9/1"),
+    "its body is that of another entry": lambda entries: replaced(entries, "ask", 5, '["ask",[0,0]', '["ask",[0,1]'),
+    "not launched": lambda entries: [entry for entry in entries if not entry[2].startswith("question launch")],
+    "that was revoked": lambda entries: again(entries, "ask", at="revocation"),
+    "that another was granted": lambda entries: replaced(entries, "ask", 10, "ann", "bob"),
+}
+
+
+@pytest.mark.parametrize("reason", FORGED)
+def test_a_record_that_tells_another_story_is_found_out(story, reason):
+    with pytest.raises(checker.DoesNotHold, match=reason.removeprefix("it is ")):
+        checker.check(iter(retold(story[0], FORGED[reason])), [])
+
+
+@pytest.mark.parametrize("reason", ["opened twice", "returned twice", "what was launched is in another place"])
+def test_the_ledgers_own_replay_finds_what_would_give_a_budget_twice(story, reason):
+    """As `verify` goes through the entries; each of these would have left an account with less than was charged."""
+    forged = next(forge for name, forge in FORGED.items() if reason in name)
+    replay = Replay("session")
+    with pytest.raises(LedgerTampered, match=reason):
+        for line in retold(story[0], forged)[1:]:
+            replay.step(read_entry(json.loads(line)["entry"].encode()))
+
+
+def test_a_part_that_is_launched_twice_to_have_a_fresh_budget_is_found_out(tmp_path):
+    visits = cp.Stream(fields={"page": cp.category(["a", "b"])})
+    with cp.Session(visits, within=cp.PureDP(1), ledger=str(tmp_path / "ledger.db")) as session:
+        session.partition("page", 2, within=cp.PureDP("0.5"))["a"].launch(cp.Laplace("0.5"))
+        record = session.record()
+    assert "9 entries hold" in checker.check(iter(record), [])
+
+    def twice(entries):
+        [part] = [entry for entry in entries if entry[2].startswith("part ") and entry[1] == "delegation"]
+        return [*entries, *([*e[:2], "another", *e[3:]] for e in entries if e[2] == part[2])]
+
+    with pytest.raises(checker.DoesNotHold, match="two were launched in one place"):
+        checker.check(iter(retold(record, twice)), [])
+
+
+def test_an_answer_that_names_another_head_before_it_is_found_out(story):
+    header, *rest = map(json.loads, story[0])
+    line = next(line for line in rest if '"answer"' in line["entry"])
+    values = json.loads(line["entry"])
+    line["entry"] = json.dumps([*values[:4], "0" * 64, *values[5:]])
+    with pytest.raises(checker.DoesNotHold, match="another head before it"):
+        checker.check(iter(map(json.dumps, [header, *rest])), [])
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [{"cost": '{"type":"PureDP/1","epsilon":"1/99"}'}, {"path": [0, 1]}, {"at": 1}, {"who": "bob"}, {"head_number": 0}],
+    ids=lambda lie: next(iter(lie)),
+)
+def test_a_service_that_signs_what_its_record_does_not_say_is_found_out(story, lie):
+    signer = Signer(bytes(32))
+    record = rewritten(story[0], lambda e: [*e[:4], signer.public, *e[5:]] if e[1] == "signer" else e)
+    read, said = checker.read_record(iter(record)), json.loads(story[1][0]["receipt"])
+    about = {"entry": read.hashes[said["number"] - 1], "head": read.heads[said["head_number"] - 1]}
+    honest = Receipt(**{**said, **about, "path": tuple(said["path"])})
+    lied = {**said, **about, **lie}
+    if "head_number" in lie:
+        lied |= {"head_number": said["number"], "head": read.heads[said["number"] - 1]}
+    assert checker.check(iter(record), [signer.sign(honest)._asdict()]).endswith("1 receipt holds")
+    with pytest.raises(checker.DoesNotHold, match=r"not the one on record|a head before its answer"):
+        checker.check(iter(record), [signer.sign(Receipt(**lied))._asdict()])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", "{", '{"format": "counterpoint-record/1"}', "\x00"])
+def test_what_is_no_record_is_refused_in_one_line(tmp_path, text, capsys):
+    (tmp_path / "record.jsonl").write_text(text)
+    assert checker.main([str(tmp_path / "record.jsonl")]) == 1
+    assert capsys.readouterr().err.startswith("does not hold: ")
 
 
 @pytest.mark.parametrize("change", [reworded, nobody], ids=lambda change: change.__name__)

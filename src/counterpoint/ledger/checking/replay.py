@@ -61,6 +61,8 @@ class Replay:
         self._grants: dict[Path, Grant] = {}
         self._granted: dict[Path, list[Claim]] = {}
         self._open: dict[str, Entry] = {}
+        self._places: dict[str, Path] = {}
+        self._recounted: set[Path] = set()
         self._form = 0
         self._asked: dict[str, bytes] = {}
         self._done: dict[str, str] = {}
@@ -85,6 +87,8 @@ class Replay:
         self._recorded(entry)
         if entry.kind == "open":
             _, composition, _ = _parts(entry)
+            if self._nodes:
+                raise self._wrong(entry, "the session was opened twice")
             self._nodes[()] = (composition, composition.rule.start(), 0)
         elif entry.kind in ("launch", "delegation"):
             self._launch(entry)
@@ -197,8 +201,9 @@ class Replay:
             raise LedgerTampered("a request that an earlier version has stored is not as it was found at the upgrade")
 
     def _launch(self, entry: Entry) -> None:
-        _, parent, _, mechanism, data, *_ = _parts(entry)
+        _, parent, name, mechanism, data, *_ = _parts(entry)
         composition, account, launched = self._node(entry, parent)
+        self._places[entry.request] = (*parent, launched if name is None else name)
         try:
             after = composition.admit(account, mechanism, data)
         except CounterpointError as error:
@@ -220,6 +225,9 @@ class Replay:
         grant = self._grants.get(child)
         if grant is None or not grant.revoked:
             raise self._wrong(entry, "what was not revoked was recounted")
+        if child in self._recounted:
+            raise self._wrong(entry, "what was left unused was returned twice")
+        self._recounted.add(child)
         inner = self._nodes[child][0]
         try:
             after = composition.rule.recounted(account, inner.rule, inner.claim, self._granted[child])
@@ -241,6 +249,9 @@ class Replay:
         if asked is None:
             raise self._wrong(entry, "an answer was given to a request that was not open")
         self._done[entry.request] = entry.body
+        place = self._places.pop(entry.request, entry.path)
+        if entry.path != place or (asked.kind == "delegation" and place in self._nodes):
+            raise self._wrong(entry, "what was launched is in another place")
         if asked.kind == "delegation":
             _, _, _, composition, _, _, _, *granted = _parts(asked)
             self._nodes[entry.path] = (composition, composition.rule.start(), 0)
