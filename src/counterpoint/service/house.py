@@ -32,6 +32,8 @@ from counterpoint.session.session import Session
 from counterpoint.sources.source import Source
 
 _MOST_FOUND = 10_000
+_DIGITS = 18
+"""How many digits the number of a launch may have."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -47,10 +49,15 @@ class SessionId(NamedTuple):
         name, *steps = text.split(".")
         if not _NAME.fullmatch(name) or not all(steps) or len(steps) > 32:
             raise unknown(text)
-        return cls(name, tuple(int(step) if step.isascii() and step.isdigit() else unquote(step) for step in steps))
+        return cls(name, tuple(_step(step) for step in steps))
 
     def __str__(self) -> str:
         return ".".join([self.data_set, *(quote(str(step), safe="").replace(".", "%2E") for step in self.path)])
+
+
+def _step(said: str) -> int | str:
+    """The number of a launch, or the name of a part."""
+    return int(said) if said.isascii() and said.isdigit() and len(said) <= _DIGITS else unquote(said)
 
 
 class DataSet:
@@ -77,17 +84,21 @@ class DataSet:
 
         What was left open is finished by its seed. `DataLost` if the data cannot be reached now.
         """
+        return self.opened()[0]
+
+    def opened(self) -> tuple[Session, dict[tuple[Principal, Path], Session | Handle | Partition]]:
+        """The whole session, and what principals have reached in it: these two go together."""
         with self._lock:
             if self._opened is not None:
                 with suppress(LedgerError):
                     self._opened._engine.ledger.check()
                     if not self._opened._source.is_lost:
-                        return self._opened
+                        return self._opened, self.found
                 with suppress(LedgerError):
                     self._opened.close()
             self.found = {}
             self._opened = Session(self._bound(), rule=self._rule, ledger=self._place, name=self.name)
-            return self._opened
+            return self._opened, self.found
 
     def _bound(self) -> Source:
         """The data. At first a failure is an error of the configuration; later on the database is out of reach."""
@@ -220,8 +231,7 @@ class House:
         id = SessionId.read(text)
         if id.data_set not in self._data_sets:
             raise unknown(text)
-        data_set = self.data_set(id.data_set)
-        whole, known = data_set.session(), data_set.found
+        whole, known = self.data_set(id.data_set).opened()
         if (who, id.path) in known:
             return known[who, id.path]
         if who.role is not Role.CUSTODIAN and not self._is_theirs(whole, who, id.path):

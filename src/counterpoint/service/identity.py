@@ -108,6 +108,9 @@ class Identity:
         assert isinstance(store, PeopleTables)
         self._people: PeopleTables = store
         self._lately: dict[bytes, tuple[Principal, float]] = {}
+        """Who called lately. What ends a key puts a new one in its place: a lookup that had begun before, and found the
+        key standing, writes into the old one.
+        """
 
     def known(self, presented: str) -> Principal | None:
         """Whose key this is, if it was looked up within the last second; else None, and `principal` looks it up.
@@ -120,11 +123,12 @@ class Identity:
 
     def principal(self, presented: str) -> Principal | None:
         """Whose key this is; None if it is no key that stands. Every way takes the same comparison."""
+        lately = self._lately
         found = self._looked_up(presented)
         if found is not None and self._alone:
-            if len(self._lately) >= _MOST_KNOWN:
-                self._lately.clear()
-            self._lately[_name_of(presented)] = (found, time.monotonic() + _KNOWN_FOR)
+            if len(lately) >= _MOST_KNOWN:
+                lately.clear()
+            lately[_name_of(presented)] = (found, time.monotonic() + _KNOWN_FOR)
         return found
 
     def _looked_up(self, presented: str) -> Principal | None:
@@ -184,13 +188,13 @@ class Identity:
         """Revoke a key, by its public id."""
         with self._store.lock:
             self._people.end_api_key(id, int(time.time()))
-        self._lately.clear()
+        self._lately = {}
 
     def end(self, name: str) -> None:
         """End a principal with all its keys."""
         with self._store.lock:
             self._people.end_principal(named(name), int(time.time()))
-        self._lately.clear()
+        self._lately = {}
 
     def principals(self) -> list[StoredPrincipal]:
         """All principals, also those that ended."""

@@ -8,6 +8,7 @@ encoding, of which our own client makes the same objects as a local session does
 {'measure': 'PureDP', 'epsilon': 0.1, 'text': 'PureDP(0.1)', 'exact': '{"type":"PureDP/1","epsilon":"1/10"}'}
 """
 
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -30,6 +31,9 @@ from counterpoint.session.partition import Partition
 from counterpoint.session.quote import Quote
 from counterpoint.session.session import Session
 from counterpoint.sources.source import Prepared
+
+LARGEST = sys.float_info.max
+"""The largest float."""
 
 
 def loss_shown(loss: Loss) -> dict[str, Any]:
@@ -56,7 +60,7 @@ def session_shown(data_set: str, session: Session) -> dict[str, Any]:
     try:
         left = session.remaining
         exact = {"epsilon": plain_number(left.epsilon), "delta": plain_number(left.delta)}
-        said["remaining"] = {"epsilon": float(left.epsilon), "delta": float(left.delta), "exact": exact}
+        said["remaining"] = {"epsilon": plain(left.epsilon), "delta": plain(left.delta), "exact": exact}
     except NotAllowed as error:  # an odometer has no budget
         said["remaining"] = None
         said["no_budget"] = str(error)
@@ -143,7 +147,7 @@ def answer_shown(answer: object, origin: Origin) -> dict[str, Any]:
     """The answer of a question with its error at 95 % where it states one, its price, and how it came about."""
     reason = origin.reason
     return {
-        "value": _plain(answer),
+        "value": plain(answer),
         **_with_error(answer),
         "units": origin.prepared.measured_in,
         "cost": loss_shown(origin.mechanism.claim.loss),
@@ -162,7 +166,7 @@ def answer_shown(answer: object, origin: Origin) -> dict[str, Any]:
 
 def released_shown(released: Released) -> dict[str, Any]:
     """The answer of a launched mechanism, in the request's units."""
-    return {"value": _plain(released.in_units()), **raw_shown(released)}
+    return {"value": plain(released.in_units()), **raw_shown(released)}
 
 
 def raw_shown(released: Released) -> dict[str, Any]:
@@ -203,30 +207,36 @@ def _exact(value: object) -> str:
 def _with_error(answer: object) -> dict[str, Any]:
     table = getattr(answer, "table", None)
     if table is not None:
-        return {"table": {head: [_plain(value) for value in column] for head, column in table().columns().items()}}
+        return {"table": {head: [plain(value) for value in column] for head, column in table().columns().items()}}
     error = getattr(answer, "error", None)
     try:
-        return {} if error is None else {"error": _plain(error()), "probability": 0.95}
+        return {} if error is None else {"error": plain(error()), "probability": 0.95}
     except NotCovered:  # what was chosen states none; it has been paid for, and is answered
         return {}
 
 
 def _numbers(value: Any) -> dict[str, Any]:
     """The plain fields of a loss or a mechanism."""
-    fields = {name: _plain(field) for name, field in asdict(value).items() if field is not None and field is not UNSET}
+    fields = {name: plain(field) for name, field in asdict(value).items() if field is not None and field is not UNSET}
     return {name: field for name, field in fields.items() if isinstance(field, int | float | str | bool | list)}
 
 
-def _plain(value: Any) -> Any:
-    """As JSON has it: an exact number as the nearest float, a table as nothing (it is given as such)."""
+def plain(value: Any) -> Any:
+    """As JSON has it: an exact number as the nearest float, a table as nothing (it is given as such).
+
+    A number beyond all floats is nothing, too: `exact` has it.
+
+    >>> plain((Fraction(1, 4), Fraction(10**400, 3), "CA"))
+    [0.25, None, 'CA']
+    """
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float | Fraction):
-        return float(value)
+        return float(value) if -LARGEST <= value <= LARGEST else None
     if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
+        return {str(name): plain(part) for name, part in value.items()}
     return None

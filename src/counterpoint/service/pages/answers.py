@@ -91,9 +91,21 @@ def _line(session: Session, one: AnsweredAsk) -> AnswerLine:
 
 
 def _cells(session: Session, row: Row, asked: Asking, one: AnsweredAsk) -> list[AnswerCell]:
+    """The answer in the request's units, with its error where it states one; else as it is.
+
+    A postprocessor asks with a public part of its own: what is answered then need not be an answer to the request. And
+    a number may be too large to be drawn. Neither keeps the page from its other answers.
+    """
     released = one.answer.answer
     if isinstance(released, Faulty):
         return [AnswerCell("", "its code failed")]
+    try:
+        return _cells_in_units(session, row, asked, released)
+    except Exception:  # of whatever kind: what is shown was released
+        return [AnswerCell("", _text(released))]
+
+
+def _cells_in_units(session: Session, row: Row, asked: Asking, released: Any) -> list[AnswerCell]:
     if asked.prepared is not None and not isinstance(released, bool):
         whiskers = _whiskers(Origin(row.mechanism, asked.prepared, released))
         if whiskers:

@@ -13,7 +13,7 @@ from counterpoint.service.identity import Principal, Role
 from counterpoint.service.routes.bodies import AskBody, ErrorBody, Json, RequestBody
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import Caller, InPath, RequestId, TheHouse
-from counterpoint.service.showing import handle_shown, prepared_shown, raw_shown, receipt_shown, released_shown
+from counterpoint.service.showing import handle_shown, plain, prepared_shown, raw_shown, receipt_shown, released_shown
 from counterpoint.session.handle import Handle
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
@@ -72,7 +72,7 @@ def error(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[ErrorBody
     """By the law of the noise and the declaration; nothing is asked."""
     _, found = _found(house, who, handle)
     most = found.error(wire.request(data.request), data.probability, simultaneous=data.simultaneous)
-    return {"error": float(most), "exact": plain_number(Fraction(most)), "whole": isinstance(most, int)}
+    return {"error": plain(Fraction(most)), "exact": plain_number(Fraction(most)), "whole": isinstance(most, int)}
 
 
 def _found(house: House, who: Principal, text: str) -> tuple[str, Handle]:

@@ -12,7 +12,7 @@ from counterpoint.service.routes.bodies import Json, QuestionBody
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import Caller, InPath, TheHouse
 from counterpoint.service.routes.sessions import WORKERS, to_read
-from counterpoint.service.showing import loss_shown
+from counterpoint.service.showing import loss_shown, plain
 from counterpoint.session.showing.scoring import score_of
 
 FARTHEST = 10_000
@@ -38,7 +38,7 @@ def loss_at(house: TheHouse, who: Caller, session: InPath, distance: Distance = 
 def epsilon_for(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuestionBody]) -> Json:
     """By the law of the noise and the declaration; nothing happens."""
     least = to_read(house, who, session)[1].epsilon_for(wire.request(data.request), **data.given())
-    return {"epsilon": float(least), "exact": plain_number(least)}
+    return {"epsilon": plain(least), "exact": plain_number(least)}
 
 
 @get("/{session:str}/score", summary="The session as a score", guards=[for_roles(*WORKERS)], sync_to_thread=True)

@@ -1,0 +1,86 @@
+"""Ids, numbers and moments at the edges: nothing that a caller may say makes the service fail, or a page of theirs."""
+
+import pytest
+from tests.service.browser import Browser
+from tests.service.house import served
+
+from counterpoint.errors import LedgerFailed
+from counterpoint.mechanisms.selecting.noisy_max import Largest
+from counterpoint.service import wire
+from counterpoint.service.identity import Role
+
+TINY = 5e-324
+
+
+@pytest.fixture
+def call(tmp_path):
+    with served(tmp_path) as caller:
+        yield caller
+
+
+@pytest.mark.parametrize("digits", [18, 19, 5000])
+@pytest.mark.parametrize("who", ["ann", "carol", "olga"])
+def test_an_id_with_more_digits_than_any_launch_has_is_one_that_does_not_exist(call, who, digits):
+    got = call(who, "GET", f"/v1/sessions/people.{'9' * digits}")
+    assert got.status_code == 404 and got.json()["title"] == "NoSuchThing"
+
+
+def test_a_number_beyond_all_floats_is_given_exactly_and_left_out_as_a_float(call):
+    session = call.granted()
+    quoted = call(
+        "ann", "POST", f"/v1/sessions/{session}/quotes", {"mechanism": {"mechanism": "Gaussian", "sigma": TINY}}
+    )
+    assert quoted.status_code == 200 and not quoted.json()["fits"]
+    assert "mu" not in quoted.json()["cost"] and "0" * 300 in quoted.json()["cost"]["exact"]
+    noisy = call.launched(session, mechanism="Laplace", epsilon=TINY, asks=2)
+    asked = {"request": {"request": "quantile", "column": "age", "q": 0.5}}
+    answered = call("ann", "POST", f"/v1/handles/{noisy}/asks", asked)
+    assert answered.status_code == 201 and None in answered.json()["value"]
+    error = call("ann", "POST", f"/v1/handles/{noisy}/errors", asked)
+    assert error.status_code == 200 and error.json()["error"] is None and len(error.json()["exact"]) > 300
+
+
+def test_an_answer_that_cannot_be_drawn_or_is_none_to_its_request_leaves_the_page_of_its_session(call):
+    session = call.granted()
+    noisy = call.launched(session, mechanism="Laplace", epsilon=TINY, asks=2)
+    call("ann", "POST", f"/v1/handles/{noisy}/asks", {"request": {"request": "histogram", "column": "state"}})
+    choice = call.launched(session, mechanism="NoisyMax", epsilon=0.1)
+    asked = {"request": {"request": "histogram", "column": "state"}, "public": wire.publicly(Largest(2))}
+    assert call("ann", "POST", f"/v1/handles/{choice}/asks", asked).status_code == 201
+    shown = Browser(call, "ann").get(f"/sessions/{session}")
+    assert shown.status_code == 200 and "Chosen" in shown.text
+
+
+def test_a_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(call, monkeypatch):
+    identity = call.house.identity
+    identity.add("dora", Role.ANALYST)
+    key = identity.new_key("dora")
+    look_up = identity._looked_up
+
+    def slowly(presented):
+        found = look_up(presented)
+        identity.end_key(key.id)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(identity, "_looked_up", slowly)
+        assert identity.principal(key.shown()) is not None
+    assert identity.known(key.shown()) is None
+
+
+def test_what_was_reached_in_a_session_that_failed_is_not_kept_for_the_next(call, monkeypatch):
+    """The ledger fails while a request is looking for its session, and another request opens it anew."""
+    session, people = call.granted(), call.house.data_set("people")
+    is_theirs = type(call.house)._is_theirs
+
+    def slowly(house, whole, who, path):
+        found = is_theirs(house, whole, who, path)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(whole._engine.ledger), "check", lambda _: (_ for _ in ()).throw(LedgerFailed("lost")))
+            people.session()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(call.house), "_is_theirs", slowly)
+        call("ann", "GET", f"/v1/sessions/{session}")
+    assert call("ann", "GET", f"/v1/sessions/{session}").status_code == 200
