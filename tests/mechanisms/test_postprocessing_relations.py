@@ -223,6 +223,8 @@ def test_every_other_shipped_mechanism_is_postprocessed_and_launches_with_the_sa
     assert postprocess(Forward(), Forward(), processed).claim.loss == inner.loss
     if type(mechanism).__name__ == "FiniteMechanism":  # it promises nothing that a budget could pay for
         return
+    if type(mechanism).__name__ == "Sampled":  # it is launched where a source draws the sample, and there by itself
+        return
     session, coins = Concurrent(AMPLE, inner.relation), SeededCoins(1)
     for launched in (processed, mechanism):
         state, child = session.step(session.start(coins), Ask(Launch(launched)), coins)
