@@ -51,6 +51,14 @@ def test_an_answer_that_cannot_be_drawn_or_is_none_to_its_request_leaves_the_pag
     assert shown.status_code == 200 and "Chosen" in shown.text
 
 
+@pytest.mark.parametrize("url", ["/v1/keys/0123456789abcdef", "/v1/principals/zed"])
+def test_ending_what_there_is_not_is_an_error_and_no_success(call, url):
+    """Else a slip of the pen would leave a lost key standing, and say that it is revoked."""
+    assert call("carol", "DELETE", url).status_code == 404
+    assert call("carol", "DELETE", "/v1/principals/bob").status_code == 200
+    assert call("carol", "DELETE", "/v1/principals/bob").status_code == 200, "once is enough"
+
+
 def test_a_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(call, monkeypatch):
     identity = call.house.identity
     identity.add("dora", Role.ANALYST)

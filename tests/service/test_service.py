@@ -148,7 +148,8 @@ def test_who_may_call_what(call, route):
     by = {"by": "state", "within": {"measure": "PureDP", "epsilon": 0.1}}
     parts = call("ann", "POST", f"/v1/sessions/{session}/partitions", by).json()["partition"]
     call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="first")
-    url = path.format(session=session, handle=handle, parts=parts, name="paul", id="none")
+    key = call.house.identity.new_key("paul").id
+    url = path.format(session=session, handle=handle, parts=parts, name="paul", id=key)
     assert call(None, method, url, BODIES.get(path)).status_code == 401
     for who in PEOPLE:
         if method == "DELETE" and who == "carol":

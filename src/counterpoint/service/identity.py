@@ -184,6 +184,11 @@ class Identity:
         with self._store.lock:
             self._people.delete_ended(begin, int(time.time()))
 
+    def has_key(self, id: str) -> bool:
+        """Whether there is a key of this public id, standing or ended."""
+        with self._store.lock:
+            return self._people.api_key(id) is not None
+
     def end_key(self, id: str) -> None:
         """Revoke a key, by its public id."""
         with self._store.lock:

@@ -7,6 +7,7 @@ from litestar.params import JSONBody
 
 from counterpoint.errors import NotAllowed
 from counterpoint.ledger.tending import back_up
+from counterpoint.service.house import unknown
 from counterpoint.service.identity import Role
 from counterpoint.service.routes.bodies import Body, Json
 from counterpoint.service.routes.guards import for_roles
@@ -60,6 +61,8 @@ def new_key(house: TheHouse, name: InPath, data: JSONBody[KeyBody]) -> Json:
 @delete("/principals/{name:str}", summary="End a principal", guards=CUSTODIAN, status_code=200, sync_to_thread=True)
 def end(house: TheHouse, name: InPath) -> Json:
     """All its keys end with it; what it did stays on record."""
+    if name not in {one.name for one in house.identity.principals()}:
+        raise unknown(name)
     house.identity.end(name)
     return {"name": name, "ended": True}
 
@@ -67,6 +70,8 @@ def end(house: TheHouse, name: InPath) -> Json:
 @delete("/keys/{id:str}", summary="Revoke a key", guards=CUSTODIAN, status_code=200, sync_to_thread=True)
 def end_key(house: TheHouse, id: InPath) -> Json:
     """By its public id."""
+    if not house.identity.has_key(id):
+        raise unknown(id)
     house.identity.end_key(id)
     return {"id": id, "stands": False}
 
