@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 WHEEL_TESTS := tests/test_names.py tests/test_encoding.py tests/numbers tests/privacy/test_losses.py \
 	tests/mechanisms/test_additive.py tests/session/test_session.py tests/ledger/test_upgrades.py
 
-.PHONY: demo test test-statistical test-long mutate verify check wheel-test bench docs site format clean
+.PHONY: demo test test-statistical test-long mutate verify check wheel-test bench peers docs site format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -53,7 +53,7 @@ check: $(VENV)/.ready ## format, lint, strict types, import layers, the examples
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	$(PY) -m pytest -n 2 --doctest-modules --doctest-glob="*.md" --ignore-glob="docs/*.py" src README.md CONTRIBUTING.md docs
+	$(PY) -m pytest -n 2 --doctest-modules --doctest-glob="*.md" --ignore-glob="docs/*.py" src README.md CONTRIBUTING.md docs peers
 
 # The tests are copied beside the wheel's environment, so that what they import is what was installed.
 wheel-test: ## build the wheel, check it, install it alone and test it; PYTHON=python3.13 chooses another Python
@@ -71,6 +71,10 @@ wheel-test: ## build the wheel, check it, install it alone and test it; PYTHON=p
 
 bench: $(BENCH)/.ready ## side by side with the peers, as ratios
 	$(BENCH)/bin/python -m bench
+
+# Each peer is installed into .venv-peers; one that cannot be installed here is said to be so on the page.
+peers: $(VENV)/.ready ## the same tasks with other libraries; writes docs/benchmarks.md
+	$(PY) -m peers
 
 docs: $(BENCH)/.ready $(VENV)/.ready ## regenerate the computed pages and figures
 	$(BENCH)/bin/python -m docs.make_coverage
@@ -95,4 +99,4 @@ format: $(VENV)/.ready
 	$(VENV)/bin/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(WHEEL) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers $(BENCH) $(SITE) $(WHEEL) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -33,7 +33,8 @@ do; the notes say why.
 
 The others are ahead where a task is not on this list: OpenDP can also be used from R and Rust, and its queries are
 expressions of Polars, of which there are many more than ours, several of them in one query and one table (task 3 takes
-two questions here). Tumult Analytics joins protected tables with each other.
+two questions here). Tumult Analytics joins protected tables with each other. [Benchmarks](benchmarks.md) has the times
+of these tasks and of others, with more libraries.
 
 """
 
