@@ -76,3 +76,22 @@ def test_a_backup_goes_to_the_operators_folder_while_the_service_runs(call, tmp_
     file = call("carol", "POST", "/v1/backups").json()["file"]
     copied = {line.split(":")[0] for line in listed(Durable(tmp_path / "backups" / file))}
     assert copied == {"people", "visits", "staff"}
+
+
+@pytest.mark.parametrize("to", ["amn", "olga", "carol", "gone"])
+@pytest.mark.parametrize("until", [None, "2999-01-01T00:00:00Z"])
+def test_a_grant_to_no_analyst_is_refused_and_nothing_is_charged(call, to, until):
+    """A misspelled name, another role, one who ended: the grant would be charged, and no key could use it."""
+    call("carol", "POST", "/v1/principals", {"name": "gone", "role": "analyst"})
+    call("carol", "DELETE", "/v1/principals/gone")
+    body = {"to": to, "within": {"measure": "PureDP", "epsilon": 1}, **({} if until is None else {"until": until})}
+    refused = call("carol", "POST", "/v1/data-sets/people/grants", body)
+    assert refused.status_code == 422 and "analysts are ann" in refused.json()["detail"]
+    assert call.house.data_set("people").session().loss.epsilon == 0
+
+
+def test_a_grant_that_has_ended_before_it_begins_is_refused_and_nothing_is_charged(call):
+    body = {"to": "ann", "within": {"measure": "PureDP", "epsilon": 1}, "until": "2001-01-01T00:00:00Z"}
+    refused = call("carol", "POST", "/v1/data-sets/people/grants", body)
+    assert refused.status_code == 422 and "until must be ahead" in refused.json()["detail"]
+    assert call.house.data_set("people").session().loss.epsilon == 0

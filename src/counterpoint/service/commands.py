@@ -69,7 +69,7 @@ def grant(  # noqa: PLR0917 - as above
     with explained(), _opened(config, ledger, data, demo) as house:
         measure = {"measure": "PureDP"} if delta is None else {"measure": "ApproxDP", "delta": delta}
         whole = house.data_set(data_set).session().acting_as(OPERATOR)
-        given = whole.grant(to, wire.loss({**measure, "epsilon": epsilon}), id=id)
+        given = whole.grant(house.grantee(to), wire.loss({**measure, "epsilon": epsilon}), id=id)
         typer.echo(f"{to} works in the session {SessionId(data_set, given._path)}")
 
 

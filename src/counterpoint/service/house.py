@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -214,6 +215,19 @@ class House:
             data_set.session()._engine.ledger.read(())
         self.identity.principals()
 
+    def grantee(self, name: str) -> str:
+        """The name, if it is that of an analyst: a grant to another would be charged, and no key could use it."""
+        known = {one.name: one for one in self.identity.principals()}
+        found = known.get(name)
+        if found is None or found.ended is not None or found.role != Role.ANALYST:
+            analysts = sorted(one.name for one in known.values() if one.role == Role.ANALYST and one.ended is None)
+            raise InvalidParameter(
+                f"a grant is to an analyst, and {name[:80]!r} is none here: "
+                + (f"analysts are {', '.join(analysts)[:200]}" if analysts else "there are no analysts yet")
+                + "; `counterpoint keys new NAME --role analyst`, or POST /v1/principals, makes one"
+            )
+        return name
+
     def granted(self, name: str) -> Iterator[Given]:
         """The sessions that were granted out of a data set's budget, in order."""
         whole = self.data_set(name).session()
@@ -258,6 +272,19 @@ class House:
         for data_set in self._data_sets.values():
             data_set.close()
         release(self._store)
+
+
+def later(until: datetime | None) -> datetime | None:
+    """When a grant ends, if that is ahead: one that has ended already would be charged, and never used.
+
+    >>> later(datetime(2001, 1, 1, tzinfo=UTC))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: a grant that ends on 2001-01-01 could not be used: until must be ahead
+    """
+    if until is not None and until.tzinfo is not None and until <= datetime.now(UTC):
+        raise InvalidParameter(f"a grant that ends on {until:%Y-%m-%d} could not be used: until must be ahead")
+    return until
 
 
 class NoSuchThing(NotAllowed):

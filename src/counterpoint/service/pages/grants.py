@@ -16,7 +16,7 @@ from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
 from counterpoint.ledger.grants import Grant
 from counterpoint.service import wire
 from counterpoint.service.browser import SignedIn
-from counterpoint.service.house import Given, House, unknown
+from counterpoint.service.house import Given, House, later, unknown
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.meters import Meter, meter_of
 from counterpoint.service.pages.rendering import elsewhere, page
@@ -67,9 +67,9 @@ def grant(house: TheHouse, by: By, data: Form) -> Response[Any]:
     try:
         whole = house.data_set(form.get("data_set", "")).session().acting_as(by.who.name)
         whole.grant(
-            form.get("to", ""),
+            house.grantee(form.get("to", "")),
             _loss(form),
-            until=_until(form.get("until", "")),
+            until=later(_until(form.get("until", ""))),
             mechanisms=[getattr(cp, name) for name in wire.MECHANISMS if name in chosen] or None,
             id=request_id(form.get("once")),
         )

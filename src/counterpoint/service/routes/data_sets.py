@@ -12,7 +12,7 @@ import counterpoint as cp
 from counterpoint.errors import InvalidRequest, LedgerTampered
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.service import wire
-from counterpoint.service.house import Given, House, SessionId, unknown
+from counterpoint.service.house import Given, House, SessionId, later, unknown
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.routes.bodies import GrantBody, ItemsBody, Json, RowsBody
 from counterpoint.service.routes.guards import for_roles
@@ -64,9 +64,9 @@ def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody],
     """Charge the data set with a budget for an analyst; the same `Idempotency-Key` grants it once."""
     whole = house.data_set(name).session().acting_as(who.name)
     given = whole.grant(
-        data.to,
+        house.grantee(data.to),
         wire.loss(data.within),
-        until=data.until,
+        until=later(data.until),
         mechanisms=_kinds(data.mechanisms),
         delta=data.delta,
         sampled=data.sampled,
