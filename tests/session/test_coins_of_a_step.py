@@ -79,9 +79,17 @@ def test_no_seed_is_drawn_twice(kind, tmp_path):
 
 
 def test_what_the_first_sampler_began_is_finished_with_its_noise():
-    """It drew a single Gaussian as a vector of one; vectors are drawn as they were."""
-    intents = [Intent("asked", b"[]", (0,), 3, "v1", SEED, sampler=version) for version in (1, 2)]
-    wide, sizes = 10**24, (None, 3)
-    (first, vector), (second, same) = ([StepCoins(i).discrete_gaussian(wide, size=n) for n in sizes] for i in intents)
-    assert first == StepCoins(intents[1]).discrete_gaussian(wide, size=1)[0] != second
-    assert vector.tolist() == same.tolist()
+    """It drew other discrete Gaussians, and single draws as vectors of one; vectors of rounded normals are the same."""
+    first, second = (Intent("asked", b"[]", (0,), 3, "v1", SEED, sampler=version) for version in (1, 2))
+    wide = 10**24
+    assert StepCoins(first).discrete_gaussian(wide, size=3).tolist() == FIRST
+    assert StepCoins(first).discrete_gaussian(wide) == StepCoins(first).discrete_gaussian(wide, size=1)[0]
+    assert StepCoins(second).discrete_gaussian(wide) != StepCoins(first).discrete_gaussian(wide)
+    assert StepCoins(second).discrete_gaussian(wide, size=3).tolist() != FIRST
+    vectors = [StepCoins(intent).rounded_normal(wide, size=3).tolist() for intent in (first, second)]
+    assert vectors[0] == vectors[1]
+    assert StepCoins(first).rounded_normal(wide) == StepCoins(first).rounded_normal(wide, size=1)[0]
+    assert StepCoins(second).rounded_normal(wide) != StepCoins(first).rounded_normal(wide)
+
+
+FIRST = [648398065924, -89227328382, -38072280816]

@@ -21,7 +21,7 @@ from counterpoint.randomness.coins import Flags, Integers, read_lags
 from counterpoint.randomness.gaussian import discrete_gaussian, one_gaussian
 from counterpoint.randomness.keystream import KEY_BYTES, Keystream
 from counterpoint.randomness.laplace import discrete_laplace, geometric, one_sided
-from counterpoint.randomness.rounded_normal import rounded_normal
+from counterpoint.randomness.rounded_normal import one_rounded_normal, rounded_normal
 from counterpoint.randomness.thresholds import Chance, odds, place
 from counterpoint.randomness.uniform import tosses, uniform, uniforms
 
@@ -29,8 +29,8 @@ R = TypeVar("R")
 
 SAMPLER_VERSION = 2
 """Names the draws that a seed gives: a change that alters any of them takes the next number, so that a stored
-seed is never replayed by a sampler that would draw other noise. Version 1 drew a single discrete Gaussian as a vector
-of one."""
+seed is never replayed by a sampler that would draw other noise. Version 1 drew discrete Gaussians otherwise
+(`version_1.py`), and a single one of them or rounded normal as a vector of one."""
 
 _WIDE = 64
 
@@ -120,7 +120,7 @@ class SecureCoins:
         """An integer z with probability proportional to e^(-z^2/(2 sigma2)), or `size` independent ones.
 
         >>> SecureCoins(seed=bytes(32)).discrete_gaussian(100, size=5)
-        array([ -4,  11, -17,  13,   0])
+        array([  5,   2,  13, -10,   6])
         """
         variance = positive(sigma2, "sigma2")
         if size is None:
@@ -139,7 +139,7 @@ class SecureCoins:
         """
         variance = positive(sigma2, "sigma2")
         if size is None:
-            return int(rounded_normal(variance, 1, self._stream)[0])
+            return one_rounded_normal(variance, self._stream)
         return rounded_normal(variance, whole(size, 0, "size"), self._stream)
 
     @overload

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import Protocol
 
 from counterpoint.numbers import Interval, precision
 from counterpoint.randomness.keystream import Keystream
@@ -66,9 +67,21 @@ class Chance:
         >>> Chance(odds, Fraction(0)).exceeds(127, 8, Keystream(bytes(32)))
         True
         """
-        while word == (threshold := self.floor(width)):
-            word, width = word << _MORE | stream.bits(_MORE), width + _MORE
-        return word < threshold
+        return lies_below(self, word, width, stream)
+
+
+class Floors(Protocol):
+    """A probability that is known to as many digits as it takes."""
+
+    def floor(self, width: int) -> int:
+        """The integer part of p 2^width."""
+
+
+def lies_below(chance: Floors, word: int, width: int, stream: Keystream) -> bool:
+    """Whether the uniform number whose first `width` binary digits spell `word` lies below a chance."""
+    while word == (threshold := chance.floor(width)):
+        word, width = word << _MORE | stream.bits(_MORE), width + _MORE
+    return word < threshold
 
 
 def place(lags: Sequence[Fraction], stream: Keystream) -> int:

@@ -16,12 +16,14 @@ from counterpoint.encoding import digest
 from counterpoint.errors import LedgerError
 from counterpoint.ledger.ledger import Intent
 from counterpoint.numbers import Number
+from counterpoint.numbers.exact import positive, whole
+from counterpoint.randomness import version_1
 from counterpoint.randomness.coins import Integers
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.secure import SAMPLER_VERSION, SecureCoins
 
 _FIRST = 1
-"""The version of the sampler that drew a single discrete Gaussian as a vector of one."""
+"""The version of the sampler that drew other discrete Gaussians, and a single draw as a vector of one."""
 
 
 class StepCoins(SecureCoins):
@@ -43,9 +45,21 @@ class StepCoins(SecureCoins):
     def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
         """As the version drew it that began the step."""
+        if self._intent.sampler != _FIRST:
+            return super().discrete_gaussian(sigma2, size)
+        count = 1 if size is None else whole(size, 0, "size")
+        drawn = version_1.discrete_gaussian(positive(sigma2, "sigma2"), count, self._stream)
+        return int(drawn[0]) if size is None else drawn
+
+    @overload
+    def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """As the version drew it that began the step."""
         if size is None and self._intent.sampler == _FIRST:
-            return int(super().discrete_gaussian(sigma2, 1)[0])
-        return super().discrete_gaussian(sigma2, size)
+            return int(super().rounded_normal(sigma2, 1)[0])
+        return super().rounded_normal(sigma2, size)
 
     def __getattr__(self, name: str) -> Any:
         """The stream, made when it is first looked for; from then on it is there."""
