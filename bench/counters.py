@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from importlib import import_module
@@ -115,12 +116,19 @@ def wide() -> Iterator[Row]:
     what = "10 updates with asks of 10^6 counters"
     yield Row("10 updates of 10^6 counters, late in a stream", *flat(zcdp, [item] * 10), "early in it", at_most=1.5)
     yield Row(f"{what}, zCDP, late in a stream", *flat(zcdp, both, rounds=1), "early in it", at_most=1.5)
-    for name, counter in (("pure", pure), ("zCDP", zcdp)):
-        times = seconds(running(counter, both)), seconds(binary_tree(WIDE, 10, gaussian=name == "zCDP"))
-        yield Row(f"{what}, {name}", *times, "numpy's float binary tree (neither exact nor kept)")
+    tree = "numpy's float binary tree (neither exact nor kept), CPU time"
+    for name, counter, at_most in (("pure", pure, None), ("zCDP", zcdp, 6)):
+        times = best_cpu(running(counter, both), binary_tree(WIDE, 10, gaussian=name == "zCDP"))
+        yield Row(f"{what}, {name}", *times, tree, at_most=at_most)
     jax = jax_privacy(WIDE, 10)
     if jax is not None:
         yield Row(f"{what}, zCDP", *side_by_side(running(zcdp, both), jax, rounds=1), "jax-privacy's noise (floats)")
+
+
+def best_cpu(ours: Callable[[], object], peer: Callable[[], object], rounds: int = 3) -> tuple[float, float]:
+    """The least CPU seconds of each, run in turns: what others do on the machine hardly shows."""
+    pairs = [(seconds(ours, time.process_time), seconds(peer, time.process_time)) for _ in range(rounds)]
+    return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
 
 
 def flat(counter: Mechanism, messages: Sequence[Message], rounds: int = 5) -> tuple[float, float]:

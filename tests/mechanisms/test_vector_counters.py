@@ -37,7 +37,8 @@ class Columns:
         return self._laid("discrete_laplace", scale, size)
 
     def discrete_gaussian(self, sigma2, size):
-        return self._laid("discrete_gaussian", sigma2, size)
+        assert size == len(self.coins)
+        return np.array([coins.discrete_gaussian(sigma2) for coins in self.coins])
 
 
 @pytest.mark.parametrize(

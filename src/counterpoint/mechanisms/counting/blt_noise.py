@@ -41,6 +41,7 @@ LIFETIME = 2**40
 """The most steps; the answer of the last one is the last."""
 
 _SLACK = 1000
+_AT_ONCE = 2**12
 _FACTOR_BITS = 9
 """Factors are at most 2^8, and half a unit is added before a shift."""
 
@@ -77,13 +78,25 @@ class BltNoise(NamedTuple):
         assert isinstance(state, BltState)
         if items == state.asked:
             return state
-        rates, weights = _factors(self.blt)
-        buffers = roomy(state.buffers.integers, _FACTOR_BITS).reshape(-1, self.width)
-        fresh = roomy(coins.discrete_gaussian(self.sigma2, self.width), 2)
-        step = roomy(fresh - rounded_products(buffers, *weights).sum(axis=0), 2)
-        after = buffers - rounded_products(buffers, *rates) + step
-        noise = roomy(state.noise.integers, 2) + step
+        buffers, before = state.buffers.integers.reshape(-1, self.width), state.noise.integers
+        fresh = self._fresh(coins)
+        pieces = [slice(at, at + _AT_ONCE) for at in range(0, self.width, _AT_ONCE)]
+        made = [self._step(buffers[:, piece], before[piece], fresh[piece]) for piece in pieces]
+        noise, after = (np.concatenate(parts, axis=-1) for parts in zip(*made, strict=True))
         return BltState(state.steps + 1, items, Packed(noise), Packed(after.reshape(-1)))
+
+    def _fresh(self, coins: Coins) -> Integers:
+        """The draws of a step; for one counter, in a third of the time of a vector of one."""
+        if self.width == 1:
+            return np.array([coins.discrete_gaussian(self.sigma2)])
+        return coins.discrete_gaussian(self.sigma2, self.width)
+
+    def _step(self, given: Integers, before: Integers, fresh: Integers) -> tuple[Integers, Integers]:
+        """The noise and the buffers of some counters after a step; of so few that they stay in the cache."""
+        rates, weights = _factors(self.blt)
+        buffers = roomy(given, _FACTOR_BITS)
+        step = roomy(roomy(fresh, 2) - rounded_products(buffers, *weights).sum(axis=0), 2)
+        return roomy(before, 2) + step, buffers - rounded_products(buffers, *rates) + step
 
     def now(self, state: State) -> Integers:
         """The noise in whole units, rounded."""
@@ -166,10 +179,13 @@ def rounded_products(values: Integers, factors: NDArray[np.int64], shifts: NDArr
            [ 1,  1]])
     """
     halves: Integers = np.left_shift(1, shifts - 1)
-    products: Integers = values * factors + halves >> shifts
+    products: Integers = values * factors
+    products += halves
+    products >>= shifts
     return products
 
 
+@lru_cache(maxsize=256)
 def _factors(
     blt: Blt,
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -22,6 +22,7 @@ from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.randomness.coins import Integers
 
 _MACHINE = (1, 2, 4, 8)
+_LONGEST = 8
 _BITS = 62
 
 
@@ -52,8 +53,9 @@ class Packed:
 
     __slots__ = ("_octets", "_values")
 
-    def __init__(self, values: Integers, octets: int = 8) -> None:
-        self._octets = max(octets, _octets(values))
+    def __init__(self, values: Integers, octets: int = _LONGEST) -> None:
+        fits = octets == _LONGEST and values.dtype == np.int64
+        self._octets = octets if fits else max(octets, _octets(values))
         kind = np.dtype(f"<i{self._octets}") if self._octets in _MACHINE else np.dtype(object)
         self._values: NDArray[Any] = values.astype(kind, copy=False)
 
