@@ -160,9 +160,9 @@ def binary_tree(width: int, steps: int, *, gaussian: bool) -> Callable[[], objec
     def count() -> object:
         total, nodes = np.zeros(width), np.zeros((levels, width))
         answer = total
-        for time in range(1, steps + 1):
+        for at in range(1, steps + 1):
             total = total + 1
-            level = (time & -time).bit_length() - 1
+            level = (at & -at).bit_length() - 1
             nodes[:level] = 0
             nodes[level] = draw(scale=levels, size=width)
             answer = total + nodes.sum(axis=0)

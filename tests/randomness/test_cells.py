@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.randomness.cells import Cells, _ends, _exponent, _failures
+from counterpoint.randomness.cells import CellSampler, _ends, _exponent, _failures
 from counterpoint.randomness.gaussian import gaussian
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.rounded_normal import rounded
@@ -86,7 +86,7 @@ class Repeated:
         return np.full(count, self.word, dtype=np.uint32)
 
 
-def kept(cells: Cells, cell: int, place: int, word: int, ties=NONE) -> bool:
+def kept(cells: CellSampler, cell: int, place: int, word: int, ties=NONE) -> bool:
     """Whether a word keeps a candidate; of a vector and alone, which agree."""
     together = bool(cells._keeps(np.array([cell]), ties, np.array([place]), Repeated(word))[0])
     assert together == cells._keeps_one(cell, (cell << cells.bits) + place, word, Keystream(bytes(32)))

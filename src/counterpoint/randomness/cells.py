@@ -89,7 +89,7 @@ def bits_of_cells(sigma2: Fraction) -> int:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Cells:
+class CellSampler:
     """A compiled law: thresholds of the cells, and bounds on what a place in a cell is kept with.
 
     `guide` says for the leading bits of a word how many thresholds lie below; `middle` is the threshold above which
@@ -279,7 +279,7 @@ def _floors(low: int, high: int, total: Bounds, width: int) -> Bounds:
 
 
 @lru_cache(maxsize=256)
-def compiled(law: Falling, width: int) -> Cells:
+def compiled(law: Falling, width: int) -> CellSampler:
     """The cells of a law, for words of this width."""
     ends, middle = _ends(law, width)
     spare = max(0, width - _GUIDE_BITS)
@@ -293,7 +293,7 @@ def compiled(law: Falling, width: int) -> Cells:
     below = math.floor(gains[0]), math.floor(gains[1]), math.floor(gains[2])
     last = max(middle - bisect_right(ends, 0), bisect_left(ends, ends[-1]) - middle)
     largest: int = _exponent(above, last, 1, 1 << min(law.bits, _KEPT_BITS))
-    return Cells(
+    return CellSampler(
         law,
         width,
         law.bits,

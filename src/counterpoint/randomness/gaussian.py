@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from counterpoint.randomness.cells import Bounds, Cells, bits_of_cells, compiled
+from counterpoint.randomness.cells import Bounds, CellSampler, bits_of_cells, compiled
 from counterpoint.randomness.coins import Integers
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.laplace import WIDTH
@@ -35,7 +35,7 @@ def one_gaussian(sigma2: Fraction, stream: Keystream, width: int = WIDTH) -> int
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class DiscreteGaussian:
     """The law, as `cells.Falling`."""
 
     sigma2: Fraction
@@ -68,6 +68,6 @@ class Gaussian:
 
 
 @lru_cache(maxsize=256)
-def gaussian(sigma2: Fraction, width: int = WIDTH) -> Cells:
+def gaussian(sigma2: Fraction, width: int = WIDTH) -> CellSampler:
     """The compiled law."""
-    return compiled(Gaussian(sigma2, bits_of_cells(sigma2)), width)
+    return compiled(DiscreteGaussian(sigma2, bits_of_cells(sigma2)), width)

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from counterpoint.numbers import Interval, normal_cell, precision
-from counterpoint.randomness.cells import Bounds, Cells, bits_of_cells, compiled
+from counterpoint.randomness.cells import Bounds, CellSampler, bits_of_cells, compiled
 from counterpoint.randomness.coins import Integers
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.laplace import WIDTH, WORDS_AT_ONCE
@@ -86,6 +86,6 @@ def _bounds(value: Interval, point: int) -> Bounds:
 
 
 @lru_cache(maxsize=256)
-def rounded(sigma2: Fraction, width: int = WIDTH) -> Cells:
+def rounded(sigma2: Fraction, width: int = WIDTH) -> CellSampler:
     """The compiled law."""
     return compiled(RoundedNormal(sigma2, bits_of_cells(sigma2)), width)
