@@ -1,4 +1,4 @@
-"""The embedded engine: an in-memory DuckDB that holds the stored rows of one table.
+"""The embedded engine: a DuckDB, in memory or in a file of its own, that holds the stored rows of one table.
 
 The data may be a Parquet or CSV path, a DuckDB relation, an Arrow table, a Polars or pandas frame, or an Ibis table
 expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts (see
@@ -14,18 +14,20 @@ counterpoint.errors.InvalidParameter: data must be a path to a .parquet or .csv 
 
 import atexit
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.randomness.process import leave_to_parent
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
-from counterpoint.sources.engines.engine import refused, unreadable
+from counterpoint.sources.engines.engine import refused, unreadable, unreadable_within
 from counterpoint.sources.engines.kept_tables import KeptTables
+from counterpoint.sources.engines.on_disk import PrivateFolder
 from counterpoint.sources.tables import csv_rows, frames
 
 if TYPE_CHECKING:
@@ -43,12 +45,22 @@ class BesideTable(NamedTuple):
 
 
 class EmbeddedEngine:
-    """One in-memory database of stored rows."""
+    """One database of stored rows, in memory or in a folder of its own."""
 
-    __slots__ = ("__weakref__", "_connection", "_creating", "_joining", "_process_id", "_samples", "_versions")
+    __slots__ = (
+        "__weakref__",
+        "_connection",
+        "_creating",
+        "_joining",
+        "_process_id",
+        "_remove_folder",
+        "_samples",
+        "_versions",
+    )
 
-    def __init__(self, connection: "DuckDBPyConnection") -> None:
+    def __init__(self, connection: "DuckDBPyConnection", folder: PrivateFolder | None = None) -> None:
         self._connection: DuckDBPyConnection | None = connection
+        self._remove_folder = None if folder is None else finalize(self, folder.remove)
         self._creating, self._joining = Lock(), Lock()
         self._versions: dict[str, object] = {}
         self._samples = KeptTables(self.create, self.drop, _SAMPLES)
@@ -132,7 +144,7 @@ class EmbeddedEngine:
         return self._connection is None
 
     def close(self) -> None:
-        """Close the in-memory database.
+        """Close the database, and remove its folder.
 
         DuckDB closes the connection even if it reports that one of its cursors is busy. The ask that uses the cursor
         ends with its answer or with the refusal and closes it; the rows are freed with the last cursor.
@@ -143,6 +155,8 @@ class EmbeddedEngine:
         if connection is not None:
             with suppress(duckdb.Error):
                 connection.close()
+        if self._remove_folder is not None:
+            self._remove_folder()
 
 
 _OPEN: WeakSet[EmbeddedEngine] = WeakSet()
@@ -153,11 +167,11 @@ _SAMPLES = 8
 _SETTINGS: dict[str, Any] = {"python_enable_replacements": False, "pandas_analyze_sample": 0}
 
 
-def silent_database() -> "DuckDBPyConnection":
-    """A new in-memory database that writes no progress bar to the caller's output, nor do its cursors."""
+def silent_database(settings: Mapping[str, Any] = MappingProxyType({}), file: str = ":memory:") -> "DuckDBPyConnection":
+    """A new database, in memory by default, that writes no progress bar to the caller's output, nor do its cursors."""
     import duckdb  # noqa: PLC0415
 
-    connection = duckdb.connect(":memory:", config=_SETTINGS)
+    connection = duckdb.connect(file, config={**_SETTINGS, **settings})
     with suppress(duckdb.Error):  # in a notebook without ipywidgets the bar is off, and the setting is refused
         connection.execute("SET enable_progress_bar = false")
     return connection
@@ -189,20 +203,27 @@ def _close_at_exit() -> None:
 class EmbeddedOffer:
     """Data that a new engine can read under the name `given`, until it is taken; `kinds` is its public schema."""
 
-    __slots__ = ("_batches", "_connection", "kinds")
+    __slots__ = ("_batches", "_connection", "_folder", "_memory", "kinds")
 
-    def __init__(self, data: object) -> None:
+    def __init__(self, data: object, memory: str | None = None) -> None:
+        self._memory, self._folder = memory, None if memory is None else PrivateFolder()
+        self._connection = silent_database() if self._folder is None else _database_in(self._folder, memory)
+        self._batches: Iterable[list[csv_rows.Fields]] = ()
+        try:
+            self.kinds = self._described(data)
+        except BaseException:
+            self.close()
+            raise
+
+    def _described(self, data: object) -> dict[str, str]:
+        """The names and types of the columns of `given`, which stands for this data from now on."""
         import duckdb  # noqa: PLC0415
 
-        self._connection = silent_database()
-        self._batches: Iterable[list[csv_rows.Fields]] = ()
-        described: list[tuple[Any, ...]] | None = None
         with suppress(duckdb.Error, UnicodeError):
             self._connection.execute(f"CREATE TEMP VIEW given AS {self._offer(data)}")
             described = self._connection.execute("DESCRIBE SELECT * FROM given").fetchall()
-        if described is None:
-            raise unreadable(frames.unreadable_column(data, self._reads))
-        self.kinds: dict[str, str] = {name: _kind(str(kind)) for name, kind, *_ in described}
+            return {name: _kind(str(kind)) for name, kind, *_ in described}
+        raise unreadable(frames.unreadable_column(data, self._reads))
 
     @property
     def dialect(self) -> Dialect:
@@ -223,8 +244,8 @@ class EmbeddedOffer:
             self._connection.unregister("offered")
             for statement in _LOCK:
                 self._connection.execute(statement)
-            return EmbeddedEngine(self._connection)
-        raise unreadable()
+            return EmbeddedEngine(self._connection, self._folder)
+        raise unreadable() if self._memory is None else unreadable_within(self._memory)
 
     def read(self, query: str, data: object) -> list[tuple[Any, ...]]:
         """The rows of a query over `given`, which stands for this data from now on: more rows of the same schema."""
@@ -236,6 +257,8 @@ class EmbeddedOffer:
     def close(self) -> None:
         """Close the database, also if an engine has taken it."""
         self._connection.close()
+        if self._folder is not None:
+            self._folder.remove()
 
     def _offer(self, data: object) -> str:
         """Register the data with the connection and return the query that `given` stands for."""
@@ -263,6 +286,12 @@ class EmbeddedOffer:
             self._connection.execute("SELECT * FROM alone").fetchall()
             return True
         return False
+
+
+def _database_in(folder: PrivateFolder, memory: str | None) -> "DuckDBPyConnection":
+    """A database in a folder, which spills there what the memory does not hold; the order of rows is of no account."""
+    spilled = {"memory_limit": memory, "temp_directory": f"{folder.path}/spilled", "preserve_insertion_order": False}
+    return silent_database(spilled, f"{folder.path}/rows.duckdb")
 
 
 def _kind(described: str) -> str:

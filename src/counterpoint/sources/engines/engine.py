@@ -84,3 +84,14 @@ def unreadable(column: str | None = None) -> InvalidParameter:
     """
     why = "" if column is None else f": column {column}; convert it, or leave it out"
     return InvalidParameter(f"the data could not be read as a table{why}")
+
+
+def unreadable_within(memory: str) -> InvalidParameter:
+    """The same for a table that was to be bound within so much memory.
+
+    >>> str(unreadable_within("2GB"))
+    'the data could not be read as a table within memory=2GB; give it more, if it can be read otherwise'
+    """
+    return InvalidParameter(
+        f"the data could not be read as a table within memory={memory}; give it more, if it can be read otherwise"
+    )

@@ -47,12 +47,13 @@ from counterpoint.sources.declaring.undeclared import undeclared_words
 from counterpoint.sources.declaring.units import EachRow, protected, unit_columns
 from counterpoint.sources.engines import sampling
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
-from counterpoint.sources.engines.embedded import EmbeddedEngine, EmbeddedOffer
+from counterpoint.sources.engines.embedded import EmbeddedEngine
 from counterpoint.sources.engines.emitter import narrowed
 from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
 from counterpoint.sources.source import BY_REPLACEMENT, Prepared, Source
 from counterpoint.sources.tables import loading
 from counterpoint.sources.tables.made_up import made_up_rows
+from counterpoint.sources.tables.offers import offered
 
 _LONGEST_NAME = 63
 """PostgreSQL truncates longer names, and would then confuse two tables."""
@@ -102,6 +103,7 @@ class Table(Source):
     declaration, so it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark DataFrame,
     or a postgresql:// URL; `relation` then names a table or view of that database. An answer has at most `most_cells`
     cells, 10,000 unless up to a million are declared: a cell takes about 4 us and 1 kB of memory while it is answered.
+    With `memory`, such as "2GB", the copy lies on disk, and the engine works within that memory (see `on_disk`).
     """
 
     __slots__ = ("_bound", "_compile", "_limits", "_rows", "_samples", "_within")
@@ -117,10 +119,11 @@ class Table(Source):
         key: bytes | None = None,
         relation: str | None = None,
         most_cells: int | None = None,
+        memory: str | None = None,
     ) -> None:
         owner, most = protected(unit, rows_per_unit)
         _check_types(columns, neighbours, key)
-        offer = _offered(data, relation)
+        offer = offered(data, relation, memory)
         try:
             named = _named(offer.kinds, columns or {})
             for name in unit_columns(owner):
@@ -419,23 +422,6 @@ class Table(Source):
         query = loading.spread(self.declaration, column, k, self._rows, key, dialect=engine.dialect, each=each)
         engine.create(name, query)
         return self._narrow(name, None, self._limits.spread(by, k, each))
-
-
-def _offered(data: object, relation: str | None) -> Offer:
-    """An offer to the engine that holds the data already, or to the embedded one."""
-    if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
-        from counterpoint.sources.engines.postgres import PostgresOffer  # noqa: PLC0415 - needs counterpoint[postgres]
-
-        return PostgresOffer(data, relation)
-    if relation is not None:
-        raise InvalidParameter(
-            "relation names a table of a database, so data must be a postgresql:// URL: leave out relation, or give one"
-        )
-    if type(data).__module__.partition(".")[0] == "pyspark":
-        from counterpoint.sources.engines.spark import SparkOffer  # noqa: PLC0415 - needs counterpoint[spark]
-
-        return SparkOffer(data)
-    return EmbeddedOffer(data)
 
 
 def _check_types(columns: object, neighbours: object, key: object) -> None:
