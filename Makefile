@@ -87,6 +87,7 @@ docs: $(BENCH)/.ready $(VENV)/.ready ## regenerate the computed pages and figure
 	$(BENCH)/bin/python docs/make_counters.py
 	$(BENCH)/bin/python docs/make_histogram.py
 	$(BENCH)/bin/python docs/make_verification.py
+	$(BENCH)/bin/python -m docs.make_scaling
 	$(PY) -m docs.make_gallery
 	$(PY) -m docs.make_notebooks
 
