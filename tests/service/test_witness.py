@@ -236,6 +236,24 @@ def head(number, byte, after=None):
     return {**said, "after": after}
 
 
+@pytest.mark.parametrize("seen", [2, 3, 5])
+def test_what_does_not_lead_through_what_was_seen_releases_nothing(running, seen):
+    """The witness has seen another chain from the same beginning; the chain itself goes on."""
+    heads, lines = {}, {}
+    for chain in (b"one", b"other"):
+        lines[chain] = [(number, chain + bytes([number])) for number in range(1, 6)]
+        heads[chain] = [GENESIS]
+        for _, data in lines[chain]:
+            heads[chain].append(link(heads[chain][-1], data))
+    for chain, forked in ((b"one", False), (b"other", True)):
+        first, second = (RemoteWitness(running.url, str(running.key_file)) for _ in range(2))
+        whose = f"people {chain}"
+        first.note(whose, seen, heads[chain][seen], GENESIS)
+        with pytest.raises(LedgerRolledBack, match="another history") if forked else contextlib.nullcontext():
+            second.note(whose, 3, heads[b"one"][3], GENESIS, lambda number: iter(lines[b"one"][number:]))
+        first.close(), second.close()
+
+
 def test_heads_go_forward_only_and_each_owner_sees_its_own(running):
     first, second = head(3, 1), head(5, 2, [3, "01" * 32])
     assert called(running, "POST", "/v1/heads", first).json() == {"newest": [3, "01" * 32]}
