@@ -60,6 +60,25 @@ def test_every_word_names_the_cell_between_whose_thresholds_it_lies(law, sigma2)
         assert ends[at - 1] == word or ends[at] == word
 
 
+class More:
+    """A stream of the same further digits at every tie."""
+
+    def __init__(self, more: int) -> None:
+        self.more = more
+
+    def bits(self, width: int) -> int:
+        return self.more
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_word_that_is_a_threshold_goes_to_either_side_by_further_digits(law):
+    cells = LAWS[law](Fraction(10), 12)
+    for at in (cells.middle - 2, cells.middle, cells.middle + 3):
+        word = cells.thresholds[at : at + 1]
+        for more, cell in ((0, at - cells.middle), (2**64 - 1, at + 1 - cells.middle)):
+            assert cells._cells(word, More(more))[0].tolist() == [cell] == [cells._cell(word, More(more))]
+
+
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("sigma2", [Fraction(2**18), Fraction(10**9, 7), Fraction(2**90)])
 @pytest.mark.parametrize("negative", [False, True])
