@@ -7,15 +7,15 @@ is the analyst's own coins and the messages, sent and received: everything an ad
 that the mechanism does not accept is answered with `Refused` and changes nothing. The same seeds give the same view.
 
 >>> from counterpoint import Ask, Laplace, SeededCoins
->>> class Twice(Analyst):
+>>> class AskTwice(Analyst):
 ...     def start(self):
 ...         return 0
 ...     def turn(self, own, answer, coins):
 ...         return own + 1, Ask(private=100) if own < 2 else None
->>> view = interact(Twice(), Laplace(1, asks=5), SeededCoins(1))
+>>> view = interact(AskTwice(), Laplace(1, asks=5), SeededCoins(1))
 >>> len(view.exchanges), view.halted_by
 (2, 'analyst')
->>> view == interact(Twice(), Laplace(1, asks=5), SeededCoins(1))
+>>> view == interact(AskTwice(), Laplace(1, asks=5), SeededCoins(1))
 True
 """
 

@@ -11,7 +11,7 @@ sessions and ledgers then take it as it is (tests/privacy/test_own_measure.py ha
 >>> from counterpoint.numbers.parameters import Probability
 >>> from counterpoint.privacy.accumulator import Accumulator
 >>> from counterpoint.privacy.loss import Loss
->>> class TotalVariation(Loss, Value, frozen=True):
+>>> class EventDistance(Loss, Value, frozen=True):
 ...     distance: Probability
 ...     amounts = property(lambda self: (self.distance,))  # what a budget compares
 ...     def _epsilon_bounds(self, delta):
@@ -19,18 +19,18 @@ sessions and ledgers then take it as it is (tests/privacy/test_own_measure.py ha
 ...     def _delta_bounds(self, epsilon):
 ...         return ApproxDP(0, self.distance)._delta_bounds(epsilon)
 ...     def group(self, size):
-...         return TotalVariation(min(1, size * self.distance))
+...         return EventDistance(min(1, size * self.distance))
 ...     @classmethod
 ...     def odometer(cls):
-...         return Distances()
->>> class Distances(Accumulator, Value, frozen=True):
-...     total: TotalVariation = TotalVariation(0)
+...         return EventDistances()
+>>> class EventDistances(Accumulator, Value, frozen=True):
+...     total: EventDistance = EventDistance(0)
 ...     theorem = "basic composition (Haney et al. 2023, Thm 1.19)"
 ...     def plus(self, loss, interaction="endless"):
-...         if not isinstance(loss, TotalVariation):
-...             self._not_covered(loss, "TotalVariation")
-...         return Distances(TotalVariation(self.total.distance + loss.distance))
->>> rule = Filter(TotalVariation(0.3))
->>> rule.fits(rule.start(), TotalVariation(0.3)), rule.fits(rule.start(), TotalVariation(0.31))
+...         if not isinstance(loss, EventDistance):
+...             self._not_covered(loss, "EventDistance")
+...         return EventDistances(EventDistance(self.total.distance + loss.distance))
+>>> rule = Filter(EventDistance(0.3))
+>>> rule.fits(rule.start(), EventDistance(0.3)), rule.fits(rule.start(), EventDistance(0.31))
 (True, False)
 """
