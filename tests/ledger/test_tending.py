@@ -110,6 +110,9 @@ def test_a_grant_is_made_once_and_revoked_without_a_service(tmp_path):
     config = tmp_path / "counterpoint.toml"
     config.write_text("[streams.visits]\nbudget = { measure = 'PureDP', epsilon = 1 }")
     words = ("grant", "visits", "ann", "0.5", "--id", "g", "--config", config)
+    assert "there are no analysts yet" in run(*words, code=1)
+    for analyst in ("ann", "bob"):
+        run("keys", "new", analyst, "--role", "analyst", "--ledger", tmp_path / "ledger.db")
     assert run(*words) == run(*words) == "ann works in the session visits.0\n"
     assert "PureDP(0.5) stays charged" in run("revoke", "visits.0", "--config", config)
     assert "there is no 'visits.7'" in run("revoke", "visits.7", "--config", config, code=1)

@@ -241,4 +241,6 @@ def test_nothing_that_goes_through_the_attributes_of_a_secret_finds_its_value(va
 def test_only_the_encoding_asks_a_secret_for_what_it_seals():
     package = pathlib.Path(__file__).parents[2] / "src" / "counterpoint"
     callers = {path.name for path in package.rglob("*.py") if "__sealed__" in path.read_text()}
-    assert callers == {"encoding.py", "secret.py", "packed.py", "symbolic.py"}, "two define it, one refuses it"
+    assert callers == {"encoding.py", "secret.py", "packed.py", "samples.py", "symbolic.py"}, (
+        "three define it, one refuses"
+    )

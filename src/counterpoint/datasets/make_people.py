@@ -5,11 +5,13 @@ Run it with `python -m counterpoint.datasets.make_people` after a change; the fi
 
 import csv
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
 
 from counterpoint.datasets.made_up_people import STATES
+from counterpoint.randomness import version_1
 from counterpoint.randomness.seeded import SeededCoins
 
 PEOPLE = 20_000
@@ -19,7 +21,7 @@ def people() -> list[tuple[int, str, int, int]]:
     """(person_id, state, age, income) of everybody."""
     coins = SeededCoins(20261115)
     urn = [state for state, weight in STATES.items() for _ in range(weight)]
-    ages = coins.discrete_gaussian(18**2, size=PEOPLE)
+    ages = version_1.discrete_gaussian(Fraction(18**2), PEOPLE, coins._stream)  # so that they stay who they are
     incomes = coins.discrete_laplace(18_000, size=PEOPLE)
     return [
         (number, urn[coins.integer(len(urn))], min(max(42 + int(age), 0), 100), max(45_000 + int(income), 0))
