@@ -437,7 +437,7 @@ def test_parameters_are_checked(wrong):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("scale", [1, Fraction(1, 4)])
+@pytest.mark.parametrize("scale", [1, pytest.param(Fraction(1, 4), marks=pytest.mark.long)])
 def test_answers_at_all_times_are_as_accurate_as_stated(scale):
     sure, runs, length = Fraction(9, 10), 40, 250
     mechanism = MonotoneHistogram(20, max_of, 2, beta="1/10", scale=scale)

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, spearmanr
 
@@ -40,6 +40,7 @@ def test_secure_and_seeded_coins_are_coins():
     assert isinstance(SeededCoins(0), Coins)
 
 
+@settings(max_examples=30)
 @given(scales, st.integers(0, 5))
 def test_draws_are_python_integers_and_vectors_of_the_size_asked_for(scale, size):
     coins = SecureCoins()

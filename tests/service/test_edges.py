@@ -6,7 +6,7 @@ from tests.service.house import served
 
 from counterpoint.errors import LedgerFailed
 from counterpoint.mechanisms.selecting.noisy_max import Largest
-from counterpoint.service import wire
+from counterpoint.service import retrying, wire
 from counterpoint.service.identity import Role
 
 TINY = 5e-324
@@ -90,5 +90,6 @@ def test_what_was_reached_in_a_session_that_failed_is_not_kept_for_the_next(call
 
     with monkeypatch.context() as patch:
         patch.setattr(type(call.house), "_is_theirs", slowly)
+        patch.setattr(retrying, "PAUSES", (0.0,))
         call("ann", "GET", f"/v1/sessions/{session}")
     assert call("ann", "GET", f"/v1/sessions/{session}").status_code == 200

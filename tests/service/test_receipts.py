@@ -8,6 +8,7 @@ from tests.service.house import served
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.ledger.durable import DurableLedger
+from counterpoint.service import retrying
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
 
@@ -76,6 +77,7 @@ def test_a_paid_question_that_failed_is_repeated_by_the_id_in_its_error(call, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(DurableLedger, "receipt", lost)
+        patch.setattr(retrying, "PAUSES", (0.0,))
         failed = call("ann", "POST", url, body)
     assert failed.status_code == 503
     got = call("ann", "POST", url, body, id=failed.json()["id"])
