@@ -92,7 +92,7 @@ def test_the_stated_sensitivities_are_reached_so_they_are_not_too_large(request_
     assert any(reached.values()), reached
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(people.worlds, st.lists(people.questions, min_size=3, max_size=6), st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_moves_nothing(world, questions, random):
     key = b"sixteen bytes..."

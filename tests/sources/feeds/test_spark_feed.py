@@ -76,6 +76,7 @@ def done(checkpoint, record):
     return sorted(int(name) for name in os.listdir(checkpoint / record) if name.isdigit())
 
 
+@pytest.mark.long  # two starts of Spark; after a crash each item arrives once in test_items.py, too
 def test_a_batch_that_is_delivered_again_after_a_crash_arrives_once(tmp_path, monkeypatch):
     engines.spark()
     read = SparkOffer.read
