@@ -8,8 +8,8 @@ A served ask brings a signed receipt. So there are two ratios: beside an ask in 
 beside one that makes none, for which the service pays a signature that the other side does not.
 
 The target of 1.3x is missed: 1.34x at 1 client, 1.53x at 8, 1.38x at 64, measured on a machine without other work. In
-process, more threads make an ask cheaper, as asks share commits; a service has the fixed price of a request, and its event
-loop waits for the interpreter's lock behind the threads of handlers.
+process, more threads make an ask cheaper, as asks share commits; a service has the fixed price of a request, and its
+event loop waits for the interpreter's lock behind the threads of handlers.
 
     python -m bench service
     python -m bench memory      the server's memory after 10,000 and after 100,000 asks; takes some minutes
