@@ -8,6 +8,7 @@ enforces.
 
 >>> from counterpoint import Ask, SeededCoins
 >>> from counterpoint.local.designs import Subsets
+>>> from counterpoint.local.properties import Data
 >>> user, coins = BlockResponse(epsilon=40, bits=3), SeededCoins(1)
 >>> state, _ = user.step(user.start(coins), Ask(Data(), private=0b110), coins)
 >>> user.step(state, Ask(Which(Subsets(3, 1), 2, (0b00, 0b11))), coins)[1]
@@ -15,25 +16,20 @@ enforces.
 """
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import InvalidParameter
 from counterpoint.local.designs import LEAST_EPSILON, Design, Symbols
-from counterpoint.local.membership import MOST_BITS, Holding, integers
-from counterpoint.local.properties import Asked, AtMost, Data, are_different, is_whole
-from counterpoint.local.users import Answers, Crowd, Meeting, Query
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.local.one_value import MOST_BITS, OneValue, ValueCrowd, Values
+from counterpoint.local.properties import Asked, AtMost, are_different, is_whole
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import spell
 from counterpoint.numbers.parameters import Positive, PositiveInt
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP
-from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import every_step
-from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.coins import Coins
 
 
@@ -64,7 +60,7 @@ class Which(Tagged, Value, frozen=True):
         return np.minimum(places, self.design.symbols - 1)
 
 
-class BlockResponse(Mechanism, Value, frozen=True):
+class BlockResponse(OneValue, Value, frozen=True):
     """One user; a value outside 0 ... 2^bits - 1 is brought to the nearest one inside.
 
     The noise is the same whatever the sensitivity of the ask that brings the value: 2^bits - 1 relates any two values.
@@ -91,14 +87,6 @@ class BlockResponse(Mechanism, Value, frozen=True):
         by = "a block is at most e^epsilon times as likely for one symbol as for another (theory, Block designs)"
         return claim(PureDP(self.epsilon), Asked(every_step(), AtMost(1)), by)
 
-    def accepts(self, message: object) -> bool:
-        """Data that are one integer, or a query."""
-        if not isinstance(message, Ask):
-            return False
-        if isinstance(message.public, Data):
-            return message.private is not None and message.private.width is None
-        return message.private is None and self.understands(message.public)
-
     def understands(self, query: Plain) -> bool:
         """Whether a query is about different prefixes that values can have, with a symbol for each of them."""
         if not isinstance(query, Which) or not is_whole(query.length) or not 1 <= query.length <= self.bits:
@@ -107,22 +95,7 @@ class BlockResponse(Mechanism, Value, frozen=True):
             return False
         return 1 <= query.width <= query.design.symbols
 
-    def start(self, coins: Coins) -> State:
-        """No value yet."""
-        return Holding()
-
-    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """Keep the value, or answer with a block."""
-        assert isinstance(state, Holding) and isinstance(message, Ask)
-        if isinstance(message.public, Data):
-            assert message.private is not None
-            return Holding(message.private.clamp(0, 2**self.bits - 1)), None
-        value = -1 if state.value is None else reveal(state.value)
-        assert isinstance(value, int)
-        (block,) = self.blocks(np.array([value], dtype=np.int64), message.public, coins)
-        return state, tuple(block.tolist())
-
-    def blocks(self, values: Symbols, query: Plain, coins: Coins) -> Symbols:
+    def replies(self, values: Values, query: Plain, coins: Coins) -> Symbols:
         """The answers of users with these values (-1: none yet), one row each; all toss the same coins."""
         assert isinstance(query, Which)
         held = query.symbols(values >> (self.bits - query.length))
@@ -144,7 +117,7 @@ def _is_design(value: object) -> bool:
     return isinstance(value, Design)
 
 
-class BlockResponders(Crowd):
+class BlockResponders(ValueCrowd[BlockResponse]):
     """As many users as there are values, all `BlockResponse(epsilon, bits)`, as one array.
 
     >>> BlockResponders(1, bits=4).user
@@ -152,35 +125,4 @@ class BlockResponders(Crowd):
     """
 
     def __init__(self, epsilon: Number, bits: int) -> None:
-        self._user = BlockResponse(epsilon, bits)
-
-    @property
-    def user(self) -> BlockResponse:
-        """What each of them is."""
-        return self._user
-
-    def meet(self, data: Any, coins: Coins) -> "RespondersPresent":
-        """The values, as integers."""
-        return RespondersPresent(self._user, np.clip(integers(data), 0, 2**self._user.bits - 1).astype(np.int64))
-
-
-class RespondersPresent(Meeting):
-    """The values of a crowd."""
-
-    def __init__(self, user: BlockResponse, values: Symbols) -> None:
-        self._user = user
-        self._values = values
-
-    @property
-    def size(self) -> int:
-        """One user for each value."""
-        return len(self._values)
-
-    def check(self, to: Symbols, asked: Query) -> None:
-        """The query is one that every user understands."""
-        if not self._user.understands(asked.query):
-            raise InvalidRequest("BlockResponse does not accept this message; nothing was charged or changed")
-
-    def reply(self, to: Symbols, asked: Query, coins: Coins) -> Answers:
-        """One block for each user who is asked, one row each."""
-        return self._user.blocks(self._values[to], asked.query, coins)
+        super().__init__(BlockResponse(epsilon, bits))

@@ -8,6 +8,7 @@ A noisy bit is the bit, turned if discrete Laplace noise of scale 2/epsilon is a
 has probability q/(1 + q) exactly, and a whole crowd tosses in one vector.
 
 >>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.local.properties import Data
 >>> user, coins = Membership(epsilon=40, bits=3), SeededCoins(1)
 >>> state, _ = user.step(user.start(coins), Ask(Data(), private=0b110), coins)
 >>> user.step(state, Ask(Among(2, (0b00, 0b11))), coins)[1]
@@ -15,26 +16,21 @@ has probability q/(1 + q) exactly, and a whole crowd tosses in one vector.
 """
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.local.properties import Asked, AtMost, Data, are_different, is_whole
-from counterpoint.local.users import Answers, Crowd, Meeting, Query
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.errors import InvalidParameter
+from counterpoint.local.one_value import MOST_BITS, OneValue, ValueCrowd, Values
+from counterpoint.local.properties import Asked, AtMost, are_different, is_whole
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.parameters import Positive, PositiveInt
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP
-from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import every_step
-from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 
-MOST_BITS = 62
 _AT_ONCE = 2**22
 
 
@@ -45,13 +41,7 @@ class Among(Tagged, Value, frozen=True):
     candidates: tuple[int, ...]
 
 
-class Holding(State, Value, frozen=True):
-    """The user's value, once it has one."""
-
-    value: Secret | None = None
-
-
-class Membership(Mechanism, Value, frozen=True):
+class Membership(OneValue, Value, frozen=True):
     """One user; a value outside 0 ... 2^bits - 1 is brought to the nearest one inside.
 
     The noise is the same whatever the sensitivity of the ask that brings the value: 2^bits - 1 relates any two values.
@@ -82,36 +72,11 @@ class Membership(Mechanism, Value, frozen=True):
         """The scale of the noise that turns a bit."""
         return 2 / self.epsilon
 
-    def accepts(self, message: object) -> bool:
-        """Data that are one integer, or a query."""
-        if not isinstance(message, Ask):
-            return False
-        if isinstance(message.public, Data):
-            return message.private is not None and message.private.width is None
-        return message.private is None and self.understands(message.public)
-
     def understands(self, query: Plain) -> bool:
         """Whether a query is about different prefixes that values can have."""
         if not isinstance(query, Among) or not is_whole(query.length) or not 1 <= query.length <= self.bits:
             return False
         return are_different(query.candidates, 2**query.length)
-
-    def start(self, coins: Coins) -> State:
-        """No value yet."""
-        return Holding()
-
-    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """Keep the value, or answer with one noisy bit for each candidate."""
-        assert isinstance(state, Holding) and isinstance(message, Ask)
-        if isinstance(message.public, Data):
-            assert message.private is not None
-            return Holding(message.private.clamp(0, 2**self.bits - 1)), None
-        assert isinstance(message.public, Among)
-        turned = coins.discrete_laplace(self.scale, size=len(message.public.candidates)) >= 1
-        value = None if state.value is None else reveal(state.value)
-        prefix = value >> (self.bits - message.public.length) if isinstance(value, int) else -1
-        bits = (prefix == candidate for candidate in message.public.candidates)
-        return state, tuple(int(bit != lie) for bit, lie in zip(bits, turned.tolist(), strict=True))
 
     @property
     def truth(self) -> float:
@@ -119,8 +84,20 @@ class Membership(Mechanism, Value, frozen=True):
         shrunk = (-precision(30)(self.epsilon / 2)).exp()
         return float((1 / (1 + shrunk)).lower)
 
+    def replies(self, values: Values, query: Plain, coins: Coins) -> NDArray[np.uint8]:
+        """The answers of users with these values, one row of noisy bits each; all toss the same coins."""
+        assert isinstance(query, Among)
+        candidates = np.array(query.candidates, dtype=np.int64)
+        rows = max(1, _AT_ONCE // max(1, len(candidates)))
+        answers = np.zeros((len(values), len(candidates)), dtype=np.uint8)
+        for first in range(0, len(values), rows):
+            prefixes = values[first : first + rows] >> (self.bits - query.length)
+            turned = coins.discrete_laplace(self.scale, size=prefixes.size * candidates.size) >= 1
+            answers[first : first + rows] = (prefixes[:, None] == candidates) != turned.reshape(prefixes.size, candidates.size)
+        return answers
 
-class Members(Crowd):
+
+class Members(ValueCrowd[Membership]):
     """As many users as there are values, all `Membership(epsilon, bits)`, as one array.
 
     >>> Members(1, bits=4).user
@@ -128,58 +105,4 @@ class Members(Crowd):
     """
 
     def __init__(self, epsilon: Number, bits: int) -> None:
-        self._user = Membership(epsilon, bits)
-
-    @property
-    def user(self) -> Membership:
-        """What each of them is."""
-        return self._user
-
-    def meet(self, data: Any, coins: Coins) -> "MembersPresent":
-        """The values, as integers."""
-        return MembersPresent(self._user, np.clip(integers(data), 0, 2**self._user.bits - 1).astype(np.int64))
-
-
-def integers(data: Any) -> NDArray[Any]:
-    """One integer for each user, however wide: that one user's is too wide for an array must not show."""
-    try:
-        values = np.asarray(data)
-        wide = values if values.dtype.kind in "iu" or not values.size else np.asarray(data, dtype=object)
-    except (TypeError, ValueError):
-        raise InvalidParameter("the values are one integer for each user") from None
-    if not wide.size:
-        return np.zeros(0, dtype=np.int64)
-    if wide.ndim != 1 or (wide.dtype.kind == "O" and not all(is_whole(v) or isinstance(v, np.integer) for v in wide)):
-        raise InvalidParameter("the values are one integer for each user")
-    return wide
-
-
-class MembersPresent(Meeting):
-    """The values of a crowd."""
-
-    def __init__(self, user: Membership, values: NDArray[np.int64]) -> None:
-        self._user = user
-        self._values = values
-
-    @property
-    def size(self) -> int:
-        """One user for each value."""
-        return len(self._values)
-
-    def check(self, to: NDArray[np.int64], asked: Query) -> None:
-        """The query is one that every user understands."""
-        if not self._user.understands(asked.query):
-            raise InvalidRequest("Membership does not accept this message; nothing was charged or changed")
-
-    def reply(self, to: NDArray[np.int64], asked: Query, coins: Coins) -> Answers:
-        """One row of noisy bits for each user who is asked."""
-        query = asked.query
-        assert isinstance(query, Among)
-        candidates = np.array(query.candidates, dtype=np.int64)
-        rows = max(1, _AT_ONCE // max(1, len(candidates)))
-        answers = np.zeros((len(to), len(candidates)), dtype=np.uint8)
-        for first in range(0, len(to), rows):
-            prefixes = self._values[to[first : first + rows]] >> (self._user.bits - query.length)
-            turned = coins.discrete_laplace(self._user.scale, size=prefixes.size * candidates.size) >= 1
-            answers[first : first + rows] = (prefixes[:, None] == candidates) != turned.reshape(-1, candidates.size)
-        return answers
+        super().__init__(Membership(epsilon, bits))
