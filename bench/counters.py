@@ -12,9 +12,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from bench.table import Row, seconds, side_by_side
-from counterpoint.mechanisms.counting.blt import for_horizon
 from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.noise.blt import for_horizon
+from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask, Message, Update

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import networkx as nx  # type: ignore[import-untyped] # graphs, and their exact core numbers
 
 from bench.table import Row
-from counterpoint.local.cores import core_decomposition, core_protocol
+from counterpoint.local.graphs.cores import core_decomposition, core_protocol
 from counterpoint.mechanisms.additive import Additive, Gaussian, Laplace
 from counterpoint.mechanisms.composed.guess_and_check import PASS, GuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import MultiplicativeWeights

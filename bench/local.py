@@ -10,10 +10,10 @@ from math import exp, sqrt
 import numpy as np
 
 from bench.table import Row, seconds
-from counterpoint.local.cores import core_decomposition
-from counterpoint.local.designs import best
-from counterpoint.local.frequencies import heavy_hitters
-from counterpoint.local.graph import Graph
+from counterpoint.local.graphs.cores import core_decomposition
+from counterpoint.local.graphs.graph import Graph
+from counterpoint.local.values.designs import best
+from counterpoint.local.values.frequencies import heavy_hitters
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.seeded import SeededCoins
 

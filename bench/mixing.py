@@ -3,8 +3,8 @@
 `workloads.json` lists what analysts may do under a budget: repeat a pattern of launches until one is refused (the value
 is how many were admitted), or launch something and then the largest pure or zCDP launch that fits (the value is its
 size). Every second one is held out: the search never looks at it. `python -m bench.mixing` searches, and prints the
-table that is in `composition/rules/shares.py`; `python -m bench.mixing table` compares all workloads with the filter of
-one order, which was the default before, and `rows` compares the time of a launch.
+table that is in `composition/rules/accounts/shares.py`; `python -m bench.mixing table` compares all workloads with the
+filter of one order, which was the default before, and `rows` compares the time of a launch.
 
 The search minimises the mean of log(best/value), where the best of a workload is what any table that was tried
 has for it. What a workload must have at least is in the file, and where the first launch has a delta it is also 99 % of
@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from bench.filters import after, in_turns
 from bench.table import Row
-from counterpoint.composition.rules.best import MixedSum, union_within
+from counterpoint.composition.rules.accounts.best import MixedSum, union_within
+from counterpoint.composition.rules.accounts.shares import SHARES, Division, Shares
 from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.shares import SHARES, Division, Shares
 from counterpoint.errors import NotCovered
 from counterpoint.privacy.accumulator import Accumulator
 from counterpoint.privacy.claims import claim

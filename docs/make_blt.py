@@ -1,7 +1,7 @@
-"""Writes src/counterpoint/mechanisms/counting/blt_table.py: buffers for counters under zCDP, found by optimisation.
+"""Writes `blt_table.py` in mechanisms/counting/noise: buffers for counters under zCDP, found by optimisation.
 
 For each horizon T = 2^n it minimises the largest standard deviation up to T, |c|_2 |b_0..b_{T-1}|_2, over decays and
-weights (by the formulas of `mechanisms/counting/blt.py`, in floats), with the sensitivity |c|_2 over all time; then
+weights (by the formulas of `blt.py` beside it, in floats), with the sensitivity |c|_2 over all time; then
 rounds every number to eight binary digits and lets each digit step up and down while that helps. How the numbers were
 found is no part of any claim: what they cost in privacy is computed from them, exactly, where they are used.
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-TABLE = Path(__file__).parent.parent / "src" / "counterpoint" / "mechanisms" / "counting" / "blt_table.py"
+TABLE = Path(__file__).parent.parent / "src/counterpoint/mechanisms/counting/noise/blt_table.py"
 ENOUGH = ((2, 1), (6, 2), (10, 3), (16, 4), (20, 5), (26, 6), (32, 7), (40, 8))
 """Up to which horizon, as a power of two, how many buffers come within two percent of the best there is."""
 

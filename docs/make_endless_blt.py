@@ -1,4 +1,4 @@
-"""Writes src/counterpoint/mechanisms/counting/blt_endless.py: buffers for counters under zCDP without a horizon.
+"""Writes src/counterpoint/mechanisms/counting/noise/blt_endless.py: buffers for counters under zCDP without a horizon.
 
 `make_blt.py` finds buffers that are best at one horizon. These are for counters whose number of steps is not known.
 For each T = 2^8 .. 2^24 take the root mean square error up to T, divided by that of the square root of the prefix-sum
@@ -6,7 +6,7 @@ matrix of size T; the largest of these ratios is made small, each divided by wha
 2^20 than outside. With up to seven buffers the best are within 9.4 % from 2^10 to 2^20 (and 53 % off at 2^24), or
 within 15.3 % from 2^8 to 2^24, or between: 11.3 % and 17.4 %, or 13.5 % and 16 %, which is what is aimed at.
 
-The formulas are those of `mechanisms/counting/blt.py`, in floats; the sensitivity is that over all time. Then every
+The formulas are those of `blt.py`, in floats; the sensitivity is that over all time. Then every
 number is rounded to eight binary digits, and single digits step up and down while that helps. How the numbers were
 found is no part of any claim: what they cost in privacy is computed from them, exactly.
 
@@ -20,7 +20,7 @@ import numpy as np
 from make_blt import BITS, Digits, Floats, digits, gaps, value
 from scipy.optimize import minimize
 
-TABLE = Path(__file__).parent.parent / "src" / "counterpoint" / "mechanisms" / "counting" / "blt_endless.py"
+TABLE = Path(__file__).parent.parent / "src/counterpoint/mechanisms/counting/noise/blt_endless.py"
 POWERS = np.arange(8, 25)
 AIMS = np.where((POWERS >= 10) & (POWERS <= 20), 1.132, 1.156)
 BUFFERS = 6

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import networkx as nx
 from bench.local import power_law
 
-from counterpoint.local.cores import core_decomposition
+from counterpoint.local.graphs.cores import core_decomposition
 from counterpoint.randomness.seeded import SeededCoins
 
 HERE = Path(__file__).parent

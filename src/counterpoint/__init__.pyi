@@ -54,8 +54,8 @@ from counterpoint.errors import (
     WitnessFailed as WitnessFailed,
 )
 from counterpoint.ledger.places import Durable as Durable
-from counterpoint.ledger.recovering import recover as recover
-from counterpoint.ledger.retiring import retire as retire
+from counterpoint.ledger.operating.recovering import recover as recover
+from counterpoint.ledger.operating.retiring import retire as retire
 from counterpoint.mechanisms.additive import (
     Gaussian as Gaussian,
     Laplace as Laplace,

@@ -13,8 +13,8 @@ import typer
 
 from counterpoint import __version__
 from counterpoint.errors import InvalidParameter
-from counterpoint.service import commands
-from counterpoint.service.commands import explained
+from counterpoint.service.operating import commands
+from counterpoint.service.operating.commands import explained
 
 if TYPE_CHECKING:
     from counterpoint.ledger.places import Durable
@@ -104,7 +104,7 @@ def export(
     session: str = typer.Argument(help="The session whose record is wanted."),
 ) -> None:
     """Write the public record of a session as JSON lines, for auditors. Needs no key."""
-    from counterpoint.ledger.exporting import exported  # noqa: PLC0415
+    from counterpoint.ledger.operating.exporting import exported  # noqa: PLC0415
     from counterpoint.ledger.places import Durable, looked_at  # noqa: PLC0415
 
     with explained(), looked_at(Durable(place)) as store, store.lock:
@@ -144,8 +144,8 @@ def recover(  # noqa: PLR0917 - what a command takes, by name
 
     Its budget counts as spent and its mechanisms are halted, for ever; answers can be read. The act stays on record.
     """
+    from counterpoint.ledger.operating.recovering import recover as recovered  # noqa: PLC0415
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
-    from counterpoint.ledger.recovering import recover as recovered  # noqa: PLC0415
 
     with explained():
         _must_be_meant(session, yes)
@@ -162,8 +162,8 @@ def retire(
     witness: str | None = typer.Option(None, help="The witness, if it is not where it is by default."),
 ) -> None:
     """Destroy the keys and the sealed content of a data set. Its public record stays, and receipts still hold."""
+    from counterpoint.ledger.operating.retiring import retire as retired  # noqa: PLC0415
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
-    from counterpoint.ledger.retiring import retire as retired  # noqa: PLC0415
 
     with explained():
         _must_be_meant(session, yes)
@@ -182,7 +182,7 @@ SessionName = Annotated[str, typer.Argument(help="The session's name, which is i
 @ledger.command("list")
 def list_sessions(place: Place) -> None:
     """List the sessions of a ledger. Needs no key."""
-    from counterpoint.ledger import tending  # noqa: PLC0415
+    from counterpoint.ledger.operating import tending  # noqa: PLC0415
 
     _echo_lines(place, tending.listed)
 
@@ -190,7 +190,7 @@ def list_sessions(place: Place) -> None:
 @ledger.command()
 def show(place: Place, session: SessionName) -> None:
     """Show a session's rule, loss, keys and head. Needs no key."""
-    from counterpoint.ledger import tending  # noqa: PLC0415
+    from counterpoint.ledger.operating import tending  # noqa: PLC0415
 
     _echo_lines(place, lambda where: tending.shown(where, session))
 
@@ -198,7 +198,7 @@ def show(place: Place, session: SessionName) -> None:
 @ledger.command()
 def history(place: Place, session: SessionName) -> None:
     """Show what was done in a session: when, who, what, where. Needs no key."""
-    from counterpoint.ledger import tending  # noqa: PLC0415
+    from counterpoint.ledger.operating import tending  # noqa: PLC0415
 
     _echo_lines(place, lambda where: tending.history(where, session))
 
@@ -206,7 +206,7 @@ def history(place: Place, session: SessionName) -> None:
 @ledger.command()
 def backup(place: Place, file: str = typer.Argument(help="The file to make; it must not exist.")) -> None:
     """Copy an SQLite ledger that is at rest. A service that runs copies its own: POST /v1/backups."""
-    from counterpoint.ledger import tending  # noqa: PLC0415
+    from counterpoint.ledger.operating import tending  # noqa: PLC0415
 
     _echo_lines(place, lambda where: iter([tending.back_up(where, file)]))
 
@@ -218,7 +218,7 @@ def migrate(
     witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
 ) -> None:
     """Bring a ledger of an earlier version up to this one, and verify it."""
-    from counterpoint.ledger import tending  # noqa: PLC0415
+    from counterpoint.ledger.operating import tending  # noqa: PLC0415
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
 
     with explained():

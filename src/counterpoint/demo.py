@@ -30,7 +30,7 @@ from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Durable
-from counterpoint.local.cores import core_decomposition
+from counterpoint.local.graphs.cores import core_decomposition
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.mechanism import Answer
@@ -41,7 +41,7 @@ from counterpoint.privacy.messages import Ask
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.secure import SecureCoins
-from counterpoint.service import scene
+from counterpoint.service.operating import scene
 from counterpoint.session.session import Session
 from counterpoint.session.session import open as open_session
 from counterpoint.sources.asking.requests import count, mean

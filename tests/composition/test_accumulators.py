@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.advanced import AdvancedSum
+from counterpoint.composition.rules.accounts.advanced import AdvancedSum
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import NotCovered
 from counterpoint.privacy.accumulator import Accumulator

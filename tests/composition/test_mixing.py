@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.best import MixedSum
+from counterpoint.composition.rules.accounts.best import MixedSum
+from counterpoint.composition.rules.accounts.reserve import GRAIN, UNIT
+from counterpoint.composition.rules.accounts.shares import SHARES
 from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.reserve import GRAIN, UNIT
-from counterpoint.composition.rules.shares import SHARES
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, NotCovered
 from counterpoint.privacy.accumulator import Account

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from counterpoint.composition.rules.advanced import variance_at
+from counterpoint.composition.rules.accounts.advanced import variance_at
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer, truncated
 from counterpoint.composition.rules.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint.composition.fixed import compose
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.reserve import (
+from counterpoint.composition.rules.accounts.reserve import (
     UNIT,
     left_after,
     left_after_gaussian,
     pure_within,
     reserve_for,
 )
+from counterpoint.composition.rules.filters import Filter
 from counterpoint.errors import BudgetExceeded
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP

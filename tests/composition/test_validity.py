@@ -14,9 +14,9 @@ from statistics import NormalDist
 
 import pytest
 
+from counterpoint.composition.rules.accounts.reserve import GRAIN, reserve_for
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.composition.rules.reserve import GRAIN, reserve_for
 from counterpoint.errors import BudgetExceeded
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP

@@ -12,8 +12,8 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.ledger.opening import sessions_at
+from counterpoint.ledger.operating.tending import history, shown
 from counterpoint.ledger.places import hold, release
-from counterpoint.ledger.tending import history, shown
 from counterpoint.service.identity import ApiKey, Identity, Role
 
 DAMAGE = {

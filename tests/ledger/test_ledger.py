@@ -113,7 +113,7 @@ def test_a_step_that_raises_is_finished_first_by_whoever_comes_next_on_the_same_
 
 
 def replayed(intent):
-    from counterpoint.session.coins import StepCoins
+    from counterpoint.session.running.coins import StepCoins
 
     _, answer = intent.row.mechanism.step(intent.row.state, cp.Ask(None, DATA["apples"]), StepCoins(intent))
     return answer

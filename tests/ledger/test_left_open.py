@@ -16,7 +16,7 @@ from counterpoint.errors import (
 from counterpoint.ledger.durable import MasterKey
 from counterpoint.ledger.wanted import Asking, Opening
 from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.session.engine import Engine
+from counterpoint.session.running.engine import Engine
 
 
 class Flaky(Numbers):

@@ -23,7 +23,7 @@ from counterpoint.ledger.crypto.rows import stored_row
 from counterpoint.ledger.ledger import Lookups
 from counterpoint.ledger.state import Row
 from counterpoint.ledger.wanted import Plan
-from counterpoint.session import engine, stepping
+from counterpoint.session.running import engine, stepping
 
 
 class Model:

@@ -19,9 +19,9 @@ from counterpoint.errors import (
 from counterpoint.ledger.checking.witness import WitnessFile
 from counterpoint.ledger.durable import DurableLedger, MasterKey
 from counterpoint.ledger.opening import sessions_at
+from counterpoint.ledger.operating.tending import listed
 from counterpoint.ledger.places import looked_at
 from counterpoint.ledger.store.postgres import PostgresStore
-from counterpoint.ledger.tending import listed
 
 
 def impatient(place, wait=0.05):

@@ -14,10 +14,10 @@ import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import LedgerError, LedgerTampered, NotAllowed
-from counterpoint.ledger import exporting
 from counterpoint.ledger.checking.replay import Replay
 from counterpoint.ledger.crypto import sealed
 from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.operating import exporting
 from counterpoint.ledger.receipts import Receipt, Signer
 from counterpoint.ledger.store.records import read_entry
 from counterpoint.ledger.store.store import Unit

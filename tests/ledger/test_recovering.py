@@ -29,8 +29,8 @@ from counterpoint.errors import (
 from counterpoint.ledger.checking.witness import WitnessFile
 from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.opening import sessions_at
+from counterpoint.ledger.operating.recovering import recover
 from counterpoint.ledger.receipts import NeverAnswered
-from counterpoint.ledger.recovering import recover
 
 
 def lived(place, rows=DATA):

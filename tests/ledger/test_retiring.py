@@ -12,10 +12,10 @@ import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import LedgerError, LedgerRolledBack, LedgerTampered, NotAllowed
-from counterpoint.ledger import tending
 from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.opening import rotate, sessions_at
-from counterpoint.ledger.retiring import retire
+from counterpoint.ledger.operating import tending
+from counterpoint.ledger.operating.retiring import retire
 
 
 def lived(place, name="session", rows=DATA):

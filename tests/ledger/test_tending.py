@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import counterpoint as cp
 from counterpoint.cli import app
-from counterpoint.ledger import tending
+from counterpoint.ledger.operating import tending
 from counterpoint.ledger.places import Durable, hold, release
 from counterpoint.service.browser import Browsers
 from counterpoint.service.identity import Identity

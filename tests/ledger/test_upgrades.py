@@ -10,7 +10,7 @@ from tests.ledger.upgrading import FIXTURES, SOURCES
 import counterpoint as cp
 from counterpoint.errors import LedgerError
 from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.tending import history, listed, migrate
+from counterpoint.ledger.operating.tending import history, listed, migrate
 
 FOLDERS = sorted(FIXTURES.glob("schema-*"))
 

@@ -8,8 +8,8 @@ import networkx as nx
 import pytest
 from scipy.stats import binom
 
-from counterpoint.local.core_error import _log_beyond, most_above, most_below
-from counterpoint.local.cores import core_decomposition
+from counterpoint.local.graphs.core_error import _log_beyond, most_above, most_below
+from counterpoint.local.graphs.cores import core_decomposition
 from counterpoint.randomness.seeded import SeededCoins
 
 

@@ -13,10 +13,10 @@ from tests.local.coins import NoNoise, law
 
 from counterpoint.encoding import encode
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotCovered
-from counterpoint.local.cores import core_decomposition, core_protocol
-from counterpoint.local.graph import Graph
-from counterpoint.local.neighbourhood import Fewer, Neighbourhood, OneSwap
-from counterpoint.local.peeling import Neighbourhoods, Peel, Peeling
+from counterpoint.local.graphs.cores import core_decomposition, core_protocol
+from counterpoint.local.graphs.graph import Graph
+from counterpoint.local.graphs.neighbourhood import Fewer, Neighbourhood, OneSwap
+from counterpoint.local.graphs.peeling import Neighbourhoods, Peel, Peeling
 from counterpoint.local.properties import Data
 from counterpoint.local.protocol import Protocol
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector

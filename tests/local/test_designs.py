@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.local import designs
-from counterpoint.local.block_response import BlockResponders, BlockResponse, Which
-from counterpoint.local.designs import MOST_SYMBOLS, Affine, Design, Subsets, best
 from counterpoint.local.properties import Asked, AtMost, Data
 from counterpoint.local.protocol import Done, Protocol, Server
 from counterpoint.local.users import Round
+from counterpoint.local.values import designs
+from counterpoint.local.values.block_response import BlockResponders, BlockResponse, Which
+from counterpoint.local.values.designs import MOST_SYMBOLS, Affine, Design, Subsets, best
 from counterpoint.numbers import precision
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import FirstMessage, first_pair_consistent

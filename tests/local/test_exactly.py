@@ -9,11 +9,11 @@ from itertools import product
 import pytest
 
 from counterpoint import Ask, Launch, PureDP
-from counterpoint.local.cores import core_protocol
-from counterpoint.local.membership import Among, Membership
-from counterpoint.local.neighbourhood import Fewer
+from counterpoint.local.graphs.cores import core_protocol
+from counterpoint.local.graphs.neighbourhood import Fewer
 from counterpoint.local.properties import AtMost
 from counterpoint.local.protocol import Protocol, Server
+from counterpoint.local.values.membership import Among, Membership
 from counterpoint.privacy.relations import FirstMessage, first_pair_consistent
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.games.suitable import CreatedFirst

@@ -7,12 +7,12 @@ import pytest
 from tests.local.coins import law
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.local.block_response import BlockResponders, Which
-from counterpoint.local.designs import Subsets
-from counterpoint.local.frequencies import Growing, heavy_hitters, histogram_of_users
-from counterpoint.local.membership import Among, Membership
 from counterpoint.local.properties import AtMost, Data
 from counterpoint.local.protocol import Protocol
+from counterpoint.local.values.block_response import BlockResponders, Which
+from counterpoint.local.values.designs import Subsets
+from counterpoint.local.values.frequencies import Growing, heavy_hitters, histogram_of_users
+from counterpoint.local.values.membership import Among, Membership
 from counterpoint.numbers import precision
 from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask

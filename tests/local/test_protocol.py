@@ -17,11 +17,11 @@ from counterpoint.errors import (
     RelationMismatch,
 )
 from counterpoint.local.dealing import Dealer
-from counterpoint.local.membership import Among, Members, Membership
-from counterpoint.local.neighbourhood import Fewer, Knows, Neighbourhood
+from counterpoint.local.graphs.neighbourhood import Fewer, Knows, Neighbourhood
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Guarded
 from counterpoint.local.protocol import Done, Protocol, Round, Server
 from counterpoint.local.users import Individuals
+from counterpoint.local.values.membership import Among, Members, Membership
 from counterpoint.mechanisms.composed.concurrent import Launch, Refused
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse

@@ -2,12 +2,12 @@
 
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import Value
-from counterpoint.local.block_response import BlockResponse, Which
-from counterpoint.local.designs import Affine, Subsets
-from counterpoint.local.membership import Among, Membership
+from counterpoint.local.graphs.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
-from counterpoint.local.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.properties import AtMost, Data, Guarded
+from counterpoint.local.values.block_response import BlockResponse, Which
+from counterpoint.local.values.designs import Affine, Subsets
+from counterpoint.local.values.membership import Among, Membership
 from counterpoint.mechanisms.additive import Gaussian, Laplace, Range
 from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.composed.guess_and_check import Guess, GuessAndCheck

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.counting.blt import Blt, Buffer, for_horizon
-from counterpoint.mechanisms.counting.blt_noise import blt_noise
-from counterpoint.mechanisms.counting.blt_table import TABLE
+from counterpoint.mechanisms.counting.noise.blt import Blt, Buffer, for_horizon
+from counterpoint.mechanisms.counting.noise.blt_noise import blt_noise
+from counterpoint.mechanisms.counting.noise.blt_table import TABLE
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "counters.json").read_text())
 SMALL = [Blt([Buffer(1, 1, 1, 2)]), Blt([Buffer(1, 2, 1, 3), Buffer(1, 5, 1, 4)]), for_horizon(2**6)]

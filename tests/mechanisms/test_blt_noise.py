@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.counting import blt_noise as room
-from counterpoint.mechanisms.counting.blt import Blt, Buffer, for_horizon
-from counterpoint.mechanisms.counting.blt_noise import BltNoise, blt_noise, carried
 from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.noise import blt_noise as room
+from counterpoint.mechanisms.counting.noise.blt import Blt, Buffer, for_horizon
+from counterpoint.mechanisms.counting.noise.blt_noise import BltNoise, blt_noise, carried
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.randomness.seeded import SeededCoins

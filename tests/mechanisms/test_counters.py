@@ -17,10 +17,10 @@ from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.counting import tree_noise
-from counterpoint.mechanisms.counting.blt import for_horizon
 from counterpoint.mechanisms.counting.counters import Counter, EarlierCounter, PastHorizon
-from counterpoint.mechanisms.counting.trees import best_tree
+from counterpoint.mechanisms.counting.noise import tree_noise
+from counterpoint.mechanisms.counting.noise.blt import for_horizon
+from counterpoint.mechanisms.counting.noise.trees import best_tree
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To, Update

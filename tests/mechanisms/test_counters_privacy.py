@@ -8,9 +8,10 @@ from itertools import product
 
 import pytest
 
-from counterpoint.mechanisms.counting import counters, tree_noise
+from counterpoint.mechanisms.counting import counters
 from counterpoint.mechanisms.counting.counters import EarlierCounter
-from counterpoint.mechanisms.counting.trees import Tree
+from counterpoint.mechanisms.counting.noise import tree_noise
+from counterpoint.mechanisms.counting.noise.trees import Tree
 from counterpoint.mechanisms.interaction import Analyst, interact
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.randomness.enumerated import EnumeratedCoins

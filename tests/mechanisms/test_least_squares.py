@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from counterpoint.encoding import decode, encode
 from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.mechanisms.counting.least_squares import BITS, GRID_BITS, Shape, best_shape
-from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.noise.least_squares import BITS, GRID_BITS, Shape, best_shape
+from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.randomness.seeded import SeededCoins
 

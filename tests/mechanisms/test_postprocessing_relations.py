@@ -13,9 +13,9 @@ from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.parallel import Parallel
 from counterpoint.encoding import Value, encode
 from counterpoint.errors import NotAllowed, NotCovered, RelationMismatch
-from counterpoint.local.membership import Among, Membership
 from counterpoint.local.properties import Asked, AtMost, Data, Guarded
 from counterpoint.local.protocol import Protocol, Server
+from counterpoint.local.values.membership import Among, Membership
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.composed.composite import Composite, Own, Part
 from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch

@@ -5,7 +5,7 @@ from collections import Counter as Multiset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.mechanisms.counting.trees import Tree, best_tree, surviving
+from counterpoint.mechanisms.counting.noise.trees import Tree, best_tree, surviving
 
 trees = st.sampled_from([Tree(3, 1), Tree(3, 4), Tree(5, 3), Tree(7, 2), Tree(13, 3), Tree(1, 1)])
 

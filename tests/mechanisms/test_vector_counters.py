@@ -12,7 +12,7 @@ from scipy.stats import binom
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.mechanisms.counting.counters import Counter, PastHorizon
-from counterpoint.mechanisms.counting.tree_noise import FIRST_EPOCH
+from counterpoint.mechanisms.counting.noise.tree_noise import FIRST_EPOCH
 from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, VectorCounter
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.losses import PureDP, zCDP

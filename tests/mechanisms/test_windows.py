@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from counterpoint import Ask, Counter, Laplace, MonotoneHistogram, SeededCoins, Update, VectorCounter, Windowed, max_of
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.counting.blt_noise import blt_noise
 from counterpoint.mechanisms.counting.counters import PastHorizon
-from counterpoint.mechanisms.counting.tree_noise import TreeNoise
+from counterpoint.mechanisms.counting.noise.blt_noise import blt_noise
+from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
 from counterpoint.mechanisms.counting.windows import MOST_KEPT
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps

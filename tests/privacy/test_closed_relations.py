@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 import counterpoint
 from counterpoint.encoding import encode
+from counterpoint.local.graphs.neighbourhood import OneSwap
 from counterpoint.local.multi_sparse_vector import FewCoordinates
-from counterpoint.local.neighbourhood import OneSwap
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Property
 from counterpoint.mechanisms.composed.concurrent import Launch
 from counterpoint.mechanisms.randomized_response import RandomizedResponse

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.randomness.cells import CellSampler, _ends, _exponent, _failures
-from counterpoint.randomness.gaussian import gaussian
 from counterpoint.randomness.keystream import Keystream
-from counterpoint.randomness.rounded_normal import rounded
+from counterpoint.randomness.samplers.cells import CellSampler, _ends, _exponent, _failures
+from counterpoint.randomness.samplers.gaussian import gaussian
+from counterpoint.randomness.samplers.rounded_normal import rounded
 
 _POINT = 58
 LAWS = {"gaussian": gaussian, "rounded": rounded}

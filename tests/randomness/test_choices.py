@@ -12,9 +12,9 @@ from scipy.stats import chi2
 from counterpoint.errors import InvalidParameter
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.keystream import Keystream
+from counterpoint.randomness.samplers.thresholds import place
 from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
-from counterpoint.randomness.thresholds import place
 
 DRAWS = 20_000
 

@@ -17,9 +17,9 @@ from scipy.stats import chi2, spearmanr
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.randomness.coins import Coins
 from counterpoint.randomness.keystream import Keystream
+from counterpoint.randomness.samplers.uniform import tosses
 from counterpoint.randomness.secure import SAMPLER_VERSION, SecureCoins
 from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.uniform import tosses
 
 SEED = bytes(range(32))
 BIG = 2**128

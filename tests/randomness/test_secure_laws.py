@@ -17,14 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from counterpoint.randomness import cells as cells_module
-from counterpoint.randomness import gaussian as gaussian_module
-from counterpoint.randomness import keystream, laplace, secure, thresholds, version_1
-from counterpoint.randomness import rounded_normal as rounded_module
-from counterpoint.randomness.gaussian import discrete_gaussian, one_gaussian
+from counterpoint.randomness import keystream, secure
 from counterpoint.randomness.keystream import Keystream
-from counterpoint.randomness.laplace import discrete_laplace, geometric
-from counterpoint.randomness.rounded_normal import one_rounded_normal, rounded_normal
+from counterpoint.randomness.samplers import cells as cells_module
+from counterpoint.randomness.samplers import gaussian as gaussian_module
+from counterpoint.randomness.samplers import laplace, thresholds, version_1
+from counterpoint.randomness.samplers import rounded_normal as rounded_module
+from counterpoint.randomness.samplers.gaussian import discrete_gaussian, one_gaussian
+from counterpoint.randomness.samplers.laplace import discrete_laplace, geometric
+from counterpoint.randomness.samplers.rounded_normal import one_rounded_normal, rounded_normal
 from counterpoint.randomness.seeded import SeededCoins
 
 ALARM = 1e-12

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.randomness import thresholds
 from counterpoint.randomness.keystream import Keystream
-from counterpoint.randomness.thresholds import Chance, failure, odds, survival
+from counterpoint.randomness.samplers import thresholds
+from counterpoint.randomness.samplers.thresholds import Chance, failure, odds, survival
 
 LAWS = {
     survival: lambda x: mpmath.exp(-x),

@@ -13,11 +13,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.randomness.test_secure_laws import ALARM, Everything, gaussian_cdf, p_value
 
-from counterpoint.randomness import keystream, version_1
+from counterpoint.randomness import keystream
 from counterpoint.randomness.keystream import Keystream
+from counterpoint.randomness.samplers import version_1
+from counterpoint.randomness.samplers.thresholds import Chance, failure
+from counterpoint.randomness.samplers.version_1 import FAR, discrete_gaussian, gaussian_test
 from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.thresholds import Chance, failure
-from counterpoint.randomness.version_1 import FAR, discrete_gaussian, gaussian_test
 
 
 @pytest.mark.parametrize(("sigma2", "digest"), [(100, "93a583ba58627a51"), (2**80, "22793707404d3b20")])

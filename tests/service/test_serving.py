@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 import counterpoint as cp
 from counterpoint.cli import app
 from counterpoint.errors import InvalidParameter
-from counterpoint.service import config
-from counterpoint.service.opening import open_house
-from counterpoint.service.serving import Listening, first_key, limits_of, serve
+from counterpoint.service.operating import config
+from counterpoint.service.operating.opening import open_house
+from counterpoint.service.operating.serving import Listening, first_key, limits_of, serve
 
 MEAN = {"request": {"request": "mean", "column": "age"}, "epsilon": 0.1}
 DECLARED = """

@@ -14,8 +14,8 @@ from tests.service.test_pages import COUNT, Elements
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.ledger.store.records import read_entry
-from counterpoint.service.pages.refreshing import EVERY
-from counterpoint.service.pages.window import SMALLEST, EventWindow
+from counterpoint.service.pages.parts.refreshing import EVERY
+from counterpoint.service.pages.parts.window import SMALLEST, EventWindow
 
 
 @pytest.fixture

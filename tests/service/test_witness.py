@@ -25,11 +25,11 @@ from counterpoint.errors import InvalidParameter, LedgerBusy, LedgerRolledBack, 
 from counterpoint.ledger.checking import remote_witness
 from counterpoint.ledger.checking.remote_witness import RemoteWitness
 from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.recovering import recover
+from counterpoint.ledger.operating.recovering import recover
 from counterpoint.ledger.store.records import Entry, link
-from counterpoint.service.config import read
-from counterpoint.service.witness_book import HeadRefused, SeenChain, WitnessBook
-from counterpoint.service.witnessing import witness_application
+from counterpoint.service.operating.config import read
+from counterpoint.service.witness.book import HeadRefused, SeenChain, WitnessBook
+from counterpoint.service.witness.serving import witness_application
 
 GENESIS = b"\xbb" * 32
 

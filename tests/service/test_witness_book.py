@@ -15,8 +15,8 @@ import counterpoint as cp
 from counterpoint.errors import WitnessFailed
 from counterpoint.ledger.checking import remote_witness
 from counterpoint.ledger.store.records import Entry, link
-from counterpoint.service import witness_book
-from counterpoint.service.witness_book import HeadRefused, SeenChain, WitnessBook, _Followed
+from counterpoint.service.witness import book as witness_book
+from counterpoint.service.witness.book import HeadRefused, SeenChain, WitnessBook, _Followed
 
 CHAINS = [SeenChain(name, bytes([number] * 32)) for number, name in enumerate(("people", "visits", "people"), 1)]
 HEADS = st.tuples(st.integers(0, 6), st.integers(0, 255).map(lambda byte: bytes([byte] * 32)))

@@ -11,7 +11,7 @@ import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.ledger.ledger import Intent
 from counterpoint.ledger.memory import MemoryLedger
-from counterpoint.session.coins import StepCoins
+from counterpoint.session.running.coins import StepCoins
 
 WIDE = cp.Laplace("1e-12", asks=5)
 SEED = bytes(range(32))

@@ -8,7 +8,7 @@ from tests.session.deeds import lines
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, NotCovered
-from counterpoint.local.membership import Membership
+from counterpoint.local.values.membership import Membership
 from counterpoint.mechanisms.composed.postprocessing import Postprocessed
 from counterpoint.mechanisms.examples import OpenDoor
 

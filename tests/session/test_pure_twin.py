@@ -24,8 +24,8 @@ from counterpoint.ledger.wanted import Asking
 from counterpoint.mechanisms.composed.concurrent import Concurrent, ConcurrentState, Launch, Refused
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.randomness.secure import SecureCoins
-from counterpoint.session.coins import StepCoins
-from counterpoint.session.fitting import launchable
+from counterpoint.session.running.coins import StepCoins
+from counterpoint.session.running.fitting import launchable
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 

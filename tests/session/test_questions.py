@@ -18,7 +18,7 @@ from counterpoint.errors import (
 from counterpoint.numbers import Exact
 from counterpoint.randomness.laws import gaussian_options, laplace_options, rounded_normal_options
 from counterpoint.session.answering import questions, reaching
-from counterpoint.session.engine import Engine
+from counterpoint.session.running.engine import Engine
 
 # ------------------------------------------------------------------------------------------------ what is launched
 

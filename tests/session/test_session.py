@@ -31,7 +31,7 @@ from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.losses import ApproxDP, PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To
-from counterpoint.session.coins import StepCoins
+from counterpoint.session.running.coins import StepCoins
 from counterpoint.session.session import Session
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}

@@ -12,7 +12,7 @@ from tests.sources import engines, people
 
 from counterpoint.errors import CounterpointError, InvalidRequest
 from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.session.explaining import explained
+from counterpoint.session.running.explaining import explained
 from counterpoint.sources.asking import requests
 from counterpoint.sources.asking.arguments import LONGEST_KEYS, MOST_POINTS
 from counterpoint.sources.asking.choosing import choices

@@ -23,10 +23,10 @@ from counterpoint import (
     SeededCoins,
     SparseVector,
 )
-from counterpoint.local.block_response import BlockResponse
-from counterpoint.local.membership import Membership
+from counterpoint.local.graphs.neighbourhood import Neighbourhood
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
-from counterpoint.local.neighbourhood import Neighbourhood
+from counterpoint.local.values.block_response import BlockResponse
+from counterpoint.local.values.membership import Membership
 from counterpoint.mechanisms.composed.linear_queries import LinearGuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.counting.counters import EarlierCounter

@@ -4,7 +4,7 @@ import pytest
 
 from counterpoint import Ask, Launch, PureDP, RandomizedResponse, To, Update
 from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.mechanisms.counting.blt_noise import LIFETIME, blt_noise
+from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, blt_noise
 from counterpoint.privacy.losses import zCDP
 from counterpoint.privacy.relations import every_step, k_sparse
 from counterpoint.randomness.seeded import SeededCoins

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from counterpoint.datasets.made_up_people import STATES
-from counterpoint.randomness import version_1
+from counterpoint.randomness.samplers import version_1
 from counterpoint.randomness.seeded import SeededCoins
 
 PEOPLE = 20_000

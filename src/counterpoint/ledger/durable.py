@@ -34,8 +34,8 @@ from counterpoint.ledger.crypto.keeping import KeptLog
 from counterpoint.ledger.crypto.rows import seen_row
 from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
-from counterpoint.ledger.exporting import exported
 from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
+from counterpoint.ledger.operating.exporting import exported
 from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Grounds, Signed, Signer
 from counterpoint.ledger.state import Fact, Lost, Path, Row

@@ -1,16 +1,16 @@
 """The public names of `counterpoint.local`."""
 
-from counterpoint.local.cores import (
+from counterpoint.local.graphs.cores import (
     Cores as Cores,
     core_decomposition as core_decomposition,
     core_protocol as core_protocol,
 )
-from counterpoint.local.frequencies import (
+from counterpoint.local.values.frequencies import (
     Frequencies as Frequencies,
     heavy_hitters as heavy_hitters,
     histogram_of_users as histogram_of_users,
 )
-from counterpoint.local.graph import Graph as Graph
+from counterpoint.local.graphs.graph import Graph as Graph
 from counterpoint.local.multi_sparse_vector import MultiSparseVector as MultiSparseVector
 from counterpoint.local.properties import (
     AtMost as AtMost,

@@ -7,7 +7,7 @@ refuses every other query, so that the loss holds whatever is asked: the verifie
 server can go around it.
 
 >>> from counterpoint import Ask, SeededCoins
->>> from counterpoint.local.membership import Among, Membership
+>>> from counterpoint.local.values.membership import Among, Membership
 >>> user, coins = Guarded(Membership(epsilon=1, bits=2), AtMost(1)), SeededCoins(1)
 >>> state, _ = user.step(user.start(coins), Ask(Data(), private=3), coins)
 >>> state, answer = user.step(state, Ask(Among(2, (0, 1, 2, 3))), coins)

@@ -8,7 +8,7 @@ server does: it is the parallel composition of the users, of whom neighbouring d
 lets users come, go and change their data (Henzinger et al. 2024, Remark 8.10).
 
 >>> from counterpoint import SeededCoins
->>> from counterpoint.local.membership import Among, Membership
+>>> from counterpoint.local.values.membership import Among, Membership
 >>> from counterpoint.privacy.relations import first_pair_consistent
 >>> class Once(Server):
 ...     def start(self):
@@ -191,7 +191,7 @@ class Protocol:
 
         It is the concurrent composition of the targets, for data that may differ in all of them at once.
 
-        >>> from counterpoint.local.cores import core_protocol
+        >>> from counterpoint.local.graphs.cores import core_protocol
         >>> core_protocol(4, epsilon=1).collusion(targets=1).loss
         PureDP(0.5)
         """

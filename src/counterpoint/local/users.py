@@ -5,7 +5,7 @@ is refused as a whole before any coin is tossed. A `QueryHistory` keeps what eac
 once, and so which queries it may still be asked. On equal coins both forms give equal answers (see `dealing`).
 
 >>> from counterpoint import SeededCoins
->>> from counterpoint.local.membership import Among, Membership
+>>> from counterpoint.local.values.membership import Among, Membership
 >>> users = Individuals([Membership(epsilon=20, bits=1)] * 3).meet([0, 1, 1], SeededCoins(1))
 >>> users.answer(Round((0, 2), Among(1, (0, 1))), SeededCoins(2))
 ((1, 0), (0, 1))
@@ -68,7 +68,7 @@ class Meeting:
     def read_once(self, asked: Query) -> Query:
         """The round, read once: the query that is checked and recorded is the one that is answered.
 
-        >>> from counterpoint.local.peeling import Peel
+        >>> from counterpoint.local.graphs.peeling import Peel
         >>> Present().read_once(Peel(np.arange(2), than=1))
         Round(to=array([0, 1]), query=Fewer(among=(0, 1), than=1))
         """

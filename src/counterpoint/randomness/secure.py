@@ -18,12 +18,12 @@ from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import at_least, positive, probability, whole
 from counterpoint.randomness.coins import Flags, Integers, read_lags
-from counterpoint.randomness.gaussian import discrete_gaussian, one_gaussian
 from counterpoint.randomness.keystream import KEY_BYTES, Keystream
-from counterpoint.randomness.laplace import discrete_laplace, geometric, one_sided
-from counterpoint.randomness.rounded_normal import one_rounded_normal, rounded_normal
-from counterpoint.randomness.thresholds import Chance, odds, place
-from counterpoint.randomness.uniform import tosses, uniform, uniforms
+from counterpoint.randomness.samplers.gaussian import discrete_gaussian, one_gaussian
+from counterpoint.randomness.samplers.laplace import discrete_laplace, geometric, one_sided
+from counterpoint.randomness.samplers.rounded_normal import one_rounded_normal, rounded_normal
+from counterpoint.randomness.samplers.thresholds import Chance, odds, place
+from counterpoint.randomness.samplers.uniform import tosses, uniform, uniforms
 
 R = TypeVar("R")
 

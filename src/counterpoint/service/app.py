@@ -26,7 +26,7 @@ from counterpoint.service.describing import Describing
 from counterpoint.service.house import House
 from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.limits import PROBLEM, Limiter, Limiting, Limits
-from counterpoint.service.metering import Metering, RequestMeter, metrics, note_error
+from counterpoint.service.operating.metering import Metering, RequestMeter, metrics, note_error
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
 from counterpoint.service.retrying import Retrying, note_lost

@@ -20,7 +20,7 @@ from counterpoint.ledger.wanted import Launching, read_wanted, row_at
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.claims import Claim
-from counterpoint.session.engine import Engine
+from counterpoint.session.running.engine import Engine
 
 
 def launched_claims(engine: Engine, path: Path) -> Iterator[Claim]:

@@ -26,8 +26,8 @@ from counterpoint.numbers.exact import exact
 from counterpoint.pictures.picture import Picture
 from counterpoint.pictures.series import Series
 from counterpoint.privacy.loss import Loss
-from counterpoint.session.explaining import explained
 from counterpoint.session.rehearsing import marked
+from counterpoint.session.running.explaining import explained
 from counterpoint.sources.source import Prepared, Source, in_units
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from counterpoint.errors import InvalidParameter, NotAllowed
 from counterpoint.ledger.state import Path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.loss import Loss
-from counterpoint.session.engine import part_name
+from counterpoint.session.running.engine import part_name
 from counterpoint.sources.source import Source
 
 if TYPE_CHECKING:

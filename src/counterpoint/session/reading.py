@@ -15,8 +15,8 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 from counterpoint.session.counting import launched_claims
-from counterpoint.session.engine import Engine
 from counterpoint.session.recording import shared_data
+from counterpoint.session.running.engine import Engine
 from counterpoint.sources.source import Source
 
 

@@ -16,7 +16,7 @@ from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Place
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.session.engine import Engine
+from counterpoint.session.running.engine import Engine
 from counterpoint.sources.source import Source
 
 

@@ -21,7 +21,7 @@ from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.state import Node, Row
 from counterpoint.ledger.wanted import Opening, Plan, Read
 from counterpoint.numbers import Exact
-from counterpoint.session.engine import Engine
+from counterpoint.session.running.engine import Engine
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session

@@ -47,14 +47,14 @@ from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
 from counterpoint.session.delegating import composed_on, delegated_rule
-from counterpoint.session.engine import Engine
-from counterpoint.session.fitting import launchable, seen_by, windowed
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.quote import Quote, quote_of
 from counterpoint.session.reading import ReadableSession
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root
 from counterpoint.session.rehearsing import rehearse
+from counterpoint.session.running.engine import Engine
+from counterpoint.session.running.fitting import launchable, seen_by, windowed
 from counterpoint.session.showing.display import as_html, as_rich
 from counterpoint.session.showing.scoring import score_of
 from counterpoint.session.sql.answer import SQLAnswer

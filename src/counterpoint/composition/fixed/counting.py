@@ -23,7 +23,7 @@ from math import comb, floor
 from operator import mul
 from typing import Generic, Protocol, Self, TypeVar
 
-from counterpoint.composition.fixed.moments import Groups, common_measure, largest_loss
+from counterpoint.composition.fixed.lattices.moments import Groups, common_measure, largest_loss
 from counterpoint.numbers import Interval, Precision, certify
 
 

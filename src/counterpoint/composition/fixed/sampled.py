@@ -22,9 +22,9 @@ import numpy as np
 
 from counterpoint.composition.fixed.composed import INFINITE, Composed
 from counterpoint.composition.fixed.inverse import at_most, crossing, log_of
-from counterpoint.composition.fixed.lattice import TiltedLattice
-from counterpoint.composition.fixed.masses import Masses, convolve_all, power
-from counterpoint.composition.fixed.sampled_steps import Cells, Divisor, SampledStep
+from counterpoint.composition.fixed.lattices.lattice import TiltedLattice
+from counterpoint.composition.fixed.lattices.masses import Masses, convolve_all, power
+from counterpoint.composition.fixed.lattices.sampled_steps import Cells, Divisor, SampledStep
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, float_down, float_up, precision, spell

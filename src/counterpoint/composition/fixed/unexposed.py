@@ -18,8 +18,8 @@ from typing import Protocol
 
 from counterpoint.composition.fixed.counting import Counting
 from counterpoint.composition.fixed.inverse import at_most, crossing, log_of
-from counterpoint.composition.fixed.lattice import Lattice
-from counterpoint.composition.fixed.moments import Groups, LossShape, largest_loss
+from counterpoint.composition.fixed.lattices.lattice import Lattice
+from counterpoint.composition.fixed.lattices.moments import Groups, LossShape, largest_loss
 from counterpoint.numbers import Interval, Precision, certify, precision
 from counterpoint.privacy.formulas.divergences import renyi_of_pure, renyi_to_epsilon
 from counterpoint.privacy.loss import rounded_up

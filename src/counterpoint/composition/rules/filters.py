@@ -24,11 +24,11 @@ from typing import ClassVar, Literal, get_args
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr, replace
 
-from counterpoint.composition.rules.advanced import AdvancedSum
-from counterpoint.composition.rules.best import MixedSum, union_within
-from counterpoint.composition.rules.limited import Limited
-from counterpoint.composition.rules.one_order import BestSum, Terms
-from counterpoint.composition.rules.orders import order_for
+from counterpoint.composition.rules.accounts.advanced import AdvancedSum
+from counterpoint.composition.rules.accounts.best import MixedSum, union_within
+from counterpoint.composition.rules.accounts.limited import Limited
+from counterpoint.composition.rules.accounts.one_order import BestSum, Terms
+from counterpoint.composition.rules.accounts.orders import order_for
 from counterpoint.composition.rules.rule import Account, Remaining, Rule, summed_at
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered, shown

@@ -18,9 +18,9 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from msgspec.structs import replace
 
-from counterpoint.composition.rules.advanced import AdvancedSum
+from counterpoint.composition.rules.accounts.advanced import AdvancedSum
+from counterpoint.composition.rules.accounts.orders import order_for
 from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.orders import order_for
 from counterpoint.composition.rules.rule import Account, Rule, summed_at
 from counterpoint.composition.rules.time_uniform import Kind, TimeUniform, constant_for
 from counterpoint.encoding import Value

@@ -36,8 +36,8 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from counterpoint.composition.rules.advanced import variance_at
-from counterpoint.composition.rules.orders import smallest_at
+from counterpoint.composition.rules.accounts.advanced import variance_at
+from counterpoint.composition.rules.accounts.orders import smallest_at
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Precision, float_up, precision, spell

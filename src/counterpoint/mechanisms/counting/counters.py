@@ -25,9 +25,9 @@ from msgspec.structs import replace
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.mechanisms.counting.blt_noise import LIFETIME, BltNoise, blt_noise
-from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
-from counterpoint.mechanisms.counting.tree_noise import TreeNoise
+from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, BltNoise, blt_noise
+from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number

@@ -34,8 +34,14 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
 from counterpoint.mechanisms.counting.counters import declared
-from counterpoint.mechanisms.counting.histogram_noise import best_totals, counting_error, doubled, each_delta, log_odds
 from counterpoint.mechanisms.counting.monotone_queries import MonotoneQuery, max_of
+from counterpoint.mechanisms.counting.noise.histogram_noise import (
+    best_totals,
+    counting_error,
+    doubled,
+    each_delta,
+    log_odds,
+)
 from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold

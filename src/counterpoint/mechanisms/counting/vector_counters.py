@@ -23,7 +23,6 @@ from msgspec.structs import replace
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidRequest
-from counterpoint.mechanisms.counting.blt_noise import BltNoise, blt_noise
 from counterpoint.mechanisms.counting.counters import (
     TUNED,
     PastHorizon,
@@ -33,9 +32,10 @@ from counterpoint.mechanisms.counting.counters import (
     declared,
     is_past,
 )
-from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.noise.blt_noise import BltNoise, blt_noise
+from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
 from counterpoint.mechanisms.counting.packed import Packed, roomy
-from counterpoint.mechanisms.counting.tree_noise import TreeNoise
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole

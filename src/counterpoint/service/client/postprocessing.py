@@ -47,8 +47,8 @@ from counterpoint.service import wire
 from counterpoint.service.client import reading, saying
 from counterpoint.service.client.calls import Call, Calls, Reaction, Runner, served
 from counterpoint.service.client.remote_handle import RemoteHandle
-from counterpoint.session.explaining import explained
 from counterpoint.session.handle import Released, error_of, public_part
+from counterpoint.session.running.explaining import explained
 from counterpoint.sources.source import Prepared
 
 Told: TypeAlias = tuple[Plain, bool]

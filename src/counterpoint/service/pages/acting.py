@@ -12,8 +12,8 @@ from litestar import Request, Response, post
 from counterpoint.errors import CounterpointError, InvalidRequest, LedgerError
 from counterpoint.numbers import exact
 from counterpoint.service.house import unknown
-from counterpoint.service.pages import typed
-from counterpoint.service.pages.rendering import elsewhere
+from counterpoint.service.pages.parts import typed
+from counterpoint.service.pages.parts.rendering import elsewhere
 from counterpoint.service.pages.session import SessionPlace, place_of, refusal, session_page
 from counterpoint.service.pages.sight import WORKERS
 from counterpoint.service.pages.signing import By, Form

@@ -19,7 +19,7 @@ from counterpoint.pictures.markup import element, percent
 from counterpoint.pictures.whiskers import Whisker, Whiskers, written
 from counterpoint.service.house import unknown
 from counterpoint.service.identity import Principal
-from counterpoint.service.pages.rendering import download, drawn
+from counterpoint.service.pages.parts.rendering import download, drawn
 from counterpoint.service.pages.sight import WORKERS, seen_session
 from counterpoint.service.pages.signing import By
 from counterpoint.service.routes.guards import for_roles

@@ -18,12 +18,12 @@ from counterpoint.service import wire
 from counterpoint.service.browser import SignedIn
 from counterpoint.service.house import Given, House, later, unknown
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.meters import Meter, meter_of
-from counterpoint.service.pages.rendering import elsewhere, page
+from counterpoint.service.pages.parts.meters import Meter, meter_of
+from counterpoint.service.pages.parts.rendering import elsewhere, page
+from counterpoint.service.pages.parts.words import ahead, day, figure
 from counterpoint.service.pages.session import PageRefusal, refusal
 from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_score
 from counterpoint.service.pages.signing import By, Form
-from counterpoint.service.pages.words import ahead, day, figure
 from counterpoint.service.routes.bodies import request_id
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import InPath, TheHouse

@@ -14,12 +14,12 @@ from counterpoint.pictures.markup import element, joined, percent
 from counterpoint.pictures.score import Score, count
 from counterpoint.service.house import House, SessionId
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.meters import Meter, meter_of
-from counterpoint.service.pages.refreshing import refreshing
-from counterpoint.service.pages.rendering import drawn, page
+from counterpoint.service.pages.parts.meters import Meter, meter_of
+from counterpoint.service.pages.parts.refreshing import refreshing
+from counterpoint.service.pages.parts.rendering import drawn, page
+from counterpoint.service.pages.parts.words import ahead, day, figure
 from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_score, source_words
 from counterpoint.service.pages.signing import By
-from counterpoint.service.pages.words import ahead, day, figure
 from counterpoint.service.routes.parameters import TheHouse
 from counterpoint.session.session import Session
 

@@ -13,7 +13,7 @@ from counterpoint.errors import CounterpointError
 from counterpoint.service.browser import SignedIn
 from counterpoint.service.limits import Limiting
 from counterpoint.service.pages import acting, answers, grants, history, index, ledger, session, signing
-from counterpoint.service.pages.rendering import HEADERS, elsewhere, page, sheet
+from counterpoint.service.pages.parts.rendering import HEADERS, elsewhere, page, sheet
 from counterpoint.service.problems import problem
 
 _ICON = (

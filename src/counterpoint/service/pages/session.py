@@ -18,14 +18,14 @@ from counterpoint.service.browser import SignedIn
 from counterpoint.service.house import House, SessionId
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.answers import own_answers
-from counterpoint.service.pages.meters import Meter, meter_of, reserves
-from counterpoint.service.pages.references import cited
-from counterpoint.service.pages.refreshing import Refreshing, refreshing
-from counterpoint.service.pages.rendering import drawn, page
+from counterpoint.service.pages.parts.meters import Meter, meter_of, reserves
+from counterpoint.service.pages.parts.references import cited
+from counterpoint.service.pages.parts.refreshing import Refreshing, refreshing
+from counterpoint.service.pages.parts.rendering import drawn, page
+from counterpoint.service.pages.parts.window import EventWindow
+from counterpoint.service.pages.parts.words import at_most, figure, moment
 from counterpoint.service.pages.sight import WORKERS, grants_around, seen_score, seen_session, source_words
 from counterpoint.service.pages.signing import By
-from counterpoint.service.pages.window import EventWindow
-from counterpoint.service.pages.words import at_most, figure, moment
 from counterpoint.service.problems import problem
 from counterpoint.service.routes.parameters import InPath, TheHouse
 from counterpoint.session.quote import Quote

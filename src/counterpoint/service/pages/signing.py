@@ -15,7 +15,7 @@ from litestar.middleware import AbstractAuthenticationMiddleware, Authentication
 from litestar.params import Body
 
 from counterpoint.service.browser import COOKIE, Browsers, BrowserToken, SignedIn
-from counterpoint.service.pages.rendering import elsewhere, page, set_cookie
+from counterpoint.service.pages.parts.rendering import elsewhere, page, set_cookie
 from counterpoint.service.routes.parameters import TheHouse
 
 Form: TypeAlias = Annotated[dict[str, Any], Body(media_type=RequestEncodingType.URL_ENCODED)]

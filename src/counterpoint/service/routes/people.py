@@ -6,7 +6,7 @@ from litestar import Router, delete, get, post
 from litestar.params import JSONBody
 
 from counterpoint.errors import NotAllowed
-from counterpoint.ledger.tending import back_up
+from counterpoint.ledger.operating.tending import back_up
 from counterpoint.service.house import unknown
 from counterpoint.service.identity import Role
 from counterpoint.service.routes.bodies import Body, Json

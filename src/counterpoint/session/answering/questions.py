@@ -29,7 +29,7 @@ from counterpoint.session.answering.answers import labelled, suppressed
 from counterpoint.session.answering.choosing import SURE, Mechanisms, keeping, offered, price
 from counterpoint.session.answering.origin import Origin, Reason
 from counterpoint.session.answering.scalars import read_ratio
-from counterpoint.session.fitting import launchable
+from counterpoint.session.running.fitting import launchable
 from counterpoint.session.sql.answer import shown
 from counterpoint.session.sql.query import SQLQuery
 from counterpoint.sources.asking.selects import divided_for

@@ -35,7 +35,7 @@ from counterpoint.numbers import spell
 from counterpoint.pictures.score import Lane, LossAxis, Mark, Score, ScoreEvent, Step, count
 from counterpoint.privacy.loss import Loss
 from counterpoint.session.counting import launched_at
-from counterpoint.session.engine import part_key
+from counterpoint.session.running.engine import part_key
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session

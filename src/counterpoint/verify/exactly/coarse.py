@@ -19,10 +19,10 @@ Verdict.HOLDS
 from fractions import Fraction
 from math import floor
 
-from counterpoint.mechanisms.counting.blt import for_horizon
-from counterpoint.mechanisms.counting.blt_noise import BltNoise, BltState, carried
 from counterpoint.mechanisms.counting.counters import Counter, CounterState
-from counterpoint.mechanisms.counting.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.noise.blt import for_horizon
+from counterpoint.mechanisms.counting.noise.blt_noise import BltNoise, BltState, carried
+from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter, VectorCounting
 from counterpoint.mechanisms.mechanism import Answer, State
 from counterpoint.numbers.interval import sqrt_up

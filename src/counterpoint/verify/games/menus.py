@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter
-from counterpoint.local.block_response import BlockResponse, Which
-from counterpoint.local.designs import Affine, Subsets
-from counterpoint.local.membership import Among, Membership
+from counterpoint.local.graphs.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
-from counterpoint.local.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.properties import Data, Guarded
+from counterpoint.local.values.block_response import BlockResponse, Which
+from counterpoint.local.values.designs import Affine, Subsets
+from counterpoint.local.values.membership import Among, Membership
 from counterpoint.mechanisms.additive import Additive
 from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
 from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck

@@ -16,14 +16,14 @@ from counterpoint.composition.rules.odometers import Odometer
 from counterpoint.composition.rules.parallel import Parallel, SummedParallel
 from counterpoint.composition.rules.slots import Slots
 from counterpoint.encoding import Plain
-from counterpoint.local.block_response import BlockResponse, Which
-from counterpoint.local.cores import core_protocol
-from counterpoint.local.designs import Affine, Subsets
-from counterpoint.local.membership import Among, Membership
+from counterpoint.local.graphs.cores import core_protocol
+from counterpoint.local.graphs.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
-from counterpoint.local.neighbourhood import Fewer, Neighbourhood
 from counterpoint.local.properties import AtMost, Data, Guarded
 from counterpoint.local.protocol import Protocol
+from counterpoint.local.values.block_response import BlockResponse, Which
+from counterpoint.local.values.designs import Affine, Subsets
+from counterpoint.local.values.membership import Among, Membership
 from counterpoint.mechanisms.additive import Gaussian
 from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.examples import OpenDoor

@@ -1,0 +1,1 @@
+"""What an operator does with a ledger: list, copy, export, recover, retire."""

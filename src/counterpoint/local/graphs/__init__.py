@@ -1,0 +1,1 @@
+"""Core numbers of a graph whose vertices answer with noise."""

@@ -1,0 +1,217 @@
+"""The noise of counters under zCDP: discrete Gaussian draws through a BLT matrix, in integers.
+
+See `blt.py`, theory, Counters.
+
+Step t draws z_t and makes e_t = z_t - R_t, where R_t = sum of w_j a_j and the buffers go a_j <- l_j a_j + e_t, every
+product rounded to an integer; the noise is e_1 + ... + e_t. All of that stands on a grid of 2^-bits. A step is an ask
+that follows a new item: items between asks are one input of the matrix, their sum.
+
+Proof. Let v_t = 2^bits x_t + e_t, from which all answers follow. Given v_1..v_(t-1), v_t is a discrete Gaussian around
+2^bits x_t - R_t(v - 2^bits x). In the other world some e differ from these by d_i 2^bits, by at most |d| = m * distance
+in all. By induction the buffers differ by at most 2^bits sum |d_i| l_j^(t-i-1) + 2/(1-l_j), whichever way each product
+is rounded to one of its two neighbours (two errors, each below 1), hence the centres by 2^bits sum |d_i| c_(t-i) + r
+with r = 2 sum (1 + w_j/(1-l_j)). This holds whatever the inputs were made of, as the bound is the same for every past:
+each step is a Gaussian mechanism with a shift s_t that is known beforehand, and the losses s_t^2/(2 sigma2) add up
+(Canonne et al. 2020, Thm 14; zCDP, adaptive). By the triangle inequality |s|_2 <= 2^bits |d| |c|_2 + r sqrt(N
+k) over N steps and the k coordinates that differ. Rounding is paid for, and N = 2^40 steps are the last.
+
+>>> noise = blt_noise(Fraction(1, 2), horizon=2**20)
+>>> noise.bits, round(noise.deviation(2**20), 2)
+(41, 5.53)
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from math import floor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms.counting.noise.blt import Blt, for_horizon
+from counterpoint.mechanisms.counting.packed import Packed, roomy
+from counterpoint.mechanisms.mechanism import State
+from counterpoint.numbers import Interval, float_up, precision
+from counterpoint.numbers.interval import sqrt_up
+from counterpoint.randomness.coins import Coins, Integers
+
+LIFETIME = 2**40
+"""The most steps; the answer of the last one is the last."""
+
+_SLACK = 1000
+_AT_ONCE = 2**12
+_FACTOR_BITS = 9
+"""Factors are at most 2^8, and half a unit is added before a shift."""
+
+
+class BltState(State, Value, frozen=True):
+    """How many steps were made, after how many items the last one was; the noise now, and the buffers one by one."""
+
+    steps: int
+    asked: int
+    noise: Packed
+    buffers: Packed
+
+
+class BltNoise(NamedTuple):
+    """The noise of `width` counters at once: a matrix, a grid of 2^-bits, and the variance of a draw on that grid."""
+
+    blt: Blt
+    bits: int
+    sigma2: int
+    width: int
+
+    @property
+    def share(self) -> Fraction:
+        """There are no epochs."""
+        return Fraction(0)
+
+    def start(self) -> BltState:
+        """No noise yet: nothing has been counted."""
+        empty = np.zeros(self.width * len(self.blt.buffers), dtype=np.int64)
+        return BltState(0, 0, Packed(empty[: self.width]), Packed(empty))
+
+    def drawn(self, state: State, items: int, coins: Coins) -> BltState:
+        """The state with the noise of an ask after `items` items: as it was if no item is new, else a step on."""
+        assert isinstance(state, BltState)
+        if items == state.asked:
+            return state
+        buffers, before = state.buffers.integers.reshape(-1, self.width), state.noise.integers
+        fresh = self._fresh(coins)
+        pieces = [slice(at, at + _AT_ONCE) for at in range(0, self.width, _AT_ONCE)]
+        made = [self._step(buffers[:, piece], before[piece], fresh[piece]) for piece in pieces]
+        noise, after = (np.concatenate(parts, axis=-1) for parts in zip(*made, strict=True))
+        return BltState(state.steps + 1, items, Packed(noise), Packed(after.reshape(-1)))
+
+    def _fresh(self, coins: Coins) -> Integers:
+        """The draws of a step; for one counter, in a third of the time of a vector of one."""
+        if self.width == 1:
+            return np.array([coins.discrete_gaussian(self.sigma2)])
+        return coins.discrete_gaussian(self.sigma2, self.width)
+
+    def _step(self, given: Integers, before: Integers, fresh: Integers) -> tuple[Integers, Integers]:
+        """The noise and the buffers of some counters after a step; of so few that they stay in the cache."""
+        rates, weights = _factors(self.blt)
+        buffers = roomy(given, _FACTOR_BITS)
+        step = roomy(roomy(fresh, 2) - rounded_products(buffers, *weights).sum(axis=0), 2)
+        return roomy(before, 2) + step, buffers - rounded_products(buffers, *rates) + step
+
+    def now(self, state: State) -> Integers:
+        """The noise in whole units, rounded."""
+        assert isinstance(state, BltState)
+        noise = roomy(state.noise.integers, 1)
+        return noise + (1 << self.bits >> 1) >> self.bits
+
+    def is_last(self, state: State) -> bool:
+        """Whether no step may follow."""
+        assert isinstance(state, BltState)
+        return state.steps >= LIFETIME
+
+    def deviation(self, t: int) -> float:
+        """The standard deviation after t steps, rounded up.
+
+        Rounding to whole units is in it, as 1/12 more variance: a little too much for noise below a half. Beyond
+        the horizon that the matrix is tuned for, it grows like the square root of t.
+        """
+        if t == 0:
+            return 0.0
+        return float_up(((self._variance(t) + Fraction(1, 12)).sqrt() + self._rounding(t)).upper)
+
+    def bound(self, probability: Fraction, t: int) -> int:
+        """What no coordinate exceeds in absolute value after t steps, all at once, with this probability.
+
+        Discrete Gaussian noise is sub-Gaussian with its sigma2 (Canonne et al. 2020), so P[|X| >= x] <= 2
+        e^(-x^2/(2v)) for the sum of variance v, and once for each coordinate.
+        """
+        if t == 0:
+            return 0
+        odds = precision(40)(2 * self.width / (1 - probability)).log()
+        most = (2 * self._variance(t) * odds).sqrt() + self._rounding(t) + Fraction(1, 2)
+        return floor(Fraction(most.upper))
+
+    def worst_bound(self, probability: Fraction, t: int) -> int:
+        """The largest `bound` at any time from 0 to t: the last, as both variance and rounding only grow."""
+        return self.bound(probability, t)
+
+    def deviation_between(self, earlier: int, t: int) -> float:
+        """An upper bound of the standard deviation of the difference of the answers after `earlier` and after t steps.
+
+        The noise after t steps is the sum of b_k z_(t-k) over k < t. So with n = t - earlier the difference has the
+        variance sum of b_k^2 over k < n, plus the sum of (b_k - b_(k+n))^2 over k < earlier, in units of a draw. As b
+        is positive and falls (`blt.py`), a term of the latter is at most b_k^2 - b_(k+n)^2; and these sums are spreads.
+        Rounding to whole units is in both answers, and may go against each other.
+        """
+        if t == earlier:
+            return 0.0
+        whole_units = 2 * precision(40)(Fraction(1, 12)).sqrt() if earlier else precision(40)(Fraction(1, 12)).sqrt()
+        rounding = self._rounding(earlier) + self._rounding(t) + whole_units
+        return float_up((self._variance_between(earlier, t).sqrt() + rounding).upper)
+
+    def bound_between(self, probability: Fraction, earlier: int, t: int) -> int:
+        """What no coordinate of that difference exceeds in absolute value, all at once, with this probability."""
+        if t == earlier:
+            return 0
+        odds = precision(40)(2 * self.width / (1 - probability)).log()
+        most = (2 * self._variance_between(earlier, t) * odds).sqrt() + self._rounding(earlier) + self._rounding(t) + 1
+        return floor(Fraction(most.upper))
+
+    def _variance_between(self, earlier: int, t: int) -> Interval:
+        """The bound of `deviation_between` on the variance, before rounding to whole units."""
+        return self._variance(earlier) + 2 * self._variance(t - earlier) - self._variance(t)
+
+    def _variance(self, t: int) -> Interval:
+        if t > LIFETIME:
+            raise InvalidParameter(f"t must not be past the lifetime of {LIFETIME}, but {t} was given")
+        return self.blt.spread(t) * Fraction(self.sigma2, 4**self.bits)
+
+    def _rounding(self, t: int) -> Interval:
+        """How far rounded products, each off by at most a half, move the noise after t steps."""
+        return self.blt.drift(t) * (carried(self.blt) * Fraction(1, 4 << self.bits))
+
+
+def rounded_products(values: Integers, factors: NDArray[np.int64], shifts: NDArray[np.int64]) -> Integers:
+    """Each row times its factor by 2^its shift, to the nearest integer.
+
+    >>> rounded_products(np.array([[10, -10], [4, 6]]), np.array([[3], [1]]), np.array([[2], [3]]))
+    array([[ 8, -7],
+           [ 1,  1]])
+    """
+    halves: Integers = np.left_shift(1, shifts - 1)
+    products: Integers = values * factors
+    products += halves
+    products >>= shifts
+    return products
+
+
+@lru_cache(maxsize=256)
+def _factors(
+    blt: Blt,
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The factors and shifts of the rates and of the weights, as columns."""
+    m, s, p, q = np.array(blt.buffers, dtype=np.int64).T[:, :, np.newaxis]
+    return (m, s), (p, q)
+
+
+def carried(blt: Blt) -> Fraction:
+    """r: how far apart rounding can bring the centres of two neighbouring runs in one step."""
+    return 2 * (len(blt.buffers) + blt.total)
+
+
+@lru_cache(maxsize=256)
+def blt_noise(rho: Fraction, horizon: int | None, squared: int = 1, apart: int = 1, width: int = 1) -> BltNoise:
+    """The noise for zCDP(rho) if inputs move by `squared` in squared L2 norm, in `apart` coordinates, at most, in all.
+
+    The grid is as fine as it takes for rounding to add a thousandth to the sensitivity; the variance is rounded up.
+
+    >>> blt_noise(Fraction(1, 2), 2**20).sigma2 / 4**41  # |c|^2 (1 + less than 1/1000)^2
+    5.48...
+    """
+    blt = for_horizon(horizon)
+    carry = carried(blt) ** 2 * LIFETIME * apart
+    bits = 0
+    while 4**bits * squared * blt.squared < _SLACK**2 * carry:
+        bits += 1
+    sensitivity = sqrt_up(4**bits * squared * blt.squared) + sqrt_up(carry)
+    return BltNoise(blt, bits, -floor(-(sensitivity**2) / (2 * rho)), width)

@@ -1,0 +1,344 @@
+"""The noise of counters under pure privacy: that of the nodes of a tree, weighted by least squares.
+
+`least_squares.py` has the weights. With a horizon there is one tree; without one, a tree for each of ever longer
+epochs, whose root has a noise, too: once an epoch has ended, its root and the root's children stand for all of it (the
+idea of epochs is that of Chan et al. 2011). A node's noise is drawn at the first ask that weighs it and kept while a
+later one could, so what is drawn depends on the times of the asks alone. `Counter` has the proof.
+
+Kept are, of each level, the sum of the done siblings' noises, that of their children's, and the noises from the path
+on: O(k log T) numbers. An ask draws nothing that its weights do not use, and after n new items O(n) noises, at most
+O(k^2 log T).
+
+>>> noise = LeastSquaresNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)
+>>> noise.epoch(549).shape, round(noise.deviation(549), 2)
+(Shape(arity=15, height=3, top=5, root=None), 12.65)
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil, floor
+from typing import NamedTuple
+
+import numpy as np
+
+from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms.counting.noise.laplace_sums import Part, deviation_of_sum, limit_of_sum
+from counterpoint.mechanisms.counting.noise.least_squares import BITS, GRID_BITS, Node, Shape, best_shape
+from counterpoint.mechanisms.counting.packed import Packed, octets_for, roomy
+from counterpoint.mechanisms.mechanism import State
+from counterpoint.randomness.coins import Coins, Integers
+
+FIRST_EPOCH = 768
+GROWTH = 4
+SHARE = Fraction(9, 50)
+"""Without a horizon: the first epoch's length, how much longer each next one is, and what its root takes of epsilon.
+
+Searched for over lengths, growths and shares: the root mean square error up to T is within 1.2 times that of the best
+tree for a known horizon, for every power of two T from 2^8 to 2^24.
+"""
+
+_HEADS = 4
+"""Rows of a level that an answer is made of: done, below, on the path, ahead."""
+_CHUNK = 2**22
+"""How many noises are drawn at once, at most, if only their sum is kept."""
+
+
+class Stretch(NamedTuple):
+    """An epoch: its number, the time it starts from, its tree."""
+
+    number: int
+    start: int
+    shape: Shape
+
+
+class LeastSquaresState(State, Value, frozen=True):
+    """The time of the last ask; the noise of the epochs before, over 2^BITS; what answers are made of; noises to come.
+
+    `heads` has four sums for each level, from the leaves up: of the noises of the done siblings, of these siblings'
+    children, of the path and of the siblings ahead; then the root's. `ahead` has the noises of each level, one by one,
+    from the path on.
+    """
+
+    asked: int
+    past: Packed
+    heads: Packed
+    ahead: tuple[Packed, ...] = ()
+
+
+class LeastSquaresNoise(NamedTuple):
+    """The noise of `width` counters at once, whose inputs move by at most `reach` in L1 norm, in all.
+
+    `first`, `growth` and `forced` (an arity and a height) are there for trees that are small enough to enumerate.
+    """
+
+    epsilon: Fraction
+    reach: int
+    horizon: int | None
+    width: int
+    first: int = FIRST_EPOCH
+    growth: int = GROWTH
+    forced: tuple[int, int] | None = None
+
+    def start(self) -> LeastSquaresState:
+        """No noise yet: nothing has been counted."""
+        empty = np.zeros(self.width, dtype=np.int64)
+        return LeastSquaresState(0, self._packed_past(empty), Packed(empty[:0]))
+
+    def epoch(self, time: int) -> Stretch:
+        """The epoch of a time; one that begins counts nothing of its own yet."""
+        if self.horizon is not None:
+            return Stretch(0, 0, self._shape(self.horizon))
+        number, start, length = 0, 0, self.first
+        while time - start >= length:
+            number, start, length = number + 1, start + length, length * self.growth
+        return Stretch(number, start, self._with_root(length))
+
+    def drawn(self, state: State, items: int, coins: Coins) -> LeastSquaresState:
+        """The state with the noises that an ask weighs after `items` items: those that still serve, and new ones."""
+        assert isinstance(state, LeastSquaresState)
+        now = items if self.horizon is None else min(items, self.horizon)
+        if now == state.asked:
+            return state
+        here, before = self.epoch(now), self.epoch(state.asked)
+        past, levels = state.past, self._levels(state)
+        if here != before:
+            ended = [self._ended(before.shape, levels, coins)]
+            ended += [self._ended(self._numbered(n), None, coins) for n in range(before.number + 1, here.number)]
+            past = self._packed_past(_sum([roomy(past.integers, GRID_BITS), *ended]))
+            levels = None
+        if now == here.start:  # nothing has a weight there
+            return LeastSquaresState(now, past, self._heads([], here.shape))
+        then = state.asked - here.start if levels is not None else None
+        after = self._walked(here.shape, levels or self._rooted(here.shape, coins), then, now - here.start, coins)
+        return LeastSquaresState(now, past, self._heads(after.heads, here.shape), tuple(after.ahead))
+
+    def now(self, state: State) -> Integers:
+        """The weighted sum of the noises, rounded to a whole number."""
+        assert isinstance(state, LeastSquaresState)
+        past = roomy(state.past.integers, GRID_BITS) << BITS
+        if not state.ahead:
+            return _rounded(past)
+        here = self.epoch(state.asked)
+        weights = here.shape.row_weights(state.asked - here.start)
+        heads = roomy(state.heads.integers, GRID_BITS + 8).reshape(-1, self.width)
+        return _rounded(_weighted(weights, heads) + past)
+
+    def is_last(self, state: State) -> bool:
+        """Never: a tree ends by its horizon, an endless counter not at all."""
+        return False
+
+    def parts(self, t: int) -> list[Part]:
+        """The noises in an answer after t items: for each scale, the sum of the squares of their weights."""
+        if self.horizon is not None and t > self.horizon:
+            raise InvalidParameter(f"t must not be past the horizon of {self.horizon}, but {t} was given")
+        here = self.epoch(t)
+        return self._parts(here, here.shape.squares(t - here.start))
+
+    def _parts(self, here: Stretch, squares: tuple[Fraction, Fraction]) -> list[Part]:
+        """These squared weights in one epoch, and those of all epochs before it."""
+        found: list[Part] = list(zip((self.node_scale(here.shape), self._root_scale), squares, strict=True))
+        for number in range(here.number):
+            shape = self._numbered(number)
+            found += zip((self.node_scale(shape), self._root_scale), shape.total_squares(), strict=True)
+        return found
+
+    def deviation(self, t: int) -> float:
+        """The standard deviation after t items, exact up to rounding (upward).
+
+        That is of the noise before it is rounded to a whole number, which moves it by at most a half.
+        """
+        return deviation_of_sum(self.parts(t))
+
+    def bound(self, probability: Fraction, t: int) -> int:
+        """What no coordinate exceeds in absolute value after t items, all at once, with this probability."""
+        return self._bound(self.parts(t), probability)
+
+    def worst_bound(self, probability: Fraction, t: int) -> int:
+        """At least the largest `bound` at any time from 0 to t, and not much more (`Shape.most_squares`)."""
+        worst, time = 0, t
+        while time >= 0:
+            here = self.epoch(time)
+            most = self._parts(here, here.shape.most_squares(time - here.start))
+            worst, time = max(worst, self._bound(most, probability)), here.start - 1
+        return worst
+
+    def parts_between(self, earlier: int, t: int) -> list[Part]:
+        """The noises in the difference of the answers at two times: for each scale, the sum of squared weights."""
+        weights: dict[tuple[int, Node], int] = {}
+        for time, sign in ((t, 1), (earlier, -1)):
+            for node, weight in self._named(time):
+                weights[node] = weights.get(node, 0) + sign * weight
+        squares: dict[Fraction, int] = {}
+        for (number, (level, _)), weight in weights.items():
+            shape = self.epoch(t).shape if self.horizon is not None else self._numbered(number)
+            scale = self._root_scale if level == shape.height else self.node_scale(shape)
+            squares[scale] = squares.get(scale, 0) + weight**2
+        return [(scale, Fraction(total, 4**GRID_BITS)) for scale, total in squares.items()]
+
+    def _named(self, time: int) -> Iterator[tuple[tuple[int, Node], int]]:
+        """Every node that has a weight at this time, by its epoch, and its weight."""
+        here = self.epoch(time)
+        for node, weight in here.shape.named(time - here.start):
+            yield (here.number, node), weight
+        for number in range(here.number):
+            for node, weight in self._numbered(number).named_in_total():
+                yield (number, node), weight
+
+    def deviation_between(self, earlier: int, t: int) -> float:
+        """The standard deviation of the difference of the answers at two times, before rounding (see `deviation`)."""
+        return deviation_of_sum(self.parts_between(earlier, t))
+
+    def bound_between(self, probability: Fraction, earlier: int, t: int) -> int:
+        """What no coordinate of that difference exceeds in absolute value, all at once, with this probability."""
+        return self._bound(self.parts_between(earlier, t), probability, roundings=2)
+
+    def _bound(self, parts: list[Part], probability: Fraction, roundings: int = 1) -> int:
+        """An answer is rounded once; it is 0 if nothing has a weight."""
+        limit = limit_of_sum(parts, 1 - (1 - probability) / self.width)
+        return floor(limit + Fraction(roundings, 2)) if limit else 0
+
+    @property
+    def share(self) -> Fraction:
+        """What an epoch's root takes of epsilon; 0 if there are no epochs."""
+        return SHARE if self.horizon is None else Fraction(0)
+
+    def node_scale(self, shape: Shape) -> Fraction:
+        """The scale of a node's noise."""
+        return shape.height * self.reach / (self.epsilon * (1 - self.share))
+
+    @property
+    def _root_scale(self) -> Fraction:
+        return self.reach / (self.epsilon * SHARE)
+
+    def _numbered(self, number: int) -> Shape:
+        """The tree of an epoch, without a horizon."""
+        return self._with_root(self.first * self.growth**number)
+
+    def _with_root(self, length: int) -> Shape:
+        shape = self._shape(length - 1, rooted=True)
+        return shape._replace(root=(self._root_scale / self.node_scale(shape)) ** 2)
+
+    def _shape(self, last: int, rooted: bool = False) -> Shape:
+        if self.forced is None:
+            return best_shape(last, rooted)
+        arity, height = self.forced
+        return Shape(arity, height, last // arity ** (height - 1) + 1)
+
+    def _levels(self, state: LeastSquaresState) -> "Levels | None":
+        """What a state has drawn in its epoch, to be changed; None if that is nothing."""
+        if not state.ahead:
+            return None
+        return Levels(list(roomy(state.heads.integers, 16).reshape(-1, self.width)), list(state.ahead))
+
+    def _rooted(self, shape: Shape, coins: Coins) -> "Levels":
+        """Nothing but the root's noise, if it has one."""
+        blank = np.zeros(self.width, dtype=np.int64)
+        root = [] if shape.root is None else [self._draws(self._root_scale, 1, coins)[0]]
+        return Levels([blank] * (_HEADS * shape.height) + root, [Packed(blank[:0])] * shape.height)
+
+    def _walked(self, shape: Shape, levels: "Levels", then: int | None, now: int, coins: Coins) -> "Levels":
+        """What is drawn at `now`, after what was drawn at `then` (None: nothing in this tree, except its root).
+
+        Siblings stay while the path stays below their parent; those that it has passed are done. The children of a
+        done sibling were drawn if the path went through it at an ask, else they are drawn now, for their sum.
+        """
+        scale, digits = self.node_scale(shape), shape.digits(now)
+        heads, ahead = list(levels.heads), list(levels.ahead)
+        for level in reversed(range(shape.height)):
+            at, path = _HEADS * level, now // shape.arity**level
+            first = path - digits[level]
+            came = then is not None and then // shape.arity**level >= first
+            old = then // shape.arity**level if came and then is not None else first
+            if came and old == path:
+                continue
+            done, below, on, later = (
+                heads[at : at + _HEADS] if came else [np.zeros(self.width, dtype=np.int64)] * _HEADS
+            )
+            kept = ahead[level] if came else ahead[level].rest(len(ahead[level]))
+            passed, held = path - old, _held(shape, level, digits[level])
+            fresh = self._draws(scale, passed + held - len(kept) // self.width, coins)
+            gone, ahead[level] = self._split(kept, fresh, passed, scale)
+            if level and came:
+                below = below + heads[at - 4] + heads[at - 2] + heads[at - 1]  # all children of the node it was on
+            if level:
+                below = below + self._drawn_sum(scale, (passed - came) * shape.arity, coins)
+            path_noise = ahead[level].first(self.width) if held else np.zeros(self.width, dtype=np.int64)
+            later = on + later + _sum(list(fresh), self.width) - gone - path_noise
+            heads[at : at + _HEADS] = done + gone, below, path_noise, later
+        return Levels(heads, ahead)
+
+    def _split(self, kept: Packed, fresh: Integers, passed: int, scale: Fraction) -> tuple[Integers, Packed]:
+        """The sum of the first `passed` of these noises, and the others."""
+        if not len(fresh):
+            gone = roomy(kept.first(passed * self.width), 16).reshape(-1, self.width)
+            return _sum(list(gone), self.width), kept.rest(passed * self.width)
+        nodes = np.concatenate([kept.integers.reshape(-1, self.width), fresh])
+        return _sum(list(nodes[:passed]), self.width), Packed(nodes[passed:].reshape(-1), octets_for(ceil(scale)))
+
+    def _ended(self, shape: Shape, levels: "Levels | None", coins: Coins) -> Integers:
+        """The noise of an epoch's total, over 2^BITS: that of the root and of its children, drawn if they were not."""
+        if levels is None:
+            root = self._draws(self._root_scale, 1, coins)[0]
+            children = self._drawn_sum(self.node_scale(shape), shape.top, coins)
+        else:
+            root = levels.heads[-1]
+            highest = levels.heads[-1 - _HEADS : -1]
+            children = highest[0] + highest[2] + highest[3]
+        below = shape.total_handed_down
+        return roomy(root, BITS + 8) * ((1 << BITS) - below) + roomy(children, BITS + 8) * below
+
+    def _draws(self, scale: Fraction, count: int, coins: Coins) -> Integers:
+        """So many vectors of noise, as rows."""
+        if not count:
+            return np.zeros((0, self.width), dtype=np.int64)
+        drawn = coins.discrete_laplace(scale, count * self.width)
+        if drawn.dtype != np.int64:  # wide ones, or those of an enumeration, which decides them here
+            drawn = np.array([int(value) for value in drawn], dtype=object)
+        return roomy(drawn, 16).reshape(count, self.width)
+
+    def _drawn_sum(self, scale: Fraction, count: int, coins: Coins) -> Integers:
+        """The sum of so many vectors of noise."""
+        most = max(1, _CHUNK // self.width)
+        total: Integers = np.zeros(self.width, dtype=np.int64)
+        for at in range(0, count, most):
+            total = total + self._draws(scale, min(most, count - at), coins).sum(axis=0)
+        return total
+
+    def _heads(self, rows: list[Integers], shape: Shape) -> Packed:
+        values: Integers = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+        return Packed(values, octets_for(ceil(shape.arity * self.node_scale(shape))))
+
+    def _packed_past(self, values: Integers) -> Packed:
+        return Packed(values, octets_for(ceil(self._root_scale) << BITS))
+
+
+class Levels(NamedTuple):
+    """The rows of `heads`, and `ahead`, of a state."""
+
+    heads: list[Integers]
+    ahead: list[Packed]
+
+
+def _held(shape: Shape, level: int, digit: int) -> int:
+    """How many noises are kept from the path on: without a root, siblings ahead on the highest level have no weight."""
+    if level + 1 < shape.height or shape.root is not None:
+        return shape.siblings(level) - digit
+    return 1 if level else 0
+
+
+def _weighted(weights: list[int], rows: Integers) -> Integers:
+    """The sum of the rows, each times its weight."""
+    found: Integers = np.array(weights, dtype=rows.dtype) @ rows  # type: ignore[operator]
+    return found
+
+
+def _rounded(values: Integers) -> Integers:
+    return values + (1 << GRID_BITS >> 1) >> GRID_BITS
+
+
+def _sum(vectors: list[Integers], width: int = 0) -> Integers:
+    total: Integers = vectors[0] if vectors else np.zeros(width, dtype=np.int64)
+    for vector in vectors[1:]:
+        total = total + vector
+    return total

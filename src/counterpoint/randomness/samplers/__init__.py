@@ -1,0 +1,1 @@
+"""The exact samplers of integers: discrete Laplace and Gaussian, rounded normal, uniform."""

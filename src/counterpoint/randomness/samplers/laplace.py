@@ -1,0 +1,154 @@
+"""Exact discrete Laplace noise in integers, with work that does not depend on the value drawn.
+
+If G and G' are independent with P[G = k] proportional to e^(-k/scale), then G - G' is discrete Laplace
+(Inusah and Kozubowski 2006). As e^(-k/scale) is a product over the binary digits of k, the digits of G are
+independent: digit i is 1 with probability 1/(1 + e^(2^i/scale)), one random word and one comparison. Beyond
+the kept digits it only matters how often G passed 2^digits: each time with probability e^(-2^digits/scale).
+
+The work is the same for every value, but a word equal to its threshold, one in 2^32, needs more digits.
+
+>>> from fractions import Fraction
+>>> from counterpoint.randomness.keystream import Keystream
+>>> discrete_laplace(Fraction(10), 5, Keystream(bytes(32)))
+array([ 5, 18,  4,  7, 20])
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterpoint.randomness.coins import Integers
+from counterpoint.randomness.keystream import Keystream, word_type
+from counterpoint.randomness.samplers.thresholds import Chance, odds, survival
+
+WIDTH = 32
+"""The bits of a random word: wide enough that ties are rare, narrow enough to be cheap."""
+
+WORDS_AT_ONCE = 2**18
+"""The words of a chunk, a megabyte: less pays more often for each call of numpy, more leaves the cache."""
+
+_FEW = 64
+_DIGITS = bytes((ord("0"), ord("1"))) + bytes(254)
+_FITS = 62
+"""Differences of two integers of so many bits fit into 64."""
+
+
+def discrete_laplace(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:
+    """`size` independent integers z, each with probability proportional to e^(-|z|/scale)."""
+    law = geometric(scale, width)
+    counts = list(law.chunks(size))
+    if len(counts) == 1:
+        return law.differences(size, stream)
+    return np.concatenate([law.differences(count, stream) for count in counts])
+
+
+def one_sided(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:
+    """`size` independent integers k, from 0 on, each with probability proportional to e^(-k/scale)."""
+    law = geometric(scale, width)
+    return np.concatenate([law.draw(count, stream) for count in law.chunks(size)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Geometric:
+    """The law P[G = k] proportional to e^(-k/scale), as one threshold per digit and one for the rest."""
+
+    width: int
+    digits: tuple[Chance, ...]
+    passing: Chance
+    thresholds: NDArray[Any]
+    pairs: NDArray[Any]
+
+    def chunks(self, size: int) -> Iterator[int]:
+        """How many differences to draw at a time; one chunk at least, so that size 0 has a type too."""
+        most = max(1, WORDS_AT_ONCE // (2 * len(self.thresholds)))
+        for start in range(0, max(size, 1), most):
+            yield min(most, size - start)
+
+    def difference(self, stream: Keystream) -> int:
+        """One difference, as `differences` would draw it, at a third of the time: with few of numpy's calls.
+
+        The work is the same for every value here, too. All words are compared by numpy: where the processor has to
+        guess how a comparison ends, it guesses wrong for rare digits, and that takes time.
+        """
+        words = stream.words(2 * len(self.thresholds), self.width)
+        ones = (words < self.pairs).tobytes()
+        if ones != (words <= self.pairs).tobytes():  # a tie; the threshold of passing is 0, so nothing else passes
+            first, second = self._values(words.reshape(-1, 2), stream)
+            return int(first) - int(second)
+        digits = ones[:-2].translate(_DIGITS) + b"11"  # a digit more for both: no integer on the way is a small one
+        return int(digits[-2::-2], 2) - int(digits[::-2], 2)
+
+    def differences(self, count: int, stream: Keystream) -> Integers:
+        """The differences of `count` independent pairs."""
+        values = self.draw(2 * count, stream)
+        return values[:count] - values[count:]
+
+    def draw(self, count: int, stream: Keystream) -> Integers:
+        """`count` independent values: one row of words for each digit, the last row for the rest."""
+        rows = len(self.thresholds)
+        return self._values(stream.words(rows * count, self.width).reshape(rows, count), stream)
+
+    def _values(self, words: NDArray[Any], stream: Keystream) -> Integers:
+        count = words.shape[1]
+        ones = words < self.thresholds
+        for tie in np.flatnonzero(words == self.thresholds):
+            row, column = divmod(int(tie), count)
+            ones[row, column] = self._chance(row).exceeds(int(words[row, column]), self.width, stream)
+        values = _from_digits(ones[:-1])
+        passed = np.flatnonzero(ones[-1])
+        return self._pass(values, passed, stream) if passed.size else values
+
+    def _chance(self, row: int) -> Chance:
+        return self.digits[row] if row < len(self.digits) else self.passing
+
+    def _pass(self, values: Integers, where: NDArray[np.intp], stream: Keystream) -> Integers:
+        """Add 2^digits to the values at `where`, once and then as long as they keep passing it."""
+        wide = values.astype(object)
+        for index in where:
+            wide[index] += 1 << len(self.digits)
+            while self.passing.exceeds(stream.bits(self.width), self.width, stream):
+                wide[index] += 1 << len(self.digits)
+        fits = len(self.digits) < _FITS and max(wide) >> _FITS == 0
+        return wide.astype(np.int64) if fits else wide
+
+
+@lru_cache(maxsize=256)
+def geometric(scale: Fraction, width: int = WIDTH) -> Geometric:
+    """The compiled law. Enough digits are kept that passing them all is rarer than a tie: ln 2 < 7/10."""
+    kept = 0
+    while 2**kept < Fraction(7, 10) * width * scale:
+        kept += 1
+    digits = tuple(Chance(odds, 2**i / scale) for i in range(kept))
+    passing = Chance(survival, 2**kept / scale)
+    floors = [chance.floor(width) for chance in (*digits, passing)]
+    thresholds = np.array(floors, dtype=word_type(width))[:, np.newaxis]
+    return Geometric(width, digits, passing, thresholds, np.repeat(thresholds, 2))
+
+
+def _from_digits(ones: NDArray[np.bool_]) -> Integers:
+    """Read each column as a binary number from its lowest digit on, eight digits at a time in bytes."""
+    kind: Any = np.int64 if len(ones) < _FITS else object
+    values: Integers = np.zeros(ones.shape[1], dtype=kind)
+    for place, octet in enumerate(_octets(ones)):
+        values += octet.astype(kind) << (8 * place)
+    return values
+
+
+def _octets(ones: NDArray[np.bool_]) -> Iterable[NDArray[np.uint8]]:
+    """Eight digits at a time. For a few columns numpy's own packing is a third of the work, for many ten times it."""
+    if ones.shape[1] <= _FEW:
+        return np.packbits(ones, axis=0, bitorder="little")
+    return (_octet(ones[start : start + 8]) for start in range(0, len(ones), 8))
+
+
+def _octet(ones: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    octet = np.zeros(ones.shape[1], dtype=np.uint8)
+    for row in ones[::-1]:
+        octet += octet
+        octet |= row
+    return octet

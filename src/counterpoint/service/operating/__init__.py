@@ -1,0 +1,1 @@
+"""What an operator runs and reads: commands, the configuration, workers, the log and the metrics."""

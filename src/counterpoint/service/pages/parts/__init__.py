@@ -1,0 +1,1 @@
+"""What pages are made of: bars, strips, windows, forms, figures and words."""

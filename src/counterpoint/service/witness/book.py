@@ -1,0 +1,270 @@
+r"""What a witness service keeps: for each owner of ledgers a file of heads, and the digests of the owners' keys.
+
+A chain goes forward only. A head is taken if it is the first of its chain, or if its sender names the newest one before
+it: a head that goes back, or that leaves another out, is refused, and the newest is shown. It goes back for one reason
+alone: the entry of a recovery (`ledger/operating/recovering.py`), which is shown whole. The witness checks that it is
+one, that it is about what the witness has seen last, and that the new head is that of this entry: whatever chain leads
+through it has the recovery on record, and answers nothing more. Each line is on disk before it is acknowledged.
+
+A file has a line for each commit, of which the newest and those around recoveries are needed: a long one is rewritten
+with these alone.
+
+>>> import tempfile
+>>> book = WitnessBook(tempfile.mkdtemp())
+>>> key = book.new_key("ann")
+>>> book.owner(key.shown()), book.owner(key.shown() + "x"), book.owner("")
+('ann', None, None)
+>>> chain = SeenChain("people", b"\xbb" * 32)
+>>> book.note("ann", chain, 7, b"\xaa" * 32, after=None)
+(7, b'...')
+>>> book.note("ann", chain, 5, b"\xcc" * 32, after=(7, b"\xaa" * 32))
+Traceback (most recent call last):
+...
+counterpoint.service.witness.book.HeadRefused: it has seen another head last
+>>> book.close()
+"""
+
+import hmac
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from counterpoint.errors import InvalidParameter, LedgerTampered
+from counterpoint.ledger.checking.witness import Line, WitnessFile
+from counterpoint.ledger.grants import principal
+from counterpoint.ledger.store.folders import sync_folder_of
+from counterpoint.ledger.store.locking import FileLock
+from counterpoint.ledger.store.records import link, read_entry
+from counterpoint.service.identity import ApiKey
+
+Seen = tuple[int, bytes]
+"""A number and the head there."""
+_KEYS, _HEADS, _REWRITTEN, _LOCK = "keys.jsonl", "heads.", "rewritten.", "lock"
+LONGEST = 10_000
+"""How many lines a file has before it is rewritten; later on, twice as many as are needed, if these are more."""
+
+
+class HeadRefused(Exception):
+    """A head that is not behind the newest one, which it carries."""
+
+    def __init__(self, newest: Seen | None) -> None:
+        super().__init__("it has seen another head last")
+        self.newest = newest
+
+
+class SeenChain(NamedTuple):
+    """Which chain: the name of its session, and where it begins."""
+
+    session: str
+    genesis: bytes
+
+
+@dataclass
+class _Followed:
+    """What was seen of a chain: its newest head, the recoveries in it, and the places of its ledger."""
+
+    newest: Seen | None = None
+    recoveries: list[Seen] = field(default_factory=list)
+    taken_back: list[Seen] = field(default_factory=list)
+    """What was the newest before each recovery: that the number went back is how a recovery is known."""
+    places: list[bytes] = field(default_factory=list)
+
+    def add(self, number: int, head: bytes) -> None:
+        """One line more, in the order of the file."""
+        if not number:
+            self.places.append(head)
+            return
+        if self.newest is not None and number <= self.newest[0]:
+            self.recoveries.append((number, head))
+            self.taken_back.append(self.newest)
+        self.newest = (number, head)
+
+    def needed(self) -> list[Seen]:
+        """The lines of which all this can be read again."""
+        kept = [(0, place) for place in self.places]
+        for before, recovery in zip(self.taken_back, self.recoveries, strict=True):
+            kept += [recovery] if before in kept[-1:] else [before, recovery]
+        return kept if self.newest is None or self.newest in kept[-1:] else [*kept, self.newest]
+
+    def lines(self, genesis: bytes) -> list[Line]:
+        """What a ledger compares itself with, the newest last."""
+        heads = [*((0, place) for place in self.places), *self.recoveries]
+        if self.newest is not None and self.newest not in self.recoveries[-1:]:
+            heads.append(self.newest)
+        return [Line(number, head, genesis) for number, head in heads]
+
+
+class _Owned:
+    """The chains of one owner, over a file."""
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        self.file = WitnessFile(folder / f"{_HEADS}{owner}")
+        self._rewritten = folder / f"{_REWRITTEN}{owner}"
+        self.chains: dict[SeenChain, _Followed] = {}
+        self._length, self._limit = 0, LONGEST
+        for session, line in self.file.everything():
+            assert line.genesis is not None
+            self._length += 1
+            self.chain(SeenChain(session, line.genesis)).add(line.sequence, line.head)
+
+    def chain(self, chain: SeenChain) -> _Followed:
+        return self.chains.setdefault(chain, _Followed())
+
+    def append(self, chain: SeenChain, number: int, head: bytes) -> None:
+        if self._length >= self._limit:
+            self._rewrite()
+        self.file.note(chain.session, number, head, chain.genesis)
+        self._length += 1
+        self.chain(chain).add(number, head)
+
+    def _rewrite(self) -> None:
+        """Leave out the lines that are not needed."""
+        needed = [
+            (chain.session, number, head, chain.genesis)
+            for chain, seen in self.chains.items()
+            for number, head in seen.needed()
+        ]
+        self.file.rewrite(needed, self._rewritten)
+        self._length, self._limit = len(needed), max(LONGEST, 2 * len(needed))
+
+
+class WitnessBook:
+    """A folder of heads and keys, held by one process. Threads may share it."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidParameter(f"a witness cannot be kept in {str(folder)!r}: {error.strerror}") from None
+        self._lock = threading.Lock()
+        self._held = FileLock(str(self._folder / _LOCK), time.monotonic())
+        self._owned: dict[str, _Owned] = {}
+        self.keys = WitnessKeys(self._folder)
+
+    def new_key(self, owner: str) -> ApiKey:
+        """A key for the ledgers of an owner."""
+        return self.keys.new(owner)
+
+    def owner(self, presented: str) -> str | None:
+        """Whose key this is."""
+        return self.keys.owner(presented)
+
+    def lines(self, owner: str, session: str) -> list[Line]:
+        """What was seen of every chain of this name."""
+        with self._lock:
+            chains = self._of(owner).chains.items()
+            return [line for chain, seen in chains if chain.session == session for line in seen.lines(chain.genesis)]
+
+    def note(self, owner: str, chain: SeenChain, number: int, head: bytes, after: Seen | None) -> Seen | None:
+        """See a head, or a place (number 0); the newest then. `HeadRefused` if it is not behind the newest."""
+        with self._lock:
+            owned = self._of(owner)
+            seen = owned.chain(chain)
+            if not number:
+                if head not in seen.places:
+                    owned.append(chain, number, head)
+                return seen.newest
+            if seen.newest == (number, head):  # sent again
+                return seen.newest
+            if after != seen.newest or (after is not None and number <= after[0]):
+                raise HeadRefused(seen.newest)
+            owned.append(chain, number, head)
+            return seen.newest
+
+    def recover(  # noqa: PLR0917 - all that a recovery is
+        self, owner: str, chain: SeenChain, number: int, before: bytes, entry: bytes, after: Seen | None
+    ) -> Seen | None:
+        """Go back to the entry of a recovery; `HeadRefused` if it is none of what was seen last."""
+        with self._lock:
+            owned, head = self._of(owner), link(before, entry)
+            seen = owned.chain(chain)
+            if seen.newest == (number, head):  # sent again
+                return seen.newest
+            if after != seen.newest or not _is_recovery(entry, number, before, after):
+                raise HeadRefused(seen.newest)
+            owned.append(chain, number, head)
+            return seen.newest
+
+    def _of(self, owner: str) -> _Owned:
+        if owner not in self._owned:
+            self._owned[owner] = _Owned(self._folder, owner)
+        return self._owned[owner]
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        for owned in self._owned.values():
+            owned.file.close()
+        self._held.release()
+
+
+def _is_recovery(entry: bytes, number: int, before: bytes, after: Seen | None) -> bool:
+    """Whether an entry is the recovery, behind that head, of a record that had come so far."""
+    try:
+        read = read_entry(entry, number)
+        backup, head, seen, lost = msgspec.json.decode(read.body, type=tuple[int, str, int, str])
+    except (LedgerTampered, msgspec.MsgspecError):
+        return False
+    about = (0, "") if after is None else (after[0], after[1].hex())
+    return (read.kind, read.number, backup, head, seen, lost) == ("recovery", number, number - 1, before.hex(), *about)
+
+
+class WitnessKeys:
+    """The keys of a witness, in a file of digests. It is read anew for each caller: an ended key ends at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / _KEYS
+
+    def new(self, owner: str) -> ApiKey:
+        """A key for the ledgers of an owner; it is shown once, and its digest stored."""
+        key = ApiKey.fresh()
+        self._append({"id": key.id, "owner": principal(owner), "digest": key.digest.hex(), "at": int(time.time())})
+        return key
+
+    def end(self, id: str) -> None:
+        """End a key, by its public id."""
+        if id not in {said["id"] for said in self._read()}:
+            raise InvalidParameter(f"there is no key {id!r} here")
+        self._append({"id": id, "ended": int(time.time())})
+
+    def owner(self, presented: str) -> str | None:
+        """Whose key this is; every way takes the same comparison."""
+        key = ApiKey.read(presented)
+        found = self.standing().get("" if key is None else key.id, {})
+        digest = bytes.fromhex(found.get("digest", bytes(32).hex()))
+        right = hmac.compare_digest(digest, bytes(32) if key is None else key.digest)
+        return found["owner"] if right and found else None
+
+    def standing(self) -> dict[str, dict[str, Any]]:
+        """The keys that have not ended, by their ids."""
+        keys: dict[str, dict[str, Any]] = {}
+        for said in self._read():
+            if "ended" in said:
+                keys.pop(said["id"], None)
+            else:
+                keys[said["id"]] = said
+        return keys
+
+    def _read(self) -> list[dict[str, Any]]:
+        try:
+            lines = self._file.read_text(encoding="utf-8").split("\n")[:-1]  # what a crash has torn has no end
+            return [json.loads(line) for line in lines if line]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError):
+            raise LedgerTampered(f"the keys of the witness in {str(self._file)!r} cannot be read") from None
+
+    def _append(self, said: dict[str, Any]) -> None:
+        file = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(file, f"{json.dumps(said)}\n".encode())
+            os.fsync(file)
+        finally:
+            os.close(file)
+        sync_folder_of(self._file)
