@@ -19,7 +19,6 @@ True
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -32,7 +31,7 @@ from counterpoint.errors import (
     RelationMismatch,
     RequestConflict,
 )
-from counterpoint.ledger.grants import Grant, expiry, mechanism_names, principal
+from counterpoint.ledger.grants import principal
 from counterpoint.ledger.ledger import Ledger
 from counterpoint.ledger.places import Place
 from counterpoint.ledger.state import Path
@@ -46,11 +45,10 @@ from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
-from counterpoint.session.delegating import composed_on, delegated_rule
+from counterpoint.session.delegating import DelegatingSession
 from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.quote import Quote, quote_of
-from counterpoint.session.reading import ReadableSession
 from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root
 from counterpoint.session.rehearsing import rehearse
 from counterpoint.session.running.engine import Engine
@@ -64,7 +62,7 @@ from counterpoint.sources.source import Source
 from counterpoint.sources.streams.shape import followed_among
 
 
-class Session(ReadableSession):
+class Session(DelegatingSession):
     """A source, a rule and what was launched under it.
 
     Give a budget (`within=ApproxDP(1, 1e-6)`) or a rule (`rule=Odometer(zCDP)`). With `sequential=True` a handle
@@ -247,45 +245,6 @@ class Session(ReadableSession):
         """
         return rehearse(self)
 
-    def delegate(
-        self,
-        within: Loss | Rule,
-        *,
-        delta: Number | None = None,
-        sampled: Number | None = None,
-        id: str | None = None,
-    ) -> "Session":
-        """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved.
-
-        Give a budget, or a rule that promises one: a `Filter`, `Slots`, `odometer.within(loss)`. What is charged is the
-        rule's bound (Haney et al. 2023, Lemma 4.5), if this session's rule covers it. With `delta` it is the (epsilon,
-        delta) that the bound implies: for approximate zCDP, and for slots whose optimal composition is a curve.
-
-        >>> import counterpoint as cp
-        >>> session = cp.Session(cp.Stream(bound=1), within=cp.ApproxDP(1, 1e-6))
-        >>> inner = session.delegate(cp.Slots([cp.PureDP(0.01)] * 100), delta=1e-7)
-        >>> session.loss.epsilon < 0.45
-        True
-
-        With `sampled`, the inner session sees a secret Poisson sample of the units, of this rate, which is drawn once;
-        what is charged here is the bound on the sample, amplified (theory, Sampling), and all of its answers are about
-        the sample.
-
-        >>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1)
-        >>> session = cp.Session(people, within=cp.PureDP(1))
-        >>> hundredth = session.delegate(cp.PureDP(3), sampled=0.01)
-        >>> hundredth.remaining.epsilon, round(float(session.loss.epsilon), 4)
-        (3, 0.1747)
-        """
-        return self._delegated(delegated_rule(within, delta, sampled), id)
-
-    def _delegated(self, rule: Rule, id: str | None, grant: Grant | None = None) -> "Session":
-        self._must_be_open()
-        self._must_be_concurrent()
-        composition = composed_on(rule, self._source)
-        pin, relation = self._source.pin(), composition.relation
-        return self._inside(self._engine.launch(self._path, composition, relation, cursor=pin, request=id, grant=grant))
-
     def acting_as(self, who: str) -> "Session":
         """The same session for a principal: what is launched and asked through it is on record as theirs.
 
@@ -299,69 +258,6 @@ class Session(ReadableSession):
         'carol'
         """
         return Session._at(self._source, self._engine.acting(principal(who), self._path), self._path)
-
-    def grant(
-        self,
-        to: str,
-        within: Loss | Rule,
-        *,
-        until: datetime | None = None,
-        mechanisms: Sequence[type[Mechanism]] | None = None,
-        delta: Number | None = None,
-        sampled: Number | None = None,
-        id: str | None = None,
-    ) -> "Session":
-        """Delegate a budget to a principal: the session in which they, and no other principal, launch and ask.
-
-        It ends at `until`, or when it is revoked, and takes only the `mechanisms` that are named, if any are. `delta`
-        and `sampled` are those of `delegate`.
-
-        >>> import counterpoint as cp
-        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
-        >>> hers = session.grant("ann", cp.PureDP(0.5), mechanisms=[cp.Laplace])
-        >>> noisy = hers.launch(cp.Laplace(0.1, asks=2))
-        >>> session.revoke(hers)
-        >>> noisy.ask(cp.total())
-        Traceback (most recent call last):
-        ...
-        counterpoint.errors.NotGranted: the grant of 'ann' was revoked: what was launched in it stays charged and...
-        >>> session.loss
-        PureDP(0.5)
-        """
-        given = Grant(principal(to), expiry(until), mechanism_names(mechanisms))
-        return self._delegated(delegated_rule(within, delta, sampled), id, given).acting_as(given.to)
-
-    def revoke(self, granted: "Session") -> None:
-        """Take back a granted session: it launches and answers no more, in any process; its charge stays.
-
-        An ask that was begun before is finished, and what was answered can still be read by its id.
-        """
-        self._must_have_granted(granted)
-        self._engine.revoke(granted._path)
-
-    def recount(self, granted: "Session") -> None:
-        """Return what a revoked grant has left unused: its launches count in the place of its charge.
-
-        Where a theorem allows it (theory, Returning), else `NotCovered`, and the charge stays: a grant of PureDP, or of
-        this session's own measure, in a budget that is a plain sum. The loss that a session reads is not a number that
-        may be subtracted.
-
-        >>> import counterpoint as cp
-        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
-        >>> hers = session.grant("ann", cp.PureDP(0.5))
-        >>> noisy = hers.launch(cp.Laplace(0.1))
-        >>> session.revoke(hers)
-        >>> session.recount(hers)
-        >>> session.loss
-        PureDP(0.1)
-        """
-        self._must_have_granted(granted)
-        self._engine.recount(granted._path)
-
-    def _must_have_granted(self, granted: "Session") -> None:
-        self._must_be_open()
-        if granted._path[: len(self._path)] != self._path or granted._path == self._path:
-            raise NotAllowed(f"what is at {granted._path!r} was not granted here; do it where it was granted")
 
     def partition(
         self,
@@ -458,13 +354,6 @@ class Session(ReadableSession):
         rule = row.mechanism.rule.chosen
         assert row.by is not None and isinstance(rule, Parallel)
         return Partition(around, path, row.by, rule)
-
-    def _must_be_concurrent(self) -> None:
-        if self._sequential:
-            raise NotAllowed(
-                "a sequential session has one mechanism at a time, and what is given away would be used beside it; "
-                "leave out sequential=True to delegate or partition"
-            )
 
     def _must_be_open(self) -> None:
         if self._closed:
