@@ -36,7 +36,7 @@ def rows() -> Iterator[Row]:
 
 
 def after(rule: Filter, claim: Claim, launches: int) -> Account:
-    """The account after so many launches."""
+    """The account after `launches` launches."""
     account: Account = rule.start()
     for _ in range(launches):
         account = rule.admit(account, claim)
@@ -53,7 +53,7 @@ def in_turns(works: Sequence[Callable[[], object]]) -> list[float]:
 
 
 def opendp_launch(history: int) -> Callable[[], object]:
-    """A launch through opendp's filter that has so many launches behind it; the mechanism is as small as can be."""
+    """A launch through opendp's filter that has `history` launches behind it; the mechanism is as small as can be."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")

@@ -38,7 +38,7 @@ class Load(NamedTuple):
 
 
 def load(port: int, requests: int, files: Sequence[Path]) -> Load:
-    """So many requests from clients that each send the request in their file, by a process of its own."""
+    """`requests` requests from clients that each send the request in their file, by a process of its own."""
     command = [sys.executable, "-m", "bench.generator", str(port), str(requests), *map(str, files)]
     said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return Load(**said)

@@ -195,7 +195,7 @@ Step = Callable[[Unit], None]
 
 @contextmanager
 def raw(setting: Setting, sizes: Sizes) -> Iterator[Callable[[], None]]:
-    """As many transactions as so many deeds take, of records of that size, with group commit and a synced line each."""
+    """As many transactions as the deeds take, of records of that size, with group commit and a synced line each."""
     clients = setting.clients
     ledger = setting.ledger(f"raw {sizes.what} {clients} {setting.wait}")
     ledger.bind("raw")
@@ -282,7 +282,7 @@ def chained(entries: int) -> bytes:
 
 
 def repeat(deed: Callable[[], object], times: int) -> None:
-    """So many times."""
+    """The deed, `times` times."""
     for _ in range(times):
         deed()
 
@@ -306,7 +306,7 @@ def lengthen(place: Durable, entries: int) -> None:
 
 
 def together(work: list[Callable[[], object]], times: int) -> None:
-    """All of them at once, each so many times."""
+    """All of them at once, each `times` times."""
     threads = [threading.Thread(target=repeat, args=(deed, times)) for deed in work]
     for thread in threads:
         thread.start()

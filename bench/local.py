@@ -21,7 +21,7 @@ VERTICES, EDGES, USERS = 10**5, 10**6, 10**6
 EPSILONS = ("0.1", "0.35", "0.7", "1", "1.5", "2", "3", "4", "5", "6")
 SIZES = [2, 3, 4, 5, 7, 10, 16, 30, 60, 100, 150, 300, 1000, 3000, 10**4, 10**5, 10**6]
 KIBIBYTES = 2**20
-"""So many to a GiB: the system counts in them."""
+"""How many make a GiB: the system counts in them."""
 
 
 def rows() -> Iterator[Row]:

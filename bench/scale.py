@@ -32,7 +32,7 @@ MILLISECOND = 1e-3
 def rows(
     launches: int = LAUNCHES, handles: int = HANDLES, delegated: int = DELEGATED, side: int = SIDE
 ) -> Iterator[Row]:
-    """The rows for so many of each; `side` squared cells."""
+    """The rows for these numbers of each; `side` squared cells."""
     keep: list[object] = []
     many = Session(Stream(bound=1), within=ApproxDP(10**4, 1e-6))
     small, large = Laplace("0.001"), Laplace(10**6)
@@ -65,7 +65,7 @@ def used() -> int:
 
 
 def each(make: Callable[[], object], times: int) -> float:
-    """The CPU seconds of one of so many, in the fastest of several rounds."""
+    """The CPU seconds of one of `times`, in the fastest of several rounds."""
     rounds = min(ROUNDS, times)
     return min(_seconds(make, times // rounds) for _ in range(rounds)) / (times // rounds)
 
@@ -101,7 +101,7 @@ def refused(session: Session, mechanism: Laplace) -> None:
 
 
 def cells(side: int) -> Iterator[Row]:
-    """A count in so many cells squared, for each cell, beside one of a hundredth as many."""
+    """A count in `side` squared cells, for each cell, beside one in a hundredth as many."""
     wide, narrow = cell_asks(side), cell_asks(side // 10)
     pairs = [(_seconds(wide, 1) / side**2, _seconds(narrow, 1) / (side // 10) ** 2) for _ in range(3)]
     yield Row(

@@ -80,7 +80,7 @@ class _Ask:
 
 
 def simulate(parameters: Parameters, layout: Layout, asks: int = ASKS) -> Simulated:
-    """Each worker asks so many times, each time as soon as it has its answer.
+    """Each worker asks `asks` times, each time as soon as it has its answer.
 
     >>> one = simulate(Parameters(cpu=0.001, commit=0.002, each=0), Layout(1))
     >>> round(one.per_second), round(one.median, 6), one.per_commit
@@ -223,7 +223,7 @@ def _together(handles: list[cp.Handle]) -> float:
 
 
 def layouts(workers: int) -> dict[str, Layout]:
-    """What the page compares at so many workers; SQLite has one process."""
+    """What the page compares at this number of workers; SQLite has one process."""
     return {
         "one transaction a request": Layout(workers, grouped=False),
         "1 process": Layout(workers),

@@ -66,7 +66,7 @@ def cells() -> tuple[Callable[[], object], Callable[[], object]]:
 
 
 def small() -> tuple[Table, Callable[[], object]]:
-    """A hundred rows, and so many plain queries on them in the same engine: beyond these, all time is the session's."""
+    """A hundred rows, and as many plain queries on them in the same engine: beyond these, all time is the session's."""
     import duckdb
 
     connection = duckdb.connect()

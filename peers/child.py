@@ -63,7 +63,7 @@ def cpu_limit(task: str) -> int:
 
 
 def stop_after(limit: int, into: Path) -> None:
-    """Once so much more CPU time is spent, write that it was, and end the process."""
+    """Once `limit` more seconds of CPU time are spent, write that they were, and end the process."""
     begun = cpu_seconds()
     while cpu_seconds() < begun + limit:
         time.sleep(1)

@@ -156,12 +156,12 @@ TASKS = [
 
 
 def different_losses(many: int) -> list[tuple[float, float]]:
-    """So many different (epsilon, delta)."""
+    """`many` different (epsilon, delta)."""
     return [((0.5 + GOLDEN * (index + 1) % 1) / many**0.5, 1e-7 / many) for index in range(many)]
 
 
 def noise_levels(many: int) -> list[float]:
-    """The sigmas of so many Gaussian mechanisms, by a sensitivity of one."""
+    """The sigmas of `many` Gaussian mechanisms, by a sensitivity of one."""
     return [many**0.5 * (1 + index % 10 / 10) for index in range(many)]
 
 

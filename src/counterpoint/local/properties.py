@@ -79,7 +79,7 @@ class Anything(Property, Value, frozen=True):
 
 
 class AtMost(Property, Value, frozen=True):
-    """At most so many queries.
+    """At most this number of queries.
 
     >>> AtMost(2).implies(AtMost(3)), AtMost(3).implies(AtMost(2))
     (True, False)

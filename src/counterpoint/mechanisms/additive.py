@@ -53,7 +53,7 @@ class Additive(Mechanism):
 
     @abstractmethod
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
-        """So many independent draws of the noise that this ask needs."""
+        """`size` independent draws of the noise that this ask needs."""
 
     def accepts(self, message: object) -> bool:
         """An ask with a private value, other than a tally: noise on what is listed would tell what is."""

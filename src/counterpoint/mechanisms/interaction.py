@@ -85,7 +85,7 @@ def interact(
     analyst_coins: Coins | None = None,
     rounds: int = 1000,
 ) -> View:
-    """Let them talk for at most so many rounds; the analyst's view of it (Haney et al. 2023, Def 1.5, 1.6).
+    """Let them talk for at most `rounds` rounds; the analyst's view of it (Haney et al. 2023, Def 1.5, 1.6).
 
     The mechanism tosses `coins`; the analyst tosses its own, which are part of the view.
     """

@@ -182,7 +182,7 @@ def whole(value: object, low: int, what: str) -> int:
 
 
 def bounded_up(value: Fraction) -> Fraction:
-    """The value itself while it can be a parameter, else the next larger number of so many decimal places.
+    """The value itself while it can be a parameter, else the next larger decimal of a bounded length.
 
     Sums of decimals stay exact for ever; sums of ever new denominators keep a bounded size, rounded up.
 
@@ -229,7 +229,7 @@ def spell(value: Fraction) -> str:
 
 
 def _pointed(digits: str, places: int) -> str:
-    """Digits with the decimal point so many places from the end; small numbers with an exponent."""
+    """Digits with the decimal point `places` from the end; small numbers with an exponent."""
     leading = len(digits) - places  # digits before the point; 0 or less for a number below one
     if places == 0:
         return digits

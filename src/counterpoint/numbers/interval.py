@@ -64,7 +64,7 @@ class Precision:
 
 @lru_cache(maxsize=256)
 def precision(digits: int) -> Precision:
-    """The (shared) arithmetic of so many digits.
+    """The (shared) arithmetic of `digits` digits.
 
     >>> precision(30) is precision(30)
     True

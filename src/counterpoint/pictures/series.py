@@ -125,7 +125,7 @@ class _Plot:
 
 
 def thinned(points: tuple[Point, ...], most: int) -> tuple[Point, ...]:
-    """At most so many points: of those that fall into one place, the last.
+    """At most `most` points: of those that fall into one place, the last.
 
     >>> len(thinned(tuple((n, n, 1) for n in range(1000)), 400))
     400

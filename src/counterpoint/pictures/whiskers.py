@@ -94,7 +94,7 @@ class Whiskers(Picture):
         return text if unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
 
     def _line(self, cell: Whisker, columns: int) -> str:
-        """From 0 to the whisker, in so many columns."""
+        """From 0 to the whisker, over `columns` columns."""
         if cell.value is None:
             return ""
         low, high = self.scale

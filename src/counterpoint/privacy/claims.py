@@ -20,7 +20,7 @@ __all__ = ["Charge", "Claim", "Interaction", "claim", "require_finite"]
 
 
 class Charge(Tagged, Value, frozen=True):
-    """So many launches of one loss, in the place of a mechanism that is made from them.
+    """A number of launches of one loss, in the place of a mechanism that is made from them.
 
     >>> from counterpoint import PureDP
     >>> Charge(PureDP(0.1), 3), Charge(PureDP(0.1))

@@ -124,7 +124,7 @@ class Loss(Tagged):
         return spent != () and all(map(le, spent, budget.amounts))
 
     def used_of(self, budget: "Loss", parts: int) -> int:
-        """How many of so many equal parts of a budget this total uses, rounded up; more than all if it exceeds it.
+        """How many of `parts` equal parts of a budget this total uses, rounded up; more than all if it exceeds it.
 
         Where a loss has several numbers, the one that is nearest to its limit counts.
 

@@ -4,7 +4,7 @@ See Henzinger et al. 2024, sec. 6.3, a tainted variable.
 
 Arithmetic on secrets gives secrets. Whatever would decide something by a secret or show it raises `SecretLeak` at
 the very line that tries: truth value, comparison, formatting, hashing, iteration, indexing, conversion, copying,
-pickling. Its shape (a number, so many numbers, a tally) is public, so no operation lets the value choose it. Only
+pickling. Its shape (a number, a vector of a width, a tally) is public, so no operation lets the value choose it. Only
 mechanisms open a secret (`reveal`), to add noise; a tally, whose very keys are secret, is opened by those alone that
 select keys (`counted`).
 

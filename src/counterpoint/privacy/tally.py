@@ -52,7 +52,7 @@ class Tally(Tagged, Value, frozen=True):
     pairs: Annotated[Pairs, Read(_in_order)]
 
     def scaled(self, factor: int) -> "Tally":
-        """Every count so many times."""
+        """Every count, times `factor`."""
         return Tally(tuple((key, count * factor) for key, count in self.pairs))
 
 

@@ -143,7 +143,7 @@ class WitnessFile(Witness):
             raise self._unreadable(error) from None
 
     def lines(self, whose: str, upto: int) -> Iterator[Line]:
-        """The lines about this session, of whatever ledger, in the first so many bytes."""
+        """The lines about this session, of whatever ledger, in the first `upto` bytes."""
         ending = b" " + quote(whose, safe="").encode()
         for line in self._whole_lines(upto):
             if line.endswith(ending) and (read := _read(line[: -len(ending)])):

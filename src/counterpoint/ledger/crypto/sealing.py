@@ -45,7 +45,7 @@ _HEAD = len(_FORMAT) + _NUMBER + _SALT
 """What a blob begins with: how it is sealed, by which data key (one a day is more than a byte counts), and a salt."""
 _NONCE = 12
 SEALS = 2**16
-"""How many blobs share a salt: among so many random nonces of 96 bits, two are alike with probability below 2^-64."""
+"""How many blobs share a salt: of 2^16 random nonces of 96 bits, two are alike with probability below 2^-64."""
 _SALTS = 256
 _FEW = 4096
 """Up to this length, padded texts are powers of two."""

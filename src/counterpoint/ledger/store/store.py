@@ -86,7 +86,7 @@ class Store(Protocol):
         """One entry."""
 
     def entries(self, name: str, after: int, page: int = BATCH) -> Iterator[tuple[int, bytes]]:
-        """All entries after a number, in order; so many are read at once."""
+        """All entries after a number, in order; `page` of them are read at once."""
 
     def length(self, name: str) -> int:
         """How many items a session's stream has."""
@@ -221,7 +221,7 @@ class Unit:
         return own[0] if own or self._store is None else self._store.entry(self.name, number)
 
     def added(self, after: int, page: int = BATCH) -> Iterator[tuple[int, bytes]]:
-        """The entries after a number, up to where this unit begins; so many are read at once."""
+        """The entries after a number, up to where this unit begins; `page` of them are read at once."""
         return iter(()) if self._store is None else self._store.entries(self.name, after, page)
 
     def length(self) -> int:

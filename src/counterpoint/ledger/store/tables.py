@@ -241,7 +241,7 @@ class Tables(PeopleTables, Store):
         return read_record(_Numbered, found[0]).data if found else None
 
     def entries(self, name: str, after: int, page: int = BATCH) -> Iterator[tuple[int, bytes]]:
-        """All entries after a number, in order; so many are read at once."""
+        """All entries after a number, in order; `page` of them are read at once."""
         sql = f"""SELECT number, entry FROM counterpoint_entry WHERE name = ? AND number > ?
             ORDER BY number LIMIT {page}"""
         while several := self._run(sql, (name, after)):

@@ -28,7 +28,7 @@ from math import exp, expm1, log, log1p
 Scales = tuple[Fraction, Fraction]
 """The scale of the noise on the threshold, and of that in each round."""
 _CLASSES = 8
-"""So many powers of two of R have a tenth of what may fail; larger ones share the rest, halved each time."""
+"""The first powers of two of R have a tenth of what may fail; larger ones share the rest, halved each time."""
 _CARE = 1e-9
 """By how much the logarithm of a chance is rounded up."""
 

@@ -92,7 +92,7 @@ class Cores:
         return import_module("pyarrow").table({"vertex": list(self.vertices), "core": self.values})
 
     def error(self, probability: Number) -> int:
-        """With this probability every core number is right up to this: at most so much below, or above.
+        """With this probability every core number is right up to this, below and above.
 
         It holds for every graph (theory, Core numbers), by public numbers alone, and so it is wider than what most
         graphs have: 1.3 times the error of a complete graph, in which the one vertex with the largest noise leaves that

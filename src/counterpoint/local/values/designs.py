@@ -241,7 +241,7 @@ class Affine(Design, Value, frozen=True):
         return np.concatenate(found)[:categories]
 
     def _steps(self, last: int, users: int, categories: int) -> float:
-        """About how much work `counts` is with tables of so many digits; endless where they would be too large."""
+        """About how much work `counts` is with tables of `last` + 1 digits; endless where they would be too large."""
         table: int = self.field ** (last + 1)
         if table > _TABLE and last > 1:
             return inf

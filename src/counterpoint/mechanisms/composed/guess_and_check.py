@@ -132,7 +132,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
         )
 
     def _price(self, shares: int) -> Loss:
-        """So many quarters of what all of it costs."""
+        """`shares` quarters of what all of it costs."""
         if self.rho is not UNSET:
             return zCDP(shares * self.rho)
         assert self.epsilon is not None

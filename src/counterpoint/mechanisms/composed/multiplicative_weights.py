@@ -244,7 +244,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
         return tilted
 
     def tilted(self, hypothesis: Hypothesis, weights: tuple[int, ...], step: int) -> Hypothesis:
-        """The hypothesis, tilted toward the cells that weigh most by a step of so many parts of RATE."""
+        """The hypothesis, tilted toward the cells that weigh most by `step` parts of RATE."""
         pairs = zip(hypothesis.exponents, weights, strict=True)
         return Hypothesis(tuple(exponent + step * weight for exponent, weight in pairs))
 
@@ -261,7 +261,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
 
         A guess that passed is within margin + verdict, a noisy value within its own noise (see
         `GuessAndCheck.error`). It lasts if the updates cannot run out: each is then made at a gap of at least
-        g = margin - verdict and lowers KL(D | h) by 2 g^2 - 2 a^2, a the error of the noisy value; so many cannot be.
+        g = margin - verdict and lowers KL(D | h) by 2 g^2 - 2 a^2, a the error of the noisy value; more would not fit.
         (That holds as long as a is within `caution`, so not for much higher probabilities than 95 %.)
 
         >>> MultiplicativeWeights(epsilon=1, universe=1000, rows=10**5, margin=0.02, updates=80).error(0.95, asks=1000)

@@ -40,7 +40,7 @@ def roomy(values: Integers, bits: int) -> Integers:
 
 
 def octets_for(scale: int) -> int:
-    """So many bytes that noise of this scale or standard deviation practically never needs more: 200 times it fits.
+    """How many bytes hold noise of this scale or standard deviation, practically always: 200 times it fits.
 
     >>> octets_for(10), octets_for(10**6)
     (2, 4)

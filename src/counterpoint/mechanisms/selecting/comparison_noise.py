@@ -12,7 +12,7 @@ worlds be seen with their threshold, as in the pure proof: world 0 at tau and wo
 them easier to tell apart. The thresholds' laws are e1-DP to each other, which contributes e1 tanh(e1/2)
 (`divergences`). Given tau, a round is a miss, which is not likelier in world 0 than in world 1, or a hit (with its gap,
 if it is released), and all odds between the worlds are in [e^-b, e^b]. Let W be the product of
-the odds of all rounds, and V(c) the largest mean of W^s in world 0 that any adversary reaches in so many rounds with c
+the odds of all rounds, and V(c) the largest mean of W^s in world 0 that any adversary reaches in these rounds with c
 hits to come. Then V(c) <= K^c for every K >= 1 that has h <= K (1 - m) in every such round, where h and m are what its
 hits and its miss contribute to the mean of its odds^s: for V(c) is at most m V(c) + h V(c-1), with a round less to go.
 

@@ -51,7 +51,7 @@ class Calibration(NamedTuple):
     threshold: int
 
     def released(self, units: int) -> Interval:
-        """The chance that a key of so many units is released: Q((threshold - 1/2 - units)/sigma), enclosed.
+        """The chance that a key with `units` units is released: Q((threshold - 1/2 - units)/sigma), enclosed.
 
         >>> round(float(Calibration(Fraction(1), 3).released(3).lower), 4)
         0.6915

@@ -418,7 +418,7 @@ def _must_be_few(curve: TradeOff) -> None:
 def _doubled(
     join: Callable[[curves.Points, curves.Points], curves.Points], curve: curves.Points, times: int
 ) -> curves.Points:
-    """So many equal curves, joined by an associative operation."""
+    """`times` equal curves, joined by an associative operation."""
     if times == 0:
         return curves.NO_LOSS
     points = curve

@@ -1,4 +1,4 @@
-"""At most so many messages differ: event level, a user with a capped number of events, queries on one table.
+"""A bounded number of messages differ: event level, a user with a capped number of events, queries on one table.
 
 See Henzinger et al. 2024, sec. 3.2, Def 7.2.
 
@@ -17,7 +17,7 @@ from counterpoint.privacy.relations.relation import Progress, Relation
 
 
 class Steps(Relation, Value, frozen=True):
-    """At most so many asks, so many updates and so many messages in `total` differ; None: any number.
+    """At most `asks` asks, `updates` updates and `total` messages in all differ; None: any number.
 
     A differing ask moves by at most its own sensitivity. An update declares none: it moves by at most `bound` in L1
     and `squared` in squared L2, or anywhere if there is no bound (so a claim under `Steps()` says something about
@@ -171,7 +171,7 @@ def at_most(value: int | None, limit: int | None, *, endless: bool = False) -> b
 
 
 def _some(most: int | None, what: str) -> str:
-    """Any of them, at most so many, or, as an empty text, none."""
+    """Any of them, at most `most`, or, as an empty text, none."""
     if most is None:
         return f"any {what}s"
     return f"at most {_counted(most, what)}" if most else ""

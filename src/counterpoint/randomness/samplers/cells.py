@@ -42,7 +42,7 @@ _FEWEST = 16
 _FITS = 51
 """Cells of this number of bits leave room for the number of the cell in 64."""
 _KEPT_BITS = 16
-"""So many leading bits of a place in its cell are enough to tell nearly always whether it is kept."""
+"""The leading bits of a place in its cell that tell, nearly always, whether it is kept."""
 _POINT = 58
 """Chances are integers of 2^-58, which leaves room for g up to 32: farther than 1000 sigma from 0."""
 

@@ -35,7 +35,7 @@ WORDS_AT_ONCE = 2**18
 _FEW = 64
 _DIGITS = bytes((ord("0"), ord("1"))) + bytes(254)
 _FITS = 62
-"""Differences of two integers of so many bits fit into 64."""
+"""The difference of two integers of 62 bits fits into 64."""
 
 
 def discrete_laplace(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:

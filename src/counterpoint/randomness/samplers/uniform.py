@@ -20,7 +20,7 @@ from counterpoint.randomness.keystream import Keystream
 WIDTH = 64
 """The binary digits that are compared first."""
 _FITS = 62
-"""Integers of so many bits are drawn as 64-bit words, wider ones one at a time."""
+"""Integers of up to 62 bits are drawn as 64-bit words, wider ones one at a time."""
 
 
 def uniform(n: int, stream: Keystream) -> int:

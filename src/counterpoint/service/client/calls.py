@@ -101,7 +101,7 @@ class ServiceReply:
         return self.status is None or self.status in (429, 502, 503, 504)
 
     def pause(self, pause: float) -> float:
-        """For how many seconds to wait before the call is sent again: as the service says, at least so many."""
+        """How many seconds to wait before the call is sent again: as the service says, at least `pause`."""
         return min(max(pause, self.wait or 0.0), LONGEST_PAUSE)
 
     def result(self, call: Call) -> Any:

@@ -115,7 +115,7 @@ class Connection(Service):
             return ServiceReply(None, type(error).__name__)
 
     def follow(self, path: str, seconds: float | None) -> Iterator[Event]:
-        """The events that are sent there, for so many seconds, or for ever."""
+        """The events that are sent there, for `seconds`, or for ever."""
         follower, patience = Follower(), Patience(seconds, self._tries)
         while patience.lasts:
             call = Call("GET", path, query={"seconds": patience.left})
@@ -205,7 +205,7 @@ class AsyncConnection(Service):
             return ServiceReply(None, type(error).__name__)
 
     async def follow(self, path: str, seconds: float | None) -> AsyncIterator[Event]:
-        """The events that are sent there, for so many seconds, or for ever."""
+        """The events that are sent there, for `seconds`, or for ever."""
         follower, patience = Follower(), Patience(seconds, self._tries)
         while patience.lasts:
             call = Call("GET", path, query={"seconds": patience.left})

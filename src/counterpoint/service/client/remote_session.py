@@ -261,7 +261,7 @@ class RemoteSession(Remote):
     def events(self, seconds: float | None = None) -> Any:
         """What changes here, as it changes: `LossChanged` and `ItemsArrived`, first as they are now.
 
-        An iterator, over an asynchronous connection an asynchronous one (`async for`). It ends after so many seconds,
+        An iterator, over an asynchronous connection an asynchronous one (`async for`). It ends after `seconds`,
         or never; a connection that ends is made anew.
         """
         return self._service.follow(f"{self._url}/events", seconds)

@@ -53,7 +53,7 @@ def _answer(origin: Origin) -> Any:
 
 
 def suppressed(answer: object, ratio: Fraction) -> object:
-    """The answer without what is less than so many times its error; None where noise left no number at all."""
+    """The answer without what is less than `ratio` times its error; None where noise left no number at all."""
     if answer is None:
         return None
     assert isinstance(answer, NumberAnswer | TableAnswer | RecordAnswer | SeveralAnswer)

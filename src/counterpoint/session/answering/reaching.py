@@ -26,14 +26,14 @@ from counterpoint.sources.source import Prepared
 _FAR = 60
 """A parameter is searched for between 10^-60 and 10^60."""
 _DECADE = 9000
-"""So many numbers of four digits have the same power of ten."""
+"""How many numbers of four digits have the same power of ten."""
 _SMALL = 5
 """Below this deviation the law of discrete Gaussian noise differs from that of a rounded normal."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is asked of the noise: so many numbers are to be within `steps` but for a chance; on public facts."""
+    """What is asked of the noise: that `numbers` numbers are within `steps` but for a chance; on public facts."""
 
     prepared: Prepared
     steps: int

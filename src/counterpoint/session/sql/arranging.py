@@ -31,7 +31,7 @@ class Order:
 
 
 def arranged(rows: Sequence[Row], having: Having | None, order: Sequence[Order], limit: int | None) -> list[Row]:
-    """The rows of which HAVING is true, in this order, at most so many; rows that are alike keep their order."""
+    """The rows of which HAVING is true, in this order, at most `limit`; rows that are alike keep their order."""
     kept = [row for row in rows if having is None or having.holds(row) is True]
     for by in reversed(order):  # sorting is stable
         gone = [row for row in kept if row[by.place] is None]

@@ -69,7 +69,7 @@ class Averaged(Prepared, frozen=True, kw_only=True):
         )
 
     def error_from(self, answer: Plain, steps: int) -> Fraction:
-        """The farthest mean that a sum and a count within so many steps of the noisy ones have.
+        """The farthest mean that a sum and a count within `steps` of the noisy ones have.
 
         A noisy count that could be noise alone says nothing: then it is the farther of the two bounds.
 

@@ -237,7 +237,7 @@ class Shared(Prepared, frozen=True, kw_only=True):
         return self._base.error_in_units(steps)
 
     def error_from(self, answer: Plain, steps: int) -> Fraction:
-        """That of sums and a count which are off by what so many steps in each of the numbers make of them."""
+        """That of sums and a count whose numbers are each off by `steps`."""
         assert isinstance(answer, tuple)
         return self._base.error_within(self._balanced(answer), steps * self.rows, steps * (self.own + self.rows))
 

@@ -155,5 +155,5 @@ def rank_sensitivities(
 
 
 def _alike(width: int, each: int) -> Sensitivities:
-    """The bounds for so many integers that all move by as much."""
+    """The bounds for `width` integers that each move by `each`."""
     return Sensitivities(l1=width * each, squared=width * each * each, each=each)

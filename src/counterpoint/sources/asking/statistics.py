@@ -54,7 +54,7 @@ from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.query_plan import QueryPlan
 
 FINE = 1000
-"""Weights are rounded down to one part in at least so many."""
+"""Weights are rounded down to one part in at least 1,000."""
 
 Noise: TypeAlias = Literal["laplace", "gaussian"]
 Aggregate: TypeAlias = Count | Histogram | CountDistinct | Sum | Mean | Variance

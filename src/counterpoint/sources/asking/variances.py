@@ -186,7 +186,7 @@ class Dispersed(Prepared, frozen=True, kw_only=True):
         )
 
     def error_from(self, answer: Plain, steps: int) -> Fraction:
-        """The farthest variance (or root of one) of all triples within so many steps of the noisy one in each number.
+        """The farthest variance (or root of one) of all triples within `steps` of the noisy one in each number.
 
         >>> ages = Dispersed(None, 6, 12, 3, Fraction(1, 12), half=Fraction(60), root=False)
         >>> ages.error_from((-400, 0, 2000), 0), ages.error_from((-400, 0, 2000), 100), ages.error_from((1, 1, 2), 3)
@@ -217,7 +217,7 @@ class Dispersed(Prepared, frozen=True, kw_only=True):
 
 
 def _variances(squares: int, total: int, weight: int, steps: int, of_weight: int) -> tuple[Fraction, Fraction]:
-    """The least and the largest variance of all triples (s, t, w) within so many steps of this one, at half width 1.
+    """The least and the largest variance of all triples (s, t, w) within `steps` of this one, at half width 1.
 
     `steps` are those of s and t, `of_weight` those of w.
 

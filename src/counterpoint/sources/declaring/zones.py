@@ -23,7 +23,7 @@ SECOND = 1_000_000
 """Microseconds of a second."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOOKED_AT = 6 * 3600
-"""The offset is looked at every so many seconds: no zone has changed it twice within six hours and back."""
+"""The offset is looked at every six hours: no zone has changed it twice within six hours and back."""
 
 
 def zone(name: object) -> ZoneInfo:
@@ -81,7 +81,7 @@ def micros(aware: datetime) -> int:
 
 
 def at_micros(stored: int, within: ZoneInfo) -> datetime:
-    """The datetime in a zone that is so many microseconds after 1970-01-01 in UTC."""
+    """The datetime in a zone that is `stored` microseconds after 1970-01-01 in UTC."""
     return (_EPOCH + timedelta(microseconds=stored)).astimezone(within)
 
 

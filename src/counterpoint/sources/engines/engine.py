@@ -87,7 +87,7 @@ def unreadable(column: str | None = None) -> InvalidParameter:
 
 
 def unreadable_within(memory: str) -> InvalidParameter:
-    """The same for a table that was to be bound within so much memory.
+    """The same for a table that was to be bound within a stated memory.
 
     >>> str(unreadable_within("2GB"))
     'the data could not be read as a table within memory=2GB; give it more, if it can be read otherwise'

@@ -56,7 +56,7 @@ class Choose(msgspec.Struct, frozen=True):
 
 
 class DatePart(msgspec.Struct, frozen=True):
-    """A part of the date that is so many days after 1970-01-01, a day of the years 1 to 9999."""
+    """A part of the date that a number of days after 1970-01-01 names, a day of the years 1 to 9999."""
 
     part: Part
     days: "Term"
@@ -96,7 +96,7 @@ def columns_of(node: Node) -> Iterator[int]:
 
 
 def exceeds(node: Node, most: int) -> bool:
-    """Whether a term or a condition has more than so many nodes, where each is written out.
+    """Whether a term or a condition has more than `most` nodes, where each is written out.
 
     Parts are shared, so a short text may stand for more nodes than can be counted: the count ends where it is decided.
 

@@ -27,7 +27,7 @@ UNITS = 1_000
 _MOST_ROWS = 3
 """The most rows of a unit, if it may have as many."""
 _MISSING = 50
-"""One value in so many is missing."""
+"""One value in 50 is missing."""
 
 
 def made_up_rows(declared: Declaration) -> EmbeddedEngine:

@@ -91,7 +91,7 @@ class UnitCoins(State, Value, frozen=True):
 
 
 class UnitByUnit(Mechanism, Value, frozen=True):
-    """A sampled mechanism, or a session on a sample, on so many units, each of which brings a number with a message."""
+    """A sampled mechanism, or a session on a sample, on `units` units, each of which brings a number with a message."""
 
     sampled: Mechanism
     units: PositiveInt

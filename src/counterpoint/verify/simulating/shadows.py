@@ -15,7 +15,7 @@ other targets can be made. (The shadow is that of Beiglbock and Juillet 2016.)
 >>> from fractions import Fraction
 >>> half, tenth = Fraction(1, 2), Fraction(1, 10)
 >>> left = Remainder([(half, tenth), (half, 9 * tenth)])
->>> left.take((half, half))  # a fair coin, made of one that is not: so much of either outcome
+>>> left.take((half, half))  # a fair coin, made of one that is not: the share of either outcome
 [Fraction(1, 2), Fraction(1, 2)]
 """
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 UNIT = 2.0**-53
 """How far, relatively, one floating-point operation is from exact."""
 _WIDER = 1 + 2.0**-20
-"""The error bounds are computed in floating point too; so much more covers that many times over."""
+"""The error bounds are computed in floating point too; this factor covers their own rounding many times over."""
 _THIN = 1e-15
 _NOTHING = 1e-300
 """Covers what is too small for a float."""
@@ -128,7 +128,7 @@ def convolve_all(laws: Sequence[Masses]) -> Masses:
 
 
 def power(law: Masses, copies: int) -> Masses:
-    """The law of the sum of so many independent losses with this law, by repeated doubling.
+    """The law of the sum of `copies` independent losses with this law, by repeated doubling.
 
     A transform leaves specks of rounding far beyond the mass, which would double with it: ends that are thin beside the
     error that is known anyway are cut.

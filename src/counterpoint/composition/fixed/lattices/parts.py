@@ -28,7 +28,7 @@ _FAINT = 1e-22
 _OUTSIDE = 1e-16
 """Room for all of that, and for the weights below _FAINT, of which there are fewer than 10^5."""
 _UPWARD = 1 + 32 * UNIT
-"""Two quotients of expm1, each within a few units: so much more is certainly not less."""
+"""A factor that covers the rounding of two quotients of expm1, each within a few units."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _ROOM = 1 + 2.0**-40
 _LARGEST = 700.0
 """The largest exponent: from above every mass is at least 1e-300, so that none exceeds its weighted maximum by more."""
 _NOTHING = 1e-300
-"""What is too small for a float, with room: every mass may be off by so much."""
+"""How far a mass may be off because a float cannot be smaller, with room."""
 _ERFC = np.frompyfunc(math.erfc, 1, 1)
 
 

@@ -23,7 +23,7 @@ from counterpoint.numbers import Interval, Precision, certify, precision
 from counterpoint.numbers.exact import float_up
 
 Part = tuple[Fraction, int | Fraction]
-"""So many independent draws of this scale; of weighted ones, the sum of the squared weights."""
+"""A scale, and the number of independent draws of it; of weighted ones, the sum of the squared weights."""
 
 _DIGITS = 30
 _GRID = 1024

@@ -289,7 +289,7 @@ class LeastSquaresNoise(NamedTuple):
         return roomy(root, BITS + 8) * ((1 << BITS) - below) + roomy(children, BITS + 8) * below
 
     def _draws(self, scale: Fraction, count: int, coins: Coins) -> Integers:
-        """So many vectors of noise, as rows."""
+        """`count` vectors of noise, as rows."""
         if not count:
             return np.zeros((0, self.width), dtype=np.int64)
         drawn = coins.discrete_laplace(scale, count * self.width)
@@ -298,7 +298,7 @@ class LeastSquaresNoise(NamedTuple):
         return roomy(drawn, 16).reshape(count, self.width)
 
     def _drawn_sum(self, scale: Fraction, count: int, coins: Coins) -> Integers:
-        """The sum of so many vectors of noise."""
+        """The sum of `count` vectors of noise."""
         most = max(1, _CHUNK // self.width)
         total: Integers = np.zeros(self.width, dtype=np.int64)
         for at in range(0, count, most):

@@ -173,7 +173,7 @@ class TreeNoise(NamedTuple):
         return worst
 
     def _draws(self, scale: Fraction, count: int, coins: Coins) -> Integers:
-        """So many vectors of noise, as rows."""
+        """`count` vectors of noise, as rows."""
         if not count:
             return np.zeros((0, self.width), dtype=np.int64)
         return coins.discrete_laplace(scale, count * self.width).reshape(count, self.width)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 
 class Tree(NamedTuple):
-    """A tree of so many levels in which a node has `arity` children; the arity is odd."""
+    """A tree of this height in which a node has `arity` children; the arity is odd."""
 
     arity: int
     height: int

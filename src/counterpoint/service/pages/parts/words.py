@@ -23,7 +23,7 @@ def figure(value: float | Fraction) -> str:
 
 
 def at_most(value: Fraction) -> str:
-    """The same, rounded down: so much fits.
+    """The same, rounded down: what is shown fits.
 
     >>> at_most(Fraction(2, 3)), at_most(Fraction(1, 2))
     ('0.6666', '0.5')
