@@ -281,8 +281,9 @@ def test_under_pure_privacy_the_worst_error_is_not_below_that_of_any_time_and_no
 
 
 @pytest.mark.parametrize("counter", [EarlierVectorCounter(3, epsilon=1), VectorCounter(3, rho="0.1", horizon=2**10)])
-def test_the_worst_error_is_that_of_the_worst_time_and_never_falls(counter):
-    assert counter.worst_error("0.95", 60) == max(counter.error("0.95", t) for t in range(61))
+def test_the_worst_error_is_not_below_that_of_any_time_and_never_falls(counter):
+    worst = max(counter.error("0.95", t) for t in range(61))
+    assert worst <= counter.worst_error("0.95", 60) <= 1.5 * worst
     far = [counter.worst_error("0.95", t) for t in (1, FIRST_EPOCH - 1, FIRST_EPOCH, 5000)]
     assert far == sorted(far)
     assert far[-1] >= max(counter.error("0.95", t) for t in range(FIRST_EPOCH, 5000, 97))

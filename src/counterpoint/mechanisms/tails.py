@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.discrete_gaussian import gaussian_within, subgaussian_within
+from counterpoint.mechanisms.discrete_gaussian import gaussian_within, subgaussian_within, weighted_within
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, spell
 from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
@@ -24,6 +24,7 @@ __all__ = [
     "may_fail",
     "rounded_normal_within",
     "subgaussian_within",
+    "weighted_within",
 ]
 
 _DIGITS = 40

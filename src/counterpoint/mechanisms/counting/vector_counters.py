@@ -191,12 +191,12 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         """How far any coordinate of the answer after t items is off at most, with this probability for all at once.
 
         >>> VectorCounter(1000, rho=0.5, squared=2).error(0.95, t=2**20)
-        42
+        37
         """
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
 
     def worst_error(self, probability: Number, t: int) -> int:
-        """At least the largest `error` at any time from 0 to t, and not much more.
+        """At least the largest `error` at any time from 0 to t: by bounds that grow with it, and are wider.
 
         >>> counter = VectorCounter(3, epsilon=1)
         >>> [counter.error(0.95, t) for t in (100, 200, 300)], counter.worst_error(0.95, t=300)

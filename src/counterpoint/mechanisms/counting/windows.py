@@ -67,17 +67,16 @@ class Windowed(Mechanism, Value, frozen=True):
     counter answered (Henzinger et al. 2024, Lemma 2.16). Which counts are released depends on public times alone.
 
     Error: S(t) - S(t - n) has the noise of both times, but what both have in common cancels. Under pure privacy the
-    weights of nodes which both times name are subtracted (`deviation` is exact). Under zCDP, with the coefficients b of
-    the noise, the variance is at most spread(t - n) + 2 spread(n) - spread(t) in units of a draw
-    (`BltNoise.deviation_between` has the proof): at most twice that of a counter after n steps, however long the stream
-    is.
+    weights of nodes which both times name are subtracted. Under zCDP, with the falling coefficients b of the noise, the
+    variance is sum of b_k^2 over k < n, plus the sum of (b_k - b_(k+n))^2 over k < t - n (`Blt.spread_between`): at
+    most twice that of a counter after n steps, however long the stream is. `deviation` is exact but for rounding.
 
     With a horizon under pure privacy, items beyond it are not counted, and the next ask gets `PastHorizon` with the
     window that ends at the horizon, the last answer.
 
     >>> window = Windowed(Counter(rho=0.5), last=1000)
     >>> [round(window.deviation(t), 1) for t in (1000, 10_000, 1_000_000)]
-    [4.1, 6.0, 6.0]
+    [4.1, 5.4, 5.4]
     """
 
     counter: Mechanism
@@ -175,7 +174,7 @@ class Windowed(Mechanism, Value, frozen=True):
         return counter, tuple(released[-self.last - 1 :]), bool(waiting)
 
     def deviation(self, t: int) -> float:
-        """The standard deviation of (each coordinate of) the answer after t items; under zCDP an upper bound of it.
+        """The standard deviation of (each coordinate of) the answer after t items, rounded up.
 
         >>> round(Windowed(Counter(epsilon=1, horizon=2**10), last=100).deviation(549), 2)
         11.98
@@ -187,7 +186,7 @@ class Windowed(Mechanism, Value, frozen=True):
         """How far any coordinate of the answer after t items is off at most, with this probability for all at once.
 
         >>> Windowed(Counter(rho=0.5), last=1000).error(0.95, t=10**6)
-        15
+        10
         """
         time = whole(t, 0, "t")
         return self._counter.noise.bound_between(below_one(probability), max(time - self.last, 0), time)

@@ -132,6 +132,24 @@ class Blt:
                 total = total + one.size * other.size * _geometric(gap, t)
         return total
 
+    def spread_between(self, earlier: int, t: int) -> Interval:
+        """The variance of the difference of the noises after `earlier` and after t steps, in units of that of a draw.
+
+        With n = t - earlier it is the sum of b_k^2 over k < n and of (b_k - b_(k+n))^2 over k < earlier. In the latter
+        `end` cancels, and each fade is left with 1 - (1 - gap)^n of its size.
+
+        >>> blt = for_horizon(2**20)
+        >>> round(float(blt.spread_between(1000, 1100).upper), 3), round(float(blt.spread(100).upper), 3)
+        (4.202, 2.534)
+        """
+        lost = [fade.size * fade.gap * _geometric(fade.gap, t - earlier) for fade in self.fades]
+        total = self.spread(t - earlier)
+        for one, from_one in zip(self.fades, lost, strict=True):
+            for other, from_other in zip(self.fades, lost, strict=True):
+                gap = one.gap + other.gap - one.gap * other.gap
+                total = total + from_one * from_other * _geometric(gap, earlier)
+        return total
+
     def drift(self, t: int) -> Interval:
         """The sum of b_k over k < t: how far an error of 1 in every step moves the noise after t steps.
 

@@ -33,6 +33,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.counting.noise.blt import Blt, for_horizon
 from counterpoint.mechanisms.counting.packed import Packed, roomy
 from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.tails import each_may_fail, weighted_within
 from counterpoint.numbers import Interval, float_up, precision
 from counterpoint.numbers.interval import sqrt_up
 from counterpoint.randomness.coins import Coins, Integers
@@ -122,8 +123,18 @@ class BltNoise(NamedTuple):
     def bound(self, probability: Fraction, t: int) -> int:
         """What no coordinate exceeds in absolute value after t steps, all at once, with this probability.
 
-        Discrete Gaussian noise is sub-Gaussian with its sigma2 (Canonne et al. 2020), so P[|X| >= x] <= 2
-        e^(-x^2/(2v)) for the sum of variance v, and once for each coordinate.
+        Coordinates are independent; the noise of each is a weighted sum of draws, and has nearly a normal tail.
+        """
+        if t == 0:
+            return 0
+        most = self._within(self._spread(t), probability) + self._rounding(t) + Fraction(1, 2)
+        return floor(Fraction(most.upper))
+
+    def worst_bound(self, probability: Fraction, t: int) -> int:
+        """What no coordinate exceeds after t steps or fewer, by the sub-Gaussian tail and a union over coordinates.
+
+        A `MonotoneHistogram` sets its thresholds by it, and ledgers hold those, so it stays as it is: `bound` is
+        tighter. Both the variance and the rounding only grow with t.
         """
         if t == 0:
             return 0
@@ -131,44 +142,54 @@ class BltNoise(NamedTuple):
         most = (2 * self._variance(t) * odds).sqrt() + self._rounding(t) + Fraction(1, 2)
         return floor(Fraction(most.upper))
 
-    def worst_bound(self, probability: Fraction, t: int) -> int:
-        """The largest `bound` at any time from 0 to t: the last, as both variance and rounding only grow."""
-        return self.bound(probability, t)
-
     def deviation_between(self, earlier: int, t: int) -> float:
-        """An upper bound of the standard deviation of the difference of the answers after `earlier` and after t steps.
+        """The standard deviation of the difference of the answers after `earlier` and after t steps, rounded up.
 
-        The noise after t steps is the sum of b_k z_(t-k) over k < t. So with n = t - earlier the difference has the
-        variance sum of b_k^2 over k < n, plus the sum of (b_k - b_(k+n))^2 over k < earlier, in units of a draw. As b
-        is positive and falls (`blt.py`), a term of the latter is at most b_k^2 - b_(k+n)^2; and these sums are spreads.
         Rounding to whole units is in both answers, and may go against each other.
         """
         if t == earlier:
             return 0.0
         whole_units = 2 * precision(40)(Fraction(1, 12)).sqrt() if earlier else precision(40)(Fraction(1, 12)).sqrt()
         rounding = self._rounding(earlier) + self._rounding(t) + whole_units
-        return float_up((self._variance_between(earlier, t).sqrt() + rounding).upper)
+        variance = self._spread_between(earlier, t) * self._unit
+        return float_up((variance.sqrt() + rounding).upper)
 
     def bound_between(self, probability: Fraction, earlier: int, t: int) -> int:
         """What no coordinate of that difference exceeds in absolute value, all at once, with this probability."""
         if t == earlier:
             return 0
-        odds = precision(40)(2 * self.width / (1 - probability)).log()
-        most = (2 * self._variance_between(earlier, t) * odds).sqrt() + self._rounding(earlier) + self._rounding(t) + 1
+        within = self._within(self._spread_between(earlier, t), probability)
+        most = within + self._rounding(earlier) + self._rounding(t) + (1 if earlier else Fraction(1, 2))
         return floor(Fraction(most.upper))
 
-    def _variance_between(self, earlier: int, t: int) -> Interval:
-        """The bound of `deviation_between` on the variance, before rounding to whole units."""
-        return self._variance(earlier) + 2 * self._variance(t - earlier) - self._variance(t)
+    def _within(self, spread: Interval, probability: Fraction) -> Interval:
+        """What weighted sums of this spread stay within, one for each coordinate, in whole units."""
+        chance = each_may_fail(probability, self.width)
+        return weighted_within(Fraction(self.sigma2), spread, chance) * Fraction(1, 2**self.bits)
+
+    @property
+    def _unit(self) -> Fraction:
+        """The variance of a draw, in whole units."""
+        return Fraction(self.sigma2, 4**self.bits)
 
     def _variance(self, t: int) -> Interval:
-        if t > LIFETIME:
-            raise InvalidParameter(f"t must not be past the lifetime of {LIFETIME}, but {t} was given")
-        return self.blt.spread(t) * Fraction(self.sigma2, 4**self.bits)
+        return self._spread(t) * self._unit
+
+    def _spread(self, t: int) -> Interval:
+        return self.blt.spread(_in_life(t))
+
+    def _spread_between(self, earlier: int, t: int) -> Interval:
+        return self.blt.spread_between(earlier, _in_life(t))
 
     def _rounding(self, t: int) -> Interval:
         """How far rounded products, each off by at most a half, move the noise after t steps."""
         return self.blt.drift(t) * (carried(self.blt) * Fraction(1, 4 << self.bits))
+
+
+def _in_life(t: int) -> int:
+    if t > LIFETIME:
+        raise InvalidParameter(f"t must not be past the lifetime of {LIFETIME}, but {t} was given")
+    return t
 
 
 def rounded_products(values: Integers, factors: NDArray[np.int64], shifts: NDArray[np.int64]) -> Integers:
