@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from counterpoint.mechanisms.counting.blt_noise import blt_noise
+from counterpoint.mechanisms.counting.noise.blt_noise import blt_noise
 from counterpoint.mechanisms.discrete_gaussian import subgaussian_within, weighted_within
 from counterpoint.numbers import precision
 
