@@ -46,8 +46,8 @@ HOW = """## How it was measured
 - **Error** is measured against the answer without noise, on the answers of these runs: a mean over two to ten
   runs, so differences of a tenth mean nothing. For lists of losses it is exact: the epsilon that was found.
 - **Lines** are logical lines as Python's tokenizer counts them, with imports and preparing.
-- "Not run" is a row that this run left out: a smaller size had failed already, or the machine was busy with other work
-  for too long. `python -m peers TASK` measures a task again and keeps the others.
+- "Not run" is a row that was left out because a smaller size had failed already. `python -m peers TASK` measures a task
+  again and keeps the others.
 - Each library is used as its documentation shows. A task that a library cannot express says why; please correct us.
 
 """
@@ -66,8 +66,8 @@ NOT_COMPARABLE = """## What is not comparable
   and answers integers for sums.
 - OpenDP adds up the epsilons of (epsilon, delta) losses; it has no optimal composition, so its time for that list is
   that of a sum. SmartNoise's odometer is a closed formula, of the kind that `cp.compose.advanced` is.
-- With eight threads, an error of any kind counts as a refusal: OpenDP answers fewer launches than fit, and admits none
-  beyond the budget.
+- With eight threads, OpenDP is asked under a lock: its filter refuses a query that comes while it answers another, and
+  says so.
 - Sessions here are in memory, as the peers' are. With a durable ledger every launch and answer is written to disk
   first, which costs more than everything else; `make bench` measures that apart.
 

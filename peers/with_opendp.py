@@ -55,6 +55,7 @@ def _interleaved(size: int) -> Callable[[], Any]:
 
 def _threads(size: int) -> Callable[[], Any]:
     from concurrent.futures import ThreadPoolExecutor
+    from threading import Lock
 
     import opendp.prelude as dp
 
@@ -62,12 +63,14 @@ def _threads(size: int) -> Callable[[], Any]:
     odometer = dp.c.make_fully_adaptive_composition(domain, metric, dp.max_divergence())
     filtered = dp.c.make_privacy_filter(odometer, d_in=1, d_out=1.0 + 1e-9)(0)
     noise = dp.m.make_laplace(domain, metric, scale=1000.0)
+    one_at_a_time = Lock()  # a queryable that is asked by two threads at once refuses one of them
 
     def admitted(_: int) -> int:
         done = 0
         for _ in range(TRIES):
             try:
-                filtered(noise)
+                with one_at_a_time:
+                    filtered(noise)
             except dp.OpenDPException:
                 continue
             done += 1
