@@ -13,7 +13,7 @@ from sqlglot import exp
 from tests.sources import people
 
 from counterpoint.sources.asking.conditions import Like, Not, OneOf
-from counterpoint.sources.engines.emitter import WIDE, statement, steady_pattern, tally
+from counterpoint.sources.engines.emitter import WIDE_SUMS, limbs, statement, steady_pattern, tally
 from counterpoint.sources.engines.query_plan import ByThreshold, ColumnTotal, QueryPlan, Rows
 
 SOURCE = people.table({})
@@ -24,7 +24,7 @@ SOURCE = people.table({})
 def test_every_dialect_parses_and_names_nothing_but_stored_columns(request_):
     plan = request_.plan(SOURCE.declaration)
     names = {f"c{i}" for i in range(len(SOURCE.declaration.columns))} | {"u"}
-    for dialect in WIDE:
+    for dialect in WIDE_SUMS:
         trees = sqlglot.parse(statement(plan, "bound", dialect=dialect), read=dialect)
         assert len(trees) == 1 and isinstance(trees[0], exp.Select)
         assert {column.name for column in trees[0].find_all(exp.Column)} <= names | {"n"}
@@ -35,7 +35,7 @@ def test_every_dialect_parses_and_names_nothing_but_stored_columns(request_):
 @pytest.mark.parametrize("text", ["it's", "\\", "\\'", "'; DROP TABLE bound; --", "é😀", '"', "%_", "\n", "$1 ? :x"])
 def test_a_text_literal_means_itself_in_every_dialect(text):
     plan = QueryPlan(Rows(), ((1,),), OneOf(0, (text,)))
-    for dialect in WIDE:
+    for dialect in WIDE_SUMS:
         tree = sqlglot.parse_one(statement(plan, "bound", dialect=dialect), read=dialect)
         assert [found.this for found in tree.find_all(exp.Literal) if found.is_string] == [text]
     connection = duckdb.connect()
@@ -76,9 +76,24 @@ def test_like_is_rewritten_where_the_engine_would_go_back_and_forth_and_nowhere_
 
 
 def test_sums_are_wide_in_every_dialect():
-    plan = QueryPlan(ColumnTotal(0), ((1,),), None)
-    assert statement(plan, "t", dialect="spark") == "SELECT COALESCE(SUM(CAST(c0 AS DECIMAL(38, 0))), 0) FROM t"
+    plan = QueryPlan(ColumnTotal(0, 2**15), ((1,),), None)
     assert statement(plan, "t", dialect="duckdb") == "SELECT COALESCE(SUM(c0), 0) FROM t"
+    low, high = "SUM(SHIFTRIGHT(c0, 0) & 32767)", "SUM(SHIFTRIGHT(c0, 15))"
+    wide = [f"(CAST({part} AS DECIMAL(38, 0)) * {times})" for part, times in ((low, 1), (high, 2**15))]
+    assert statement(plan, "t", dialect="spark") == f"SELECT COALESCE({' + '.join(wide)}, 0) FROM t"
+    few = QueryPlan(ColumnTotal(0, 2**15 - 1), ((1,),), None)
+    assert statement(few, "t", dialect="spark") == "SELECT COALESCE(SUM(c0), 0) FROM t"
+    squares = QueryPlan(ColumnTotal(0, 2**8, powers=(2,)), ((1,),), None)
+    assert "SUM(SHIFTRIGHT(c0 * c0, 15))" in statement(squares, "t", dialect="spark"), "they are as far as 2^16"
+
+
+@given(st.integers(0, 2**62).flatmap(lambda most: st.tuples(st.just(most), st.sampled_from((-most, most, most // 3)))))
+def test_limbs_make_up_an_integer_and_two_to_the_48_of_them_a_sum_of_64_bits(drawn):
+    most, value = drawn
+    *lower, highest = limbs(most)
+    parts = [*((value >> shift) % 2**15 for shift in lower), value >> highest]
+    assert sum(part << shift for part, shift in zip(parts, limbs(most), strict=True)) == value
+    assert max(map(abs, parts)) * (2**48 - 1) < 2**63
 
 
 def test_many_thresholds_are_one_pass_and_a_shallow_tree():

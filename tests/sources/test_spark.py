@@ -8,7 +8,7 @@ import pytest
 from tests.sources import engines, people
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.sources.asking import requests
+from counterpoint.sources.asking import requests, variances
 from counterpoint.sources.declaring.columns import number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row
@@ -58,6 +58,18 @@ def test_rows_that_cannot_be_read_are_one_constant_refusal():
     assert refused.value.__cause__ is refused.value.__context__ is None, "the engine's own words are gone"
     with pytest.raises(InvalidParameter, match="cannot be declared as a text"):
         Table(frame, unit=each_row, columns={"y": text()})
+
+
+def test_sums_of_one_limb_and_of_several_are_exact():
+    bounds = {"one": 2**15 - 1, "two": 2**15, "three": 2**31, "four": 2**45 + 1, "five": 2**62}
+    values = {name: [far, -far, far - 1, 1 - far, -1, 0, far // 3, None] for name, far in bounds.items()}
+    columns = {name: number(-far, far) for name, far in bounds.items()}
+    here, there = (engines.bound(engine, pa.table(values), columns=columns) for engine in ("duckdb", "spark"))
+    for name in bounds:
+        assert people.found(there, requests.sum(name)) == (sum(value or 0 for value in values[name]),)
+    for name in ("one", "three"):
+        assert people.found(there, variances.variance(name)) == people.found(here, variances.variance(name))
+    assert people.found(there, requests.sum("five", where="five IS NULL")) == (0,)
 
 
 def test_only_a_dataframe_is_a_table():

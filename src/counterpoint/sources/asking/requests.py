@@ -146,9 +146,8 @@ class Sum(Request, Value, frozen=True):
         cells = None if self.by is None else by_keys(declared, self.by, self.keys)
         width = None if cells is None else len(cells.keys)
         corners = in_one_cell([(number.least,), (number.most,)], width or 1)
-        return QueryPlan(
-            ColumnTotal(declared.find(self.column)), corners, self._condition(declared), cells, width, number.grid
-        )
+        total = ColumnTotal(declared.find(self.column), number.farthest)
+        return QueryPlan(total, corners, self._condition(declared), cells, width, number.grid)
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """One sum, or one for each key."""
@@ -198,7 +197,7 @@ class Mean(Request, Value, frozen=True):
         number, (by, keys) = declared.number(self.column), given_groups(self.by, self.keys)
         cells = None if by is None else by_keys(declared, by, keys)
         groups, wide = 1 if cells is None else len(cells.keys), number.most - number.least
-        total = ColumnTotal(declared.find(self.column), powers=(1, 0))
+        total = ColumnTotal(declared.find(self.column), number.farthest, powers=(1, 0))
         corners = in_one_cell([(-wide, wide), (wide, wide)], groups)
         return QueryPlan(total, corners, self._condition(declared), cells, 2 * groups, number.grid / 2)
 

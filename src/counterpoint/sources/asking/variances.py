@@ -86,13 +86,13 @@ class Variance(Request, Value, frozen=True):
         number = self._number(declared)
         cells = None if self.by is None else by_keys(declared, self.by, self.keys)
         groups, most = 1 if cells is None else len(cells.keys), 2 * (number.most - number.least) ** 2
-        powers = ColumnTotal(declared.find(self.column), powers=(2, 1, 0))
+        powers = ColumnTotal(declared.find(self.column), number.farthest, powers=(2, 1, 0))
         corners = in_one_cell([(most, most, most), (most, -most, most)], groups)
         return QueryPlan(powers, corners, self._condition(declared), cells, 3 * groups, number.grid**2 / 12)
 
     def _number(self, declared: Declaration) -> Number:
         number = declared.number(self.column)
-        if max(-number.least, number.most) > FARTHEST:
+        if number.farthest > FARTHEST:
             raise InvalidRequest(
                 f"{self.column} is {number.describe()}: values are squared, so its bounds must be at most 2^31 steps "
                 "from 0; declare it with a larger step"

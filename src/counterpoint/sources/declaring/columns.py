@@ -177,6 +177,11 @@ class Number(Column, Value, frozen=True):
         """The upper bound in steps."""
         return (self.high / self.step).numerator
 
+    @property
+    def farthest(self) -> int:
+        """The most steps that a value is away from 0."""
+        return max(-self.least, self.most)
+
     def describe(self) -> str:
         """The bounds, the grid and the units."""
         measured = "" if isinstance(self.units, UnsetType) else f" {self.units}"

@@ -40,10 +40,12 @@ class Units(msgspec.Struct, frozen=True):
 class ColumnTotal(msgspec.Struct, frozen=True):
     """Every row adds the integer in this column or of this term, raised to each of the `powers`, unless it is missing.
 
-    The power 0 counts the rows that have a value. A request that squares limits the column, so that nothing overflows.
+    No value is farther than `farthest` from 0. The power 0 counts the rows that have a value. A request that squares
+    limits the column, so that nothing overflows.
     """
 
     column: Term
+    farthest: int
     powers: tuple[int, ...] = (1,)
 
     @property
