@@ -263,20 +263,24 @@ def given(loaded: str) -> str:
     return f"SELECT COUNT(*), SUM(g0), SUM(g1) FROM {loaded}"
 
 
-def capped(declared: Declaration, loaded: str, key: str, dialect: Dialect) -> str:
+def heavy(declared: Declaration, loaded: str) -> str:
+    """The query for the units that have more than `rows_per_unit` rows."""
+    return f"SELECT u FROM {loaded} WHERE u IS NOT NULL GROUP BY u HAVING COUNT(*) > {declared.rows_per_unit}"
+
+
+def capped(declared: Declaration, loaded: str, heavy: str, key: str, dialect: Dialect) -> str:
     """The query that keeps at most `rows_per_unit` rows of each unit, and none without a unit.
 
-    Only units with more rows are sorted.
+    Only the rows of `heavy` units are hashed and sorted.
     """
     most, row = declared.rows_per_unit, content(declared, dialect)
-    heavy = f"(SELECT u FROM {loaded} GROUP BY u HAVING COUNT(*) > {most})"
     place = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY {_keyed(key, row, dialect)}, {row})"
     names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
     return (
         f"SELECT {names} FROM {loaded} WHERE u IS NOT NULL "
-        f"AND NOT EXISTS (SELECT 1 FROM {heavy} AS heavy WHERE heavy.u = {loaded}.u) "
-        f"UNION ALL SELECT {names} FROM (SELECT {names}, {place} AS place FROM {loaded} WHERE u IN {heavy}) AS placed "
-        f"WHERE place <= {most}"
+        f"AND NOT EXISTS (SELECT 1 FROM {heavy} WHERE {heavy}.u = {loaded}.u) "
+        f"UNION ALL SELECT {names} FROM (SELECT {names}, {place} AS place FROM {loaded} "
+        f"WHERE EXISTS (SELECT 1 FROM {heavy} WHERE {heavy}.u = {loaded}.u)) AS placed WHERE place <= {most}"
     )
 
 

@@ -469,7 +469,9 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
     engine = offer.take(load, loaded)
     given = None if key is None else _sums(engine.run(loading.given(loaded)))
     if declared.unit is not None:
-        engine.create("bound", loading.capped(declared, "loaded", order.hex(), engine.dialect))
+        engine.create("heavy", loading.heavy(declared, "loaded"))
+        engine.create("bound", loading.capped(declared, "loaded", "heavy", order.hex(), engine.dialect))
+        engine.drop("heavy")
         engine.drop("loaded")
     if key is None:
         pin = hmac.digest(secrets.token_bytes(32), facts, sha256)
