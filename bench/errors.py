@@ -167,7 +167,6 @@ def peeling(graph: "nx.Graph", epsilon: int) -> Off:
 
 
 _SIDES = "values may lie on either side of the threshold, and the bound pays for both"
-_CHERNOFF = "a Chernoff bound on a sum of noises: it holds at every probability, and is nearer at high ones"
 _MANY = "the bound of the paper, for all answers so far, whatever was counted"
 _GRAPHS = "the bound is for every graph with so many vertices and rounds"
 
@@ -187,10 +186,18 @@ def exact_cases() -> Iterator[Case]:
     yield Case("discrete Gaussian, 20 numbers", rho, rho.error(SURE, width=20), additive(rho, 20))
     for largest, runs in ((NoisyMax("0.05"), 1000), (NoisyMax("0.05", by="exponential"), 200)):
         yield Case(f"{largest!r}, 50 candidates", largest, largest.error(SURE, 50), choosing(largest, 50), runs)
-    gaussian, some = Counter(rho="0.001"), VectorCounter(8, rho="0.001")
-    recent = Windowed(gaussian, last=5)
-    for name, following in ((repr(gaussian), gaussian), ("zCDP, vectors of 8", some), ("zCDP, window of 5", recent)):
-        yield Case(f"{name}, 16 items", following, following.error(SURE, t=16), counting(following, 16), 200)
+    for privacy, known, endless in (
+        ("pure", Counter("0.1", horizon=20), Counter("0.1")),
+        ("zCDP", Counter(rho="0.001", horizon=20), Counter(rho="0.001")),
+    ):
+        many = VectorCounter(8, epsilon=known.epsilon, rho=known.rho, horizon=20)
+        for what, counter in (
+            ("counter, horizon of 20", known),
+            ("counter, no horizon", endless),
+            ("vectors of 8", many),
+            ("window of 5", Windowed(known, last=5)),
+        ):
+            yield Case(f"{privacy} {what}", counter, counter.error(SURE, t=16), counting(counter, 16), 200)
     for keys, mechanism in ((1, PartitionSelection("0.1", "1e-6")), (8, GaussianSelection("0.1", "1e-6"))):
         name = f"{type(mechanism).__name__}, {keys} keys of a unit"
         yield Case(name, mechanism, mechanism.error(SURE, keys), selecting(mechanism, keys))
@@ -201,13 +208,6 @@ def bounded_cases() -> Iterator[Case]:
     for sparse in (SparseVector("0.05", 0), SparseVector("0.05", 0, monotone=True), AboveThreshold("0.05", 0)):
         name, stated = f"{sparse!r}, 100 asks", sparse.error(SURE, asks=100)
         yield Case(name, sparse, stated, comparing(sparse, 100), 100, 1.6, _SIDES)
-    for counter in (Counter("0.1", horizon=64), Counter("0.1")):
-        stated = counter.error(SURE, t=60)
-        yield Case(f"{counter!r}, 60 items", counter, stated, counting(counter, 60), 100, 1.9, _CHERNOFF)
-    vectors = VectorCounter(8, epsilon="0.1", horizon=64)
-    yield Case("vectors of 8", vectors, vectors.error(SURE, t=60), counting(vectors, 60), 100, 1.6, _CHERNOFF)
-    window = Windowed(Counter("0.1", horizon=64), last=20)
-    yield Case("window of 20", window, window.error(SURE, t=60), counting(window, 60), 100, 2.5, _CHERNOFF)
     checks = GuessAndCheck("0.1", margin=1000, wrong=3)
     verdict = checks.error(SURE, asks=50).verdict
     yield Case("guess and check, 50 asks", checks, verdict, checking(checks, 50), 100, 1.8, _SIDES)

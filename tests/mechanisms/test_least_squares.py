@@ -1,6 +1,7 @@
 """Counting by least squares: weights that cover each prefix, noises that are drawn once, errors as small as stated."""
 
 import random
+from collections import Counter as Multiset
 from collections import defaultdict
 from fractions import Fraction
 from functools import partial
@@ -225,16 +226,26 @@ def test_at_whatever_times_answers_have_in_common_just_the_nodes_that_both_name(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_parts_are_the_squares_of_what_is_really_weighed_at_a_time_and_between_two(seed):
+def test_terms_and_their_squares_are_what_is_really_weighed_at_a_time_and_between_two(seed):
     noise, times = small(seed)
     found, coins = answered(noise, times)
     scales = [*coins.scales, *[None] * (noise.width - len(coins.scales))]
 
+    def weighed(answer):
+        pairs = zip(scales, answer, strict=True)
+        return Multiset((scale, Fraction(abs(weight), 2**GRID_BITS)) for scale, weight in pairs if weight)
+
+    def counted(terms):
+        by_kind = Multiset()
+        for scale, weight, count in terms:
+            by_kind[scale, weight] += count if weight else 0
+        return +by_kind
+
     def squares(answer):
         by_scale = defaultdict(int)
-        for scale, weight in zip(scales, answer, strict=True):
-            by_scale[scale] += Fraction(weight**2, 4**GRID_BITS)
-        return {scale: total for scale, total in by_scale.items() if total}
+        for (scale, weight), count in weighed(answer).items():
+            by_scale[scale] += weight**2 * count
+        return by_scale
 
     def added(parts):
         by_scale = defaultdict(Fraction)
@@ -244,7 +255,8 @@ def test_parts_are_the_squares_of_what_is_really_weighed_at_a_time_and_between_t
 
     for time, answer in zip(times, found, strict=True):
         assert added(noise.parts(time)) == squares(answer)
-    assert added(noise.parts_between(times[0], times[-1])) == squares(found[-1] - found[0])
+        assert counted(noise.terms(time)) == weighed(answer)
+    assert counted(noise.terms_between(times[0], times[-1])) == weighed(found[-1] - found[0])
 
 
 def cheapest(noise, times, item):

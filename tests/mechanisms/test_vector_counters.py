@@ -273,10 +273,10 @@ def test_half_of_the_noise_would_not_do():
 # -------------------------------------------------------------------------------------------------------- accuracy
 
 
-def test_under_pure_privacy_the_worst_error_is_not_below_that_of_any_time_and_not_far_above_the_worst():
+def test_under_pure_privacy_the_worst_error_is_not_below_that_of_any_time_nor_twice_the_worst():
     for counter in (VectorCounter(3, epsilon=1), VectorCounter(2, epsilon=1, horizon=3000)):
         found = [counter.error("0.95", t) for t in range(0, 3000, 29)]
-        assert max(found) <= counter.worst_error("0.95", 3000) <= 1.25 * max(found)
+        assert max(found) <= counter.worst_error("0.95", 3000) <= 1.8 * max(found)
         assert all(counter.error("0.95", t) <= counter.worst_error("0.95", t) for t in (1, 2, 20, 200))
 
 

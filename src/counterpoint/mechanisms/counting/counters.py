@@ -228,7 +228,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
         """How far the answer after t items is from the truth at most, with at least this probability (below 1).
 
         >>> Counter(epsilon=1, horizon=2**10).error(0.95, t=549), Counter(rho=0.5, horizon=2**10).error(0.95, t=549)
-        (37, 6)
+        (25, 6)
         """
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
 

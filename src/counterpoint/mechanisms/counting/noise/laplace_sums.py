@@ -1,4 +1,7 @@
-"""Sums of independent discrete Laplace noises: their exact variance, and how large they get.
+"""Sums of independent discrete Laplace noises: their exact variance, and a bound that needs no more than that.
+
+`laplace_tails.py` bounds a sum from nearer, by all of its weights. This bound is for sums of which only the squares of
+the weights are known, and for the thresholds of a `MonotoneHistogram`, which ledgers hold.
 
 With q = e^(-1/scale) a discrete Laplace draw has variance 2q/(1-q)^2 and, for |l| < 1/scale, E e^(lX) =
 (1-q)^2/((1-q e^l)(1-q e^-l)). By Markov's inequality on e^(lX) and symmetry, P[|X| >= x] <= 2 e^(-lx) E e^(lX) for the
@@ -24,9 +27,23 @@ from counterpoint.numbers.exact import float_up
 
 Part = tuple[Fraction, int | Fraction]
 """A scale, and the number of independent draws of it; of weighted ones, the sum of the squared weights."""
+Term = tuple[Fraction, Fraction, int]
+"""A scale, a weight, and the number of independent draws of this scale that have this weight."""
 
 _DIGITS = 30
 _GRID = 1024
+
+
+def squares(terms: Sequence[Term]) -> list[Part]:
+    """For each scale the sum of the squared weights.
+
+    >>> squares([(Fraction(3), Fraction(1, 2), 4), (Fraction(3), Fraction(-1), 1)])
+    [(Fraction(3, 1), Fraction(2, 1))]
+    """
+    totals: dict[Fraction, Fraction] = {}
+    for scale, weight, count in terms:
+        totals[scale] = totals.get(scale, Fraction(0)) + weight**2 * count
+    return list(totals.items())
 
 
 def deviation_of_sum(parts: Sequence[Part]) -> float:

@@ -23,10 +23,12 @@ import numpy as np
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.counting.noise.laplace_sums import Part, deviation_of_sum, limit_of_sum
+from counterpoint.mechanisms.counting.noise.laplace_sums import Part, Term, deviation_of_sum, limit_of_sum, squares
+from counterpoint.mechanisms.counting.noise.laplace_tails import sum_within
 from counterpoint.mechanisms.counting.noise.least_squares import BITS, GRID_BITS, Node, Shape, best_shape
 from counterpoint.mechanisms.counting.packed import Packed, octets_for, roomy
 from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.tails import each_may_fail
 from counterpoint.randomness.coins import Coins, Integers
 
 FIRST_EPOCH = 768
@@ -130,10 +132,17 @@ class LeastSquaresNoise(NamedTuple):
 
     def parts(self, t: int) -> list[Part]:
         """The noises in an answer after t items: for each scale, the sum of the squares of their weights."""
+        here = self.epoch(self._counted(t))
+        return self._parts(here, here.shape.squares(t - here.start))
+
+    def terms(self, t: int) -> list[Term]:
+        """The noises in an answer after t items: how many there are of each scale and weight."""
+        return self._terms(dict(self._named(self._counted(t))))
+
+    def _counted(self, t: int) -> int:
         if self.horizon is not None and t > self.horizon:
             raise InvalidParameter(f"t must not be past the horizon of {self.horizon}, but {t} was given")
-        here = self.epoch(t)
-        return self._parts(here, here.shape.squares(t - here.start))
+        return t
 
     def _parts(self, here: Stretch, squares: tuple[Fraction, Fraction]) -> list[Part]:
         """These squared weights in one epoch, and those of all epochs before it."""
@@ -152,29 +161,42 @@ class LeastSquaresNoise(NamedTuple):
 
     def bound(self, probability: Fraction, t: int) -> int:
         """What no coordinate exceeds in absolute value after t items, all at once, with this probability."""
-        return self._bound(self.parts(t), probability)
+        return self._within(self.terms(t), probability, roundings=1)
 
     def worst_bound(self, probability: Fraction, t: int) -> int:
-        """At least the largest `bound` at any time from 0 to t, and not much more (`Shape.most_squares`)."""
+        """At least the largest `bound` at any time from 0 to t, by Chernoff.
+
+        Of the weights at all times only the squares are bounded (`Shape.most_squares`).
+        """
         worst, time = 0, t
         while time >= 0:
             here = self.epoch(time)
             most = self._parts(here, here.shape.most_squares(time - here.start))
-            worst, time = max(worst, self._bound(most, probability)), here.start - 1
+            limit = limit_of_sum(most, 1 - (1 - probability) / self.width)
+            worst, time = max(worst, floor(limit + Fraction(1, 2)) if limit else 0), here.start - 1
         return worst
 
-    def parts_between(self, earlier: int, t: int) -> list[Part]:
-        """The noises in the difference of the answers at two times: for each scale, the sum of squared weights."""
-        weights: dict[tuple[int, Node], int] = {}
-        for time, sign in ((t, 1), (earlier, -1)):
-            for node, weight in self._named(time):
-                weights[node] = weights.get(node, 0) + sign * weight
-        squares: dict[Fraction, int] = {}
+    def terms_between(self, earlier: int, t: int) -> list[Term]:
+        """The noises in the difference of the answers at two times: how many there are of each scale and weight."""
+        weights = dict(self._named(self._counted(t)))
+        for node, weight in self._named(earlier):
+            weights[node] = weights.get(node, 0) - weight
+        return self._terms(weights)
+
+    def _terms(self, weights: dict[tuple[int, Node], int]) -> list[Term]:
+        """These weights of nodes, counted; by their size, as noise is symmetric."""
+        counts: dict[tuple[int, bool, int], int] = {}
+        shapes = {number: self._of_epoch(number) for number in {number for number, _ in weights}}
         for (number, (level, _)), weight in weights.items():
-            shape = self.epoch(t).shape if self.horizon is not None else self._numbered(number)
-            scale = self._root_scale if level == shape.height else self.node_scale(shape)
-            squares[scale] = squares.get(scale, 0) + weight**2
-        return [(scale, Fraction(total, 4**GRID_BITS)) for scale, total in squares.items()]
+            kind = number, level == shapes[number].height, abs(weight)
+            counts[kind] = counts.get(kind, 0) + 1
+        return [
+            (self._root_scale if root else self.node_scale(shapes[number]), Fraction(weight, 1 << GRID_BITS), count)
+            for (number, root, weight), count in counts.items()
+        ]
+
+    def _of_epoch(self, number: int) -> Shape:
+        return self._numbered(number) if self.horizon is None else self.epoch(0).shape
 
     def _named(self, time: int) -> Iterator[tuple[tuple[int, Node], int]]:
         """Every node that has a weight at this time, by its epoch, and its weight."""
@@ -187,16 +209,15 @@ class LeastSquaresNoise(NamedTuple):
 
     def deviation_between(self, earlier: int, t: int) -> float:
         """The standard deviation of the difference of the answers at two times, before rounding (see `deviation`)."""
-        return deviation_of_sum(self.parts_between(earlier, t))
+        return deviation_of_sum(squares(self.terms_between(earlier, t)))
 
     def bound_between(self, probability: Fraction, earlier: int, t: int) -> int:
         """What no coordinate of that difference exceeds in absolute value, all at once, with this probability."""
-        return self._bound(self.parts_between(earlier, t), probability, roundings=2)
+        return self._within(self.terms_between(earlier, t), probability, roundings=2 if earlier else 1)
 
-    def _bound(self, parts: list[Part], probability: Fraction, roundings: int = 1) -> int:
-        """An answer is rounded once; it is 0 if nothing has a weight."""
-        limit = limit_of_sum(parts, 1 - (1 - probability) / self.width)
-        return floor(limit + Fraction(roundings, 2)) if limit else 0
+    def _within(self, terms: list[Term], probability: Fraction, roundings: int) -> int:
+        """Coordinates are independent, and each rounding to a whole number moves them by at most a half."""
+        return sum_within(terms, each_may_fail(probability, self.width), gap=1 - Fraction(roundings, 2))
 
     @property
     def share(self) -> Fraction:

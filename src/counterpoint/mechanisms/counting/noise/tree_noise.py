@@ -21,9 +21,11 @@ import numpy as np
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.counting.noise.laplace_sums import Part, bound_of_sum, deviation_of_sum
+from counterpoint.mechanisms.counting.noise.laplace_tails import sum_within
 from counterpoint.mechanisms.counting.noise.trees import Tree, best_tree, surviving
 from counterpoint.mechanisms.counting.packed import Packed, octets_for, roomy
 from counterpoint.mechanisms.mechanism import State
+from counterpoint.mechanisms.tails import each_may_fail
 from counterpoint.randomness.coins import Coins, Integers
 
 FIRST_EPOCH = 512
@@ -139,7 +141,7 @@ class TreeNoise(NamedTuple):
 
     def bound(self, probability: Fraction, t: int) -> int:
         """What no coordinate exceeds in absolute value after t items, all at once, with this probability."""
-        return bound_of_sum(self.parts(t), 1 - (1 - probability) / self.width)
+        return self._within(self.parts(t), probability)
 
     def parts_between(self, earlier: int, t: int) -> list[Part]:
         """The noises in the difference of the answers at two times: a node that both name is in neither.
@@ -161,10 +163,19 @@ class TreeNoise(NamedTuple):
 
     def bound_between(self, probability: Fraction, earlier: int, t: int) -> int:
         """What no coordinate of that difference exceeds in absolute value, all at once, with this probability."""
-        return bound_of_sum(self.parts_between(earlier, t), 1 - (1 - probability) / self.width)
+        return self._within(self.parts_between(earlier, t), probability)
+
+    def _within(self, parts: list[Part], probability: Fraction) -> int:
+        """Coordinates are independent, and a sum is a whole number."""
+        terms = [(scale, Fraction(1), int(count)) for scale, count in parts]
+        return sum_within(terms, each_may_fail(probability, self.width), gap=Fraction(1))
 
     def worst_bound(self, probability: Fraction, t: int) -> int:
-        """The largest `bound` at any time from 0 to t: of each epoch, where its tree names the most nodes."""
+        """At least the largest `bound` at any time from 0 to t: of each epoch, where its tree names the most nodes.
+
+        A `MonotoneHistogram` sets its thresholds by it, and ledgers hold those, so it stays as it is: by Chernoff, and
+        a union over coordinates.
+        """
         worst, time, each = 0, t, 1 - (1 - probability) / self.width
         while time >= 0:
             here = self.epoch(time)
