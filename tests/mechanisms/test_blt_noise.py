@@ -51,32 +51,32 @@ def moves(noise, noises, shifts):
     return moved
 
 
-def floor(values, factors, shifts):
-    return values * factors >> shifts
+def floor(value, factor, shift):
+    return value * factor >> shift
 
 
-def ceiling(values, factors, shifts):
-    return -(-values * factors >> shifts)
+def ceiling(value, factor, shift):
+    return -(-value * factor >> shift)
 
 
-def inward(values, factors, shifts):
-    return np.sign(values) * (np.abs(values) * factors >> shifts)
+def inward(value, factor, shift):
+    return (floor if value >= 0 else ceiling)(value, factor, shift)
 
 
-def outward(values, factors, shifts):
-    return np.sign(values) * -(-np.abs(values) * factors >> shifts)
+def outward(value, factor, shift):
+    return (ceiling if value >= 0 else floor)(value, factor, shift)
 
 
-def half_even(values, factors, shifts):
-    low = values * factors >> shifts
-    twice = 2 * (values * factors - (low << shifts)) - np.left_shift(1, shifts)
-    return low + ((twice > 0) | ((twice == 0) & (low % 2 == 1)))
+def half_even(value, factor, shift):
+    low = value * factor >> shift
+    twice = 2 * (value * factor - (low << shift)) - (1 << shift)
+    return low + (twice > 0 or (twice == 0 and low % 2 == 1))
 
 
-def erratic(values, factors, shifts):
+def erratic(value, factor, shift):
     """Up or down without any order: neighbouring products are rounded as differently as can be."""
-    low = values * factors >> shifts
-    return low + ((low << shifts != values * factors) & (low * 7919 % 13 < 6))
+    low = value * factor >> shift
+    return low + (low << shift != value * factor and low * 7919 % 13 < 6)
 
 
 MODES = {
@@ -266,15 +266,31 @@ def test_counters_in_pieces_have_the_same_noise(monkeypatch):
         assert encode(whole, sealed=True) == encode(pieces, sealed=True)
 
 
-def test_draws_of_any_size_are_carried_without_overflow():
-    noise, exact = blt_noise(Fraction(1, 2), 2**20), 0
-    state, draws = noise.start(), [2**62 - 1, -(2**62), 2**61, 2**90, -(2**90), 5]
-    for step, draw in enumerate(draws):
-        before, (_, weights) = state.buffers.integers.astype(object), room._factors(noise.blt)
-        less = room.rounded_products(before.reshape(-1, 1), *weights).sum()
-        state = noise.drawn(decode(encode(state, sealed=True), State), step + 1, Given(draw))
+HUGE = [2**60 - 1, 2**60 - 1, -(2**60) + 1, 2**62 - 1, -(2**62), 2**61, 2**90, -(2**90), 5]
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_draws_of_any_size_are_carried_without_overflow(width):
+    noise, exact = blt_noise(Fraction(1, 2), 2**20, width=width), 0
+    state = noise.start()
+    for step, draw in enumerate(HUGE):
+        buffers = state.buffers.integers.astype(object).tolist()[::width]
+        less = sum(room.rounded_products(a, b.p, b.q) for a, b in zip(buffers, noise.blt.buffers, strict=True))
+        state = noise.drawn(decode(encode(state, sealed=True), State), step + 1, Given(*[draw] * width))
         exact += draw - less
-        assert int(state.noise.integers[0]) == exact
+        assert state.noise.integers.tolist() == [exact] * width
+        assert noise.now(state).tolist() == [(exact + (1 << noise.bits - 1)) >> noise.bits] * width
+
+
+@settings(max_examples=20, deadline=None)
+@given(draws=st.lists(st.integers(-(2**70), 2**70) | st.integers(-(2**45), 2**45), max_size=12))
+def test_a_single_counter_has_the_noise_of_one_among_many(draws):
+    one, many = blt_noise(Fraction(1, 2), None), blt_noise(Fraction(1, 2), None, width=3)
+    alone, among = one.start(), many.start()
+    for step, draw in enumerate(draws):
+        alone, among = one.drawn(alone, step + 1, Given(draw)), many.drawn(among, step + 1, Given(7, draw, -draw))
+        assert alone.buffers.integers.tolist() == among.buffers.integers.tolist()[1::3]
+        assert one.now(alone).tolist() == many.now(among).tolist()[1:2]
 
 
 def test_the_state_is_small_and_its_length_tells_nothing():

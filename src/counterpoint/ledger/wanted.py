@@ -30,6 +30,9 @@ from counterpoint.privacy.secret import Secret
 from counterpoint.sources.source import Prepared
 from counterpoint.sources.streams.shape import FollowedAmong, followed_among
 
+_BARE = Ask()
+"""The ask without a request and without options, as all asks of counters are."""
+
 Read = Callable[[Path], Row | None]
 """Reads rows as they are inside the transaction."""
 
@@ -192,7 +195,7 @@ class Asking(Wanted, frozen=True):
     def message(self, private: Secret | None) -> Ask:
         """The ask that the mechanism receives; the private part may be blank, for what is decided by public facts."""
         if self.prepared is None:
-            return Ask(self.public)
+            return _BARE if self.public is None else Ask(self.public)
         facts = self.prepared
         return Ask(
             self.public,

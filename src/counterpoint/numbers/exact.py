@@ -59,12 +59,12 @@ def exact(value: object, what: str = "the value") -> Exact:
     ...
     counterpoint.errors.InvalidParameter: epsilon must be a finite number, but nan was given
     """
+    if type(value) is int and abs(value) <= LARGEST:  # first, as Python takes longer to see that it is no Fraction
+        return _made(value, 1)
     if isinstance(value, Fraction):
         if value.denominator <= LARGEST >= abs(value.numerator):  # most are small, and every launch comes this way
             return value if type(value) is Exact else _as_exact(value)
         return _in_range(value, what)
-    if type(value) is int and abs(value) <= LARGEST:  # a truth value has another type
-        return Exact(value)
     if isinstance(value, str | float):
         return _ratio(value, what) if isinstance(value, str) and "/" in value else _decimal(value, what)
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):

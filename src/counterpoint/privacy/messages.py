@@ -8,6 +8,7 @@ and gets no answer. `To` addresses one child of a composition.
 Ask(public='how many?', private=Secret(...), squared=1, each=1)
 """
 
+from functools import lru_cache
 from math import isqrt
 from typing import Annotated, NamedTuple
 
@@ -75,6 +76,16 @@ class Update(Tagged, Value, frozen=True):
     """
 
     private: Private
+
+
+@lru_cache(maxsize=16)
+def blank_update(width: int | None) -> Update:
+    """An update of zeros; one is made for every width, not for every ask.
+
+    >>> blank_update(None), blank_update(3).private.width
+    (Update(Secret(...)), 3)
+    """
+    return Update(0 if width is None else (0,) * width)
 
 
 Message = Ask | Update

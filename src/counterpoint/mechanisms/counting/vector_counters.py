@@ -35,7 +35,7 @@ from counterpoint.mechanisms.counting.counters import (
 from counterpoint.mechanisms.counting.noise.blt_noise import BltNoise, blt_noise
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
-from counterpoint.mechanisms.counting.packed import Packed, roomy
+from counterpoint.mechanisms.counting.packed import Packed, as_integers, roomy
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
@@ -44,7 +44,7 @@ from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.coins import Coins, Integers
+from counterpoint.randomness.coins import Coins
 
 
 class VectorCounting(State, Value, frozen=True):
@@ -175,7 +175,9 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
     def _counted(self, state: VectorCounting, update: Update) -> VectorCounting:
         items, total = state.items + 1, state.total
         if not is_past(self.epsilon, self.horizon, items):
-            total = Packed(roomy(total.integers, 2) + roomy(_array(update), 2))
+            vector = reveal(update.private)
+            assert isinstance(vector, tuple)
+            total = Packed(roomy(total.integers, 2) + roomy(as_integers(vector), 2))
         return VectorCounting(items, total, state.noise)
 
     def deviation(self, t: int) -> float:
@@ -225,11 +227,3 @@ class EarlierVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, 
     def earlier(self) -> tuple[Mechanism, ...]:
         """There is none."""
         return ()
-
-
-def _array(update: Update) -> Integers:
-    value = reveal(update.private)
-    try:
-        return np.array(value, dtype=np.int64)
-    except OverflowError:
-        return np.array(value, dtype=object)

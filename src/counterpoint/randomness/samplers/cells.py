@@ -121,12 +121,10 @@ class CellSampler:
     def one(self, stream: Keystream) -> int:
         """One integer, in Python's integers. How many candidates it takes says nothing of the one kept."""
         while True:
-            words = stream.words(2, self.width)
+            words, place = stream.words_and_bits(2, self.width, self.bits)
             cell = self._cell(words, stream)
-            if not self.bits:
-                return cell
-            n = (cell << self.bits) + stream.bits(self.bits)
-            if self._keeps_one(cell, n, int(words[1]), stream):
+            n = (cell << self.bits) + place
+            if not self.bits or self._keeps_one(cell, n, int(words[1]), stream):
                 return n
 
     def wanted(self, missing: int) -> int:
@@ -197,13 +195,17 @@ class CellSampler:
         return keeps
 
     def _keeps_one(self, cell: int, n: int, word: int, stream: Keystream) -> bool:
-        """The same for one candidate, by g itself: (n^2 - m^2)/(2 sigma2)."""
+        """The same for one candidate."""
         if word >= self.sure and -self.last <= cell <= self.last:
             return True
         far, nearest = (n, cell << self.bits) if cell >= 0 else (-n, (-1 - cell << self.bits) + 1)
         over, under = self.law.sigma2.as_integer_ratio()
-        if word * over << 1 >= (far * far - nearest * nearest) * under << self.width:
+        g = ((far * far - nearest * nearest) * under << _POINT - 1) // over
+        least, most = _failures(g, g + 1)
+        if word << _POINT >= most << self.width:
             return True
+        if word + 1 << _POINT <= least << self.width:
+            return False
         return not self._fails(nearest, far - nearest, word, stream)
 
     def _fails(self, nearest: int, outward: int, word: int, stream: Keystream) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
-from counterpoint.privacy.messages import Update
+from counterpoint.privacy.messages import Update, blank_update
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, NotEnded, OneOf
@@ -230,7 +230,7 @@ class LiveTable(Feedable, Source):
 
     def blank_update(self) -> Update | None:
         """All changes of one request have one shape."""
-        return None if self._reading is None else Update(self._reading.zero)
+        return None if self._reading is None else blank_update(self._reading.dimensions)
 
     @property
     def unit(self) -> str | None:

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from counterpoint.encoding import Plain, Tagged, Value, digest, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.numbers.parameters import Read
-from counterpoint.privacy.messages import Update
+from counterpoint.privacy.messages import Update, blank_update
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Raw, Secret
@@ -96,7 +96,18 @@ class Stream(Feedable, Source):
     Steps(updates=10, bound=4, squared=4)
     """
 
-    __slots__ = ("_compile", "_declared", "_kind", "_log", "_neighbours", "_reading", "_records", "_samples", "_where")
+    __slots__ = (
+        "_compile",
+        "_declared",
+        "_kind",
+        "_log",
+        "_neighbours",
+        "_read",
+        "_reading",
+        "_records",
+        "_samples",
+        "_where",
+    )
 
     def __init__(
         self,
@@ -130,6 +141,7 @@ class Stream(Feedable, Source):
         self._neighbours = neighbours
         self._records = RecordReader(self._kind, unit) if isinstance(self._kind, Fields) else None
         self._reading: Reading | Contribution | None = None
+        self._read: Reading | Contribution = self._kind.reading(neighbours)
         self._where: tuple[tuple[int, Key], ...] = ()
         self._samples: tuple[Sample, ...] = ()
         self._compile: Callable[[bytes], Compiled] | None = None
@@ -139,7 +151,7 @@ class Stream(Feedable, Source):
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
         view._declared, view._reading, view._where = f"{self._declared}, {label}", reading, where
-        view._samples = self._samples
+        view._samples, view._read = self._samples, reading or self._read
         view._compile = view._records = None
         return view
 
@@ -201,10 +213,6 @@ class Stream(Feedable, Source):
     def dimensions(self) -> int | None:
         """The length of the vectors that mechanisms receive; None if they receive numbers."""
         return self._read.dimensions
-
-    @property
-    def _read(self) -> Reading | Contribution:
-        return self._reading or self._kind.reading(self._neighbours)
 
     def of(self, fields: "str | Sequence[str] | Request | None" = None) -> Self:
         """The same stream, whose mechanisms receive these fields of a record as a number or a vector.
@@ -321,7 +329,7 @@ class Stream(Feedable, Source):
 
     def blank_update(self) -> Update:
         """All updates have the shape of what is read."""
-        return Update(self._read.zero)
+        return blank_update(self._read.dimensions)
 
     def _value(self, read: Reading | Contribution, item: Raw | Record | None) -> Raw:
         """The integers of an item, 0 if it does not count or is in another part."""

@@ -95,7 +95,7 @@ def _noise(
     """The noise of `blt_noise` at the counter's grid and number of steps."""
     blt, bits = for_horizon(counter.horizon or 1), counter.bits
     sensitivity = sqrt_up(4**bits * squared * blt.squared) + sqrt_up(carried(blt) ** 2 * counter.steps * apart)
-    return BltNoise(blt, bits, -floor(-(sensitivity**2) / (2 * rho)), width)
+    return BltNoise(blt, bits, Fraction(-floor(-(sensitivity**2) / (2 * rho))), width)
 
 
 def _halt_after(steps: int, state: State | None, answer: Answer) -> tuple[State | None, Answer]:
