@@ -54,7 +54,9 @@ class Secret:
     __slots__ = ("_raw",)
 
     def __init__(self, value: "Secret | Raw | Tally") -> None:
-        if isinstance(value, Secret):
+        if type(value) is int:  # nearly always, and every item and every ask comes this way
+            _close(self, value)
+        elif isinstance(value, Secret):
             _close(self, _open(value))
         else:
             _close(self, value if isinstance(value, Tally) else _integers(value))
