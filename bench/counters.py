@@ -2,7 +2,6 @@
 
 import math
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from importlib import import_module
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from bench.table import Row, seconds, side_by_side
+from bench.table import Row, best_cpu, side_by_side
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.noise.blt import for_horizon
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
@@ -123,12 +122,6 @@ def wide() -> Iterator[Row]:
     jax = jax_privacy(WIDE, 10)
     if jax is not None:
         yield Row(f"{what}, zCDP", *side_by_side(running(zcdp, both), jax, rounds=1), "jax-privacy's noise (floats)")
-
-
-def best_cpu(ours: Callable[[], object], peer: Callable[[], object], rounds: int = 3) -> tuple[float, float]:
-    """The least CPU seconds of each, run in turns: what others do on the machine hardly shows."""
-    pairs = [(seconds(ours, time.process_time), seconds(peer, time.process_time)) for _ in range(rounds)]
-    return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
 
 
 def flat(counter: Mechanism, messages: Sequence[Message], rounds: int = 5) -> tuple[float, float]:

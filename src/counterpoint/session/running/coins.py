@@ -10,7 +10,7 @@ True
 """
 
 import hashlib
-from typing import Any, overload
+from typing import overload
 
 from counterpoint.encoding import digest
 from counterpoint.errors import LedgerError
@@ -29,7 +29,7 @@ _FIRST = 1
 class StepCoins(SecureCoins):
     """Secure coins, seeded by an intent."""
 
-    __slots__ = ("_intent",)
+    __slots__ = ("_intent", "_made")
 
     def __init__(self, intent: Intent) -> None:
         if not _FIRST <= intent.sampler <= SAMPLER_VERSION:
@@ -38,6 +38,7 @@ class StepCoins(SecureCoins):
                 f"{SAMPLER_VERSION}: other noise would be drawn for it; finish it with the version that began it"
             )
         self._intent = intent
+        self._made: Keystream | None = None
 
     @overload
     def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
@@ -61,11 +62,11 @@ class StepCoins(SecureCoins):
             return int(super().rounded_normal(sigma2, 1)[0])
         return super().rounded_normal(sigma2, size)
 
-    def __getattr__(self, name: str) -> Any:
-        """The stream, made when it is first looked for; from then on it is there."""
-        if name != "_stream":
-            raise AttributeError(name)
-        intent = self._intent
-        bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest())
-        self._stream = Keystream(hashlib.sha256(intent.seed + bound).digest())
-        return self._stream
+    @property
+    def _stream(self) -> Keystream:  # type: ignore[override]  # no draw replaces it
+        """The stream, made for the first draw."""
+        if self._made is None:
+            intent = self._intent
+            bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest())
+            self._made = Keystream(hashlib.sha256(intent.seed + bound).digest())
+        return self._made

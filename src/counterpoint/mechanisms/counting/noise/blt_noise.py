@@ -107,11 +107,11 @@ class BltNoise(NamedTuple):
 
     def _step(self, buffers: list[Count], before: Count, fresh: Count) -> tuple[Count, list[Count]]:
         """The noise and the buffers after a step: of one counter, or of some, as arrays."""
-        step = fresh
-        for buffer, (_, _, p, q) in zip(buffers, self.blt.buffers, strict=True):
+        step, decayed = fresh, []
+        for buffer, (m, s, p, q) in zip(buffers, self.blt.buffers, strict=True):
             step = step - rounded_products(buffer, p, q)
-        decayed = zip(buffers, self.blt.buffers, strict=True)
-        return before + step, [buffer - rounded_products(buffer, m, s) + step for buffer, (m, s, _, _) in decayed]
+            decayed.append(buffer - rounded_products(buffer, m, s))
+        return before + step, [buffer + step for buffer in decayed]
 
     def now(self, state: State) -> Integers:
         """The noise in whole units, rounded."""
