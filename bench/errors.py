@@ -166,7 +166,6 @@ def peeling(graph: "nx.Graph", epsilon: int) -> Off:
     return off
 
 
-_SIDES = "values may lie on either side of the threshold, and the bound pays for both"
 _MANY = "the bound of the paper, for all answers so far, whatever was counted"
 _GRAPHS = "the bound is for every graph with so many vertices and rounds"
 
@@ -207,10 +206,10 @@ def bounded_cases() -> Iterator[Case]:
     """Where several noises, or all inputs at once, are bounded."""
     for sparse in (SparseVector("0.05", 0), SparseVector("0.05", 0, monotone=True), AboveThreshold("0.05", 0)):
         name, stated = f"{sparse!r}, 100 asks", sparse.error(SURE, asks=100)
-        yield Case(name, sparse, stated, comparing(sparse, 100), 100, 1.6, _SIDES)
+        yield Case(name, sparse, stated, comparing(sparse, 100), 100)
     checks = GuessAndCheck("0.1", margin=1000, wrong=3)
     verdict = checks.error(SURE, asks=50).verdict
-    yield Case("guess and check, 50 asks", checks, verdict, checking(checks, 50), 100, 1.8, _SIDES)
+    yield Case("guess and check, 50 asks", checks, verdict, checking(checks, 50), 100)
     histogram = MonotoneHistogram(1, max_of, 1)
     stated = histogram.error(SURE, t=30, hits=1)
     yield Case("monotone histogram, 30 items", histogram, stated, watching(histogram, 30), 30, 40, _MANY)

@@ -8,8 +8,9 @@ import networkx as nx
 import pytest
 from scipy.stats import binom
 
-from counterpoint.local.graphs.core_error import _log_beyond, most_above, most_below
+from counterpoint.local.graphs.core_error import most_above, most_below
 from counterpoint.local.graphs.cores import core_decomposition
+from counterpoint.mechanisms.selecting.comparison_tails import log_chance
 from counterpoint.randomness.seeded import SeededCoins
 
 
@@ -21,7 +22,7 @@ def test_the_chance_is_the_sum_over_the_noise_of_a_threshold(once, each):
         far = [alpha + 1 + tau for tau in range(-2000, 2001)]
         wrong = (1 if y <= 0 else min(1, exp(log_factor) * q**y) for y in far)
         expected = sum(p * w for p, w in zip(chances, wrong, strict=True))
-        found = exp(_log_beyond((Fraction(once), Fraction(each)), alpha, log_factor))
+        found = exp(log_chance((Fraction(once), Fraction(each)), alpha, log_factor))
         assert found == pytest.approx(expected, rel=1e-9) or (found == 1 and expected > 0.5)
 
 

@@ -250,18 +250,32 @@ def wrong(mechanism, alpha, asks):
     return sum(float(p) * (1 - (1 - float(sum(q for nu, q in each if nu - tau > alpha))) ** asks) for tau, p in once)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "probability", "asks"),
-    [(SparseVector(4, 0), "0.9", 1), (SparseVector(4, 0), "0.99", 20), (AboveThreshold(5, 0), "0.999", 3)],
-)
-def test_the_stated_error_holds_by_computation_and_is_not_twice_too_large(mechanism, probability, asks):
-    alpha, fails = mechanism.error(probability, asks), 1 - float(probability)
-    assert wrong(mechanism, alpha, asks) <= fails < wrong(mechanism, alpha // 2 - 1, asks)
+def wrong_if_tau_is_known(mechanism, alpha, asks):
+    """The same where each value lies on the side of the threshold on which tau is."""
+    once, each = (laplace_options(scale, Fraction(1, 10**9)).outcomes for scale in mechanism.scales)
+    chances = {tau: float(sum(q for nu, q in each if nu + tau > alpha)) for tau in {abs(tau) for tau, _ in once}}
+    return sum(float(p) * (1 - (1 - chances[abs(tau)]) ** asks) for tau, p in once)
+
+
+@pytest.mark.parametrize("asks", [2, 3, 20, 500])
+@pytest.mark.parametrize("mechanism", [SparseVector(4, 0), SparseVector(1, 0, hits=3), AboveThreshold(5, 0)])
+def test_the_stated_error_holds_by_computation_even_if_tau_were_known_and_is_not_much_too_large(mechanism, asks):
+    for probability in ("0.5", "0.9", "0.99", "0.9999"):
+        alpha, fails = mechanism.error(probability, asks), 1 - float(probability)
+        assert wrong(mechanism, alpha, asks) < wrong_if_tau_is_known(mechanism, alpha, asks) <= fails
+        assert wrong_if_tau_is_known(mechanism, int(alpha / 1.08) - 2, asks) > fails
+
+
+@pytest.mark.parametrize("mechanism", [SparseVector(4, 0), SparseVector(1, 0, hits=3), AboveThreshold(5, 0)])
+def test_one_ask_is_wrong_as_often_as_the_difference_of_both_noises_is_beyond(mechanism):
+    for probability in ("0.5", "0.9", "0.99", "0.9999"):
+        alpha, fails = mechanism.error(probability), 1 - float(probability)
+        assert wrong(mechanism, alpha, 1) <= fails < wrong(mechanism, int(alpha / 1.02) - 1, 1)
 
 
 @pytest.mark.parametrize("asks", [1, 7, 1000])
 @pytest.mark.parametrize("mechanism", [SparseVector(1, 0, hits=3), SparseVector(9, 0), AboveThreshold("0.3", 0)])
-def test_the_stated_error_is_the_least_that_the_union_bound_gives_up_to_rounding(mechanism, asks):
+def test_the_stated_error_is_not_above_what_the_tails_of_both_noises_add_up_to(mechanism, asks):
     once, each = (exp(-1 / scale) for scale in mechanism.scales)
 
     def fails(x, y):
@@ -269,8 +283,25 @@ def test_the_stated_error_is_the_least_that_the_union_bound_gives_up_to_rounding
 
     for probability in ("0.5", "0.99"):
         alpha, allowed = mechanism.error(probability, asks), 1 - float(probability)
-        reachable = [any(fails(x, a - x) <= allowed for x in range(a + 1)) for a in (alpha, max(alpha - 2, 0))]
-        assert reachable[0] and (alpha < 2 or not reachable[1])
+        assert all(fails(x, alpha - 1 - x) > allowed for x in range(alpha))
+
+
+def test_scales_that_no_float_holds_have_an_error_of_their_size():
+    for epsilon in ("1e-20", "1e-400"):
+        for asks in (1, 100):
+            ratio = SparseVector(epsilon, 0).error("0.9", asks) * Fraction(epsilon)
+            assert float(ratio) == pytest.approx(SparseVector("1e-6", 0).error("0.9", asks) / 1e6, rel=1e-3)
+
+
+def test_the_error_of_a_released_gap_holds_by_computation():
+    """Of every ask, on either side, as a gap has the noise that made it a hit."""
+    for asks, probability in ((1, "0.9"), (20, "0.9"), (20, "0.999")):
+        mechanism = SparseVector(2, 0, hits=2, release="gap")
+        once, each = (laplace_options(scale, Fraction(1, 10**9)).outcomes for scale in mechanism.scales)
+        alpha, fails = mechanism.release_error(probability, asks), 1 - float(probability)
+        for within, holds in ((alpha, True), (int(alpha / 1.15) - 1, False)):
+            beyond = {tau: float(sum(q for nu, q in each if abs(nu - tau) > within)) for tau, _ in once}
+            assert (sum(float(p) * (1 - (1 - beyond[tau]) ** asks) for tau, p in once) <= fails) == holds
 
 
 @pytest.mark.statistical

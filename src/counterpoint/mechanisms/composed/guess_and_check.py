@@ -223,7 +223,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
         value that comes with it is within `answer`. Half of what may fail goes to the check, half to the values.
 
         >>> GuessAndCheck(epsilon=1, margin=20, wrong=3).error(0.95, asks=100)
-        GuessError(verdict=28, answer=14)
+        GuessError(verdict=22, answer=14)
         """
         half = 1 - may_fail(probability) / 2
         reach = self.sensitivity if self.rho is UNSET else self.sensitivity**2

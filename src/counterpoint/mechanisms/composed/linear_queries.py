@@ -104,6 +104,6 @@ class LinearGuessAndCheck(Composite, Value, frozen=True):
         """How far off verdicts and weighted sums are at most, with this probability: as those of the checks.
 
         >>> LinearGuessAndCheck(GuessAndCheck(epsilon=1, margin=20, wrong=3), universe=2).error(0.95, asks=100)
-        GuessError(verdict=28, answer=14)
+        GuessError(verdict=22, answer=14)
         """
         return self.checks.error(probability, asks)

@@ -134,7 +134,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
 
         >>> weights = MultiplicativeWeights.suited(1, universe=1000, rows=10**5, asks=1000, spread=0.028)
         >>> float(weights.margin), weights.updates, weights.error(0.5, asks=1000).within
-        (0.042, 67, 5759)
+        (0.042, 67, 5650)
         """
         guessed = positive(spread, "the spread")
         many = whole(asks, 1, "asks")
@@ -265,7 +265,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
         (That holds as long as a is within `caution`, so not for much higher probabilities than 95 %.)
 
         >>> MultiplicativeWeights(epsilon=1, universe=1000, rows=10**5, margin=0.02, updates=80).error(0.95, asks=1000)
-        WeightsError(within=4447, lasting=False)
+        WeightsError(within=4229, lasting=False)
         """
         verdict, answer = self._guesses.error(probability, asks)
         margin = self.margin * self._scale

@@ -7,7 +7,7 @@ scales alone.
 
 >>> from counterpoint import AboveThreshold
 >>> AboveThreshold(epsilon=1, threshold=100).error(0.99, asks=10)
-37
+28
 """
 
 from abc import abstractmethod
@@ -19,8 +19,10 @@ from msgspec import UNSET, UnsetType
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.mechanisms.counting.noise.laplace_tails import sum_within
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
-from counterpoint.mechanisms.tails import laplace_beyond, may_fail
+from counterpoint.mechanisms.selecting.comparison_tails import least_alpha, log_draws
+from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, whole
 from counterpoint.numbers.parameters import Rational
@@ -135,18 +137,15 @@ class Comparing(Mechanism):
         """The alpha such that, with this probability, all of the first `asks` answers are right up to alpha.
 
         A hit then has a value of at least threshold - alpha, a miss one below threshold + alpha, both on the grid of
-        the values. Union bound: alpha = x + y, where |tau| > x has probability at most b1, and each of the `asks`
-        noises goes beyond y, on the side that would make its answer wrong, with probability at most b2/asks. What may
-        fail is split as b1 : b2 like the two scales, which makes x + y least.
+        the values. Given tau, an answer is wrong by more with at most P[nu > alpha - |tau|], on whichever side of the
+        threshold its value lies, even if it was chosen by what earlier answers say about tau; what all of them have is
+        the mean of that over tau (`comparison_tails`). A single ask knows nothing of tau: P[nu - tau > alpha].
 
         >>> from counterpoint import SparseVector
         >>> SparseVector(epsilon=1, threshold=0).error(0.95, asks=100)
-        34
+        27
         """
-        return self.beyond(may_fail(probability), whole(asks, 1, "asks"))
-
-    def beyond(self, fails: Fraction, sides: int) -> int:
-        """What both sides of tau and this number of sides of noises on values stay within, but for `fails`."""
-        once, each = self.scales
-        first = fails * once / (once + each)
-        return laplace_beyond(once, first / 2) + laplace_beyond(each, (fails - first) / sides)
+        fails, many = may_fail(probability), whole(asks, 1, "asks")
+        if many == 1:
+            return sum_within([(scale, Fraction(1), 1) for scale in self.scales], 2 * fails, gap=Fraction(1))
+        return least_alpha(self.scales, fails, log_draws(self.scales, many), either=True)

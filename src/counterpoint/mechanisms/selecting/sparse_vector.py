@@ -34,6 +34,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.comparing import Comparing, Threshold, Watching
 from counterpoint.mechanisms.selecting.comparison_noise import shares_of_concentrated, shares_of_pure
+from counterpoint.mechanisms.selecting.comparison_tails import least_alpha, log_draws
 from counterpoint.mechanisms.tails import laplace_beyond, may_fail
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import whole
@@ -169,12 +170,13 @@ class SparseVector(Comparing, Value, frozen=True):
 
         A released value is that far from the value; a gap is that far from by how much the value exceeds the threshold
         (rounded up to the grid), if there are `asks` asks: its noise is the one that made it a hit, so it tends to be
-        too large, and all asks must be counted. Union bounds; for the discrete Gaussian by its subgaussian tail.
+        too large, and all asks must be counted, on either side. Union bounds; for the discrete Gaussian by its
+        subgaussian tail.
 
         >>> SparseVector(1, 0, hits=3, release="value", charge=1).release_error(0.95)
         12
         >>> SparseVector(1, 0, hits=3, release="gap").release_error(0.95, asks=100)
-        80
+        62
         """
         fails = may_fail(probability)
         if self.release == "value":
@@ -188,7 +190,7 @@ class SparseVector(Comparing, Value, frozen=True):
             raise InvalidParameter(
                 "this sparse vector releases nothing: launch it with release='gap', or with release='value' and charge="
             )
-        return self.beyond(fails, 2 * whole(asks, 1, "asks"))
+        return least_alpha(self.scales, fails / 2, log_draws(self.scales, whole(asks, 1, "asks")))
 
 
 class AboveThreshold(Comparing, Value, frozen=True):
