@@ -6,19 +6,23 @@ nothing while records arrive. `STREAM_ITEMS=10000000` runs the large case, in tw
 """
 
 import os
+import tempfile
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import duckdb
 import numpy as np
 
 from bench.table import Row, seconds, side_by_side
-from counterpoint import Counter, Laplace, PureDP, Session, Stream, category, count, number
+from counterpoint import Counter, Laplace, MonotoneHistogram, PureDP, Session, Stream, category, count, max_of, number
 
 ITEMS = int(os.environ.get("STREAM_ITEMS", "1000000"))
 TOGETHER = 100_000
 ASKS = 1000
 FOLLOWERS = 100_000
+A_SECOND = 10_000
+KEYS = [f"k{n}" for n in range(16)]
 PAGES = ["home", "shop", "help", "news"]
 WHERE = "page = 'home' AND seconds >= 300"
 
@@ -32,6 +36,7 @@ def rows() -> Iterator[Row]:
     yield from _user_level(arrival)
     yield from _asks(visits, raw)
     yield _idle_followers()
+    yield _histogram()
 
 
 def _visits(**user: object) -> Stream:
@@ -82,3 +87,21 @@ def _idle_followers() -> Row:
     ours, peer = side_by_side(partial(followed.extend, records), partial(alone.extend, records), rounds=9)
     what = f"{TOGETHER:.0e} records appended beside {FOLLOWERS:.0e} idle followers"
     return Row(what, ours, peer, "without followers", at_most=1.3)
+
+
+def _histogram() -> Row:
+    """Items arrive in batches of a twentieth of a second, each followed by an ask of the largest bar, all on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        pages = Stream(fields={"page": category(KEYS)})
+        with Session(pages, within=PureDP(1), ledger=Path(folder, "pages.db")) as session:
+            largest = session.launch(MonotoneHistogram(epsilon=1, query=max_of), of="page")
+            items = [{"page": KEYS[place * place % len(KEYS)]} for place in range(A_SECOND)]
+
+            def arrive() -> None:
+                for at in range(0, A_SECOND, A_SECOND // 20):
+                    pages.extend(items[at : at + A_SECOND // 20])
+                    largest.ask()
+
+            taken = min(seconds(arrive) for _ in range(5))
+    what = f"{A_SECOND:.0e} items of {len(KEYS)} keys through a monotone histogram, in 20 batches, on SQLite"
+    return Row(what, taken, 1.0, "the second in which they arrive", at_most=1)

@@ -117,6 +117,12 @@ def test_a_class_that_was_renamed_is_stored_and_read_under_its_older_name():
     assert decode(encode(Newer(1)), Tagged) == Newer(1) == decode(encode((Newer(1),)), Plain)[0]
 
 
+def test_a_class_that_was_renamed_is_read_without_importing_the_package_again(monkeypatch):
+    """Every step of a histogram reads one back, and importing takes milliseconds."""
+    monkeypatch.setattr(counterpoint, "load_everything", lambda: pytest.fail("imported again"))
+    assert decode(encode(Newer(1)), Tagged) == Newer(1)
+
+
 def test_no_two_of_our_classes_are_stored_under_one_name():
     counterpoint.load_everything()
     ours = [kind for kind in set(_REGISTRY.values()) if kind.__module__.startswith("counterpoint.")]

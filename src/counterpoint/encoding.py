@@ -246,16 +246,22 @@ def _read_plain(data: Any) -> object:
 
 def _read_tagged(kind: type, data: dict[str, Any]) -> object:
     tag = str(data.get("type", ""))
-    name = tag.rpartition("/")[0]
-    if name not in _REGISTRY:
+    found = _class_of(tag)
+    if found is None:
         # stored data may name anything public, and the package imports its rooms only when they are used
         import_module("counterpoint").load_everything()
-    found = _REGISTRY.get(name)
-    if found is None or _tag_of(found) != tag:  # another name today, or an older meaning, which has a class of its own
-        found = _renamed(tag) or found
+        found = _class_of(tag)
     if found is None or not issubclass(found, kind) or not issubclass(found, msgspec.Struct):
         raise InvalidParameter(f"{tag or 'untagged data'} is not a known {kind.__name__}")
     return msgspec.convert(data, found, dec_hook=_read, strict=True)
+
+
+def _class_of(tag: str) -> type | None:
+    """The class that a tag names, as far as its room was imported; one of that name, if none has just this tag."""
+    found = _REGISTRY.get(tag.rpartition("/")[0])
+    if found is not None and _tag_of(found) == tag:
+        return found
+    return _renamed(tag) or found  # it has another name today, or an older meaning, which has a class of its own
 
 
 def _renamed(tag: str) -> type | None:

@@ -410,6 +410,42 @@ def test_memory_is_an_own_struct():
         run("strange", Ask())
 
 
+@reaction("remembering updates")
+def _(context, own, message):
+    context.update("count", message.private)
+    return Memory(own.public + 1, own.secret + message.private), None
+
+
+def updated(name, items):
+    program, coins = Program(name), SeededCoins(1)
+    return program.updated(program.start(coins), [Update(item) for item in items], coins)
+
+
+def test_updates_that_come_together_make_the_state_that_they_make_one_by_one():
+    for items in ((), (5,), (5, 2**80, -3)):
+        one_by_one, _ = run("remembering updates", *map(Update, items))
+        assert encode(updated("remembering updates", items), sealed=True) == encode(one_by_one, sealed=True)
+
+
+def test_what_many_updates_leave_behind_is_checked_before_it_is_stored():
+    REACTIONS["leaking"] = lambda context, own, message: (Memory(message.private), None)
+    REACTIONS["strange"] = lambda context, own, message: (own if own.public else 3, None)
+    with pytest.raises(SecretLeak, match="not declared"):
+        updated("leaking", (1, 2, 3))
+    with pytest.raises(InvalidParameter, match="Own"):
+        updated("strange", (1, 2, 3))
+
+
+def test_an_update_among_many_that_breaks_the_program_is_told_by_the_next_ask():
+    def breaking(context, own, message):
+        context.ask("often", message.private)
+        return Memory(own.public + 1 + 0 // (2 - own.public)), None
+
+    REACTIONS["breaking at the third"] = breaking
+    state = updated("breaking at the third", (1, 1, 1, 1))
+    assert Program("breaking at the third").step(state, Ask(), SeededCoins(1)) == (None, Failed("ZeroDivisionError"))
+
+
 # ------------------------------------------------------------------------------------------------ failures
 
 

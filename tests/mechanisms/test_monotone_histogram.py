@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import pairwise
-from math import log, pi
+from math import ceil, log, pi
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +17,7 @@ from counterpoint.mechanisms.counting.monotone_histogram import (
     MonotoneQuery,
     max_of,
 )
+from counterpoint.mechanisms.counting.noise.histogram_noise import limit, log_odds
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, Threshold
 from counterpoint.privacy.losses import ApproxDP, PureDP, zCDP
@@ -469,6 +470,27 @@ def test_the_bounds_on_noise_never_fall():
     mechanism = MonotoneHistogram(1, max_of, 2)
     along = [mechanism._noises(mechanism.beta, t, j) for t, j in [(1, 1), (1, 2), (2, 3), (5, 3), (9, 9), (9, 40)]]
     assert all(a <= b for one, other in pairwise(along) for a, b in zip(one, other, strict=True))
+
+
+@given(st.fractions("1/1000", 10**12), st.fractions("1/1000000", 1), st.integers(1, 10**30), st.integers(-1, 1))
+def test_limits_of_noise_are_those_of_exact_logarithms(scale, beta, i, beside):
+    """Also where the product is a whole number, or so near to one that floats cannot tell on which side it is."""
+    whole_product = max(1, round(scale)) / log_odds(beta, i) + Fraction(beside, 10**18)
+    for tried in (scale, whole_product):
+        assert limit(tried, beta, i) == ceil(tried * log_odds(beta, i))
+    assert limit(Fraction(10**400), beta, i) == ceil(10**400 * log_odds(beta, i)), "beyond all floats"
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(-1, 2)] * 3), max_size=60), st.integers(0, 9))
+def test_items_that_come_together_make_the_state_that_they_make_one_by_one(vectors, seed):
+    coins, updates = SeededCoins(seed), [Update(vector) for vector in vectors]
+    together = LOUD.updated(LOUD.start(coins), updates, coins)
+    coins = SeededCoins(seed)
+    one_by_one = LOUD.start(coins)
+    for update in updates:
+        one_by_one, _ = LOUD.step(one_by_one, update, coins)
+    assert encode(together, sealed=True) == encode(one_by_one, sealed=True)
 
 
 def test_no_time_no_error_and_certainty_is_not_offered():

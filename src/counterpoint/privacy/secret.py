@@ -138,13 +138,13 @@ class Secret:
 
     def _each(self, function: Callable[[int], int]) -> "Secret":
         raw = reveal(self)
-        return Secret(tuple(map(function, raw)) if isinstance(raw, tuple) else function(raw))
+        return _computed(tuple(map(function, raw)) if isinstance(raw, tuple) else function(raw))
 
     def _with(self, function: Callable[[int, int], int], other: "Secret | Raw") -> "Secret":
         """Coordinate by coordinate; a single integer goes with every coordinate of a vector."""
         left, right = reveal(self), reveal(Secret(other))
         if isinstance(left, int) and isinstance(right, int):
-            return Secret(function(left, right))
+            return _computed(function(left, right))
         width = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 1
         first = left if isinstance(left, tuple) else (left,) * width
         second = right if isinstance(right, tuple) else (right,) * width
@@ -152,7 +152,7 @@ class Secret:
             widths = f"{len(first)} and {len(second)}"
             del left, right, first, second  # an error carries the locals of its frame along
             raise InvalidParameter(f"vectors of {widths} integers do not combine")
-        return Secret(tuple(map(function, first, second)))
+        return _computed(tuple(map(function, first, second)))
 
     def __repr__(self) -> str:
         return "Secret(...)"
@@ -182,6 +182,13 @@ _close: Callable[[Secret, Raw | Tally], None] = _slot.__set__
 # The slot is taken off the class: what goes through the attributes of an object, as debuggers and error reporters do,
 # finds none that holds the value.
 delattr(Secret, "_raw")
+
+
+def _computed(raw: Raw) -> Secret:
+    """A secret of integers that were computed here of integers: to check them would take longer than that did."""
+    secret = Secret.__new__(Secret)
+    _close(secret, raw)
+    return secret
 
 
 def reveal(value: Secret | Raw) -> Raw:

@@ -31,6 +31,7 @@ PureDP(1.5)
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -138,22 +139,35 @@ class Composite(Mechanism):
         ran = self.ran(state, message, coins)
         return ran.state, ran.answer
 
+    def updated(self, state: State, updates: Sequence[Update], coins: Coins) -> State | None:
+        """As one step for each; the parts are the same, and what is remembered is checked where it will be stored."""
+        after: State | None = state
+        structure = self.structure
+        for number, update in enumerate(updates, 1):
+            if after is not None:
+                after = self._ran(structure, after, update, coins, stored=number == len(updates)).state
+        return after
+
     def begun(self, coins: Coins) -> Ran:
         """The start, with all that was sent."""
         context = Context(self.structure, (), coins)
-        own = _remembered(self.begin(context))
+        own = _owned(self.begin(context))
+        _must_come_back(own)
         return Ran(CompositeState(own, placed(context), accounts=accounts(context)), None, context.sent)
 
     def ran(self, state: State, message: Message, coins: Coins) -> Ran:
         """One step, with all that was sent."""
+        return self._ran(self.structure, state, message, coins, stored=True)
+
+    def _ran(self, structure: tuple[Part, ...], state: State, message: Message, coins: Coins, *, stored: bool) -> Ran:
         assert isinstance(state, CompositeState)
         if state.failed is not None:
             return Ran(state, None, ()) if isinstance(message, Update) else Ran(None, Failed(state.failed), ())
-        context = Context(self.structure, state.children, coins, state.accounts)
+        context = Context(structure, state.children, coins, state.accounts)
         broke: Exception | None = None
         with noting_failures() as noted:
             try:
-                ran = self._reacted(context, state.own, message)
+                ran = self._reacted(context, state.own, message, stored=stored)
             except SecretLeak:
                 raise
             except Exception as error:
@@ -169,26 +183,32 @@ class Composite(Mechanism):
             return Ran(CompositeState(state.own, (), name), None, context.sent)
         return Ran(None, Failed(name), context.sent)
 
-    def _reacted(self, context: Context, own: Own, message: Message) -> Ran:
+    def _reacted(self, context: Context, own: Own, message: Message, *, stored: bool) -> Ran:
         after, answer = self.react(context, own, message)
         encode(answer)  # raises where the answer is not plain, holds a float or holds a secret
         if isinstance(message, Update) and (after is None or answer is not None):
             raise InvalidParameter("react must answer an update with None, and must not halt on one")
-        state = (
-            None if after is None else CompositeState(_remembered(after), placed(context), accounts=accounts(context))
-        )
-        return Ran(state, answer, context.sent)
+        if after is None:
+            return Ran(None, answer, context.sent)
+        after = _owned(after)
+        if stored:
+            _must_come_back(after)
+        return Ran(CompositeState(after, placed(context), accounts=accounts(context)), answer, context.sent)
 
 
-def _remembered(own: Own) -> Own:
-    """The same, if it comes back from storage as it is: a secret in a field declared public would come back as data."""
+def _owned(own: Own) -> Own:
+    """The same, if it is what begin and react return."""
     if not isinstance(own, Own):
         raise InvalidParameter(
             f"begin and react of a composite return a struct that is an Own, not a {type(own).__name__}"
         )
+    return own
+
+
+def _must_come_back(own: Own) -> None:
+    """Whether it comes back from storage as it is: a secret in a field declared public would come back as data."""
     if not _equally_secret(own, decode(encode(own, sealed=True), Own)):
         raise SecretLeak("a secret was put into a field that is not declared to be a Secret")
-    return own
 
 
 def _equally_secret(here: object, there: object) -> bool:

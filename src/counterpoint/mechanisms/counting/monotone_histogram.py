@@ -24,6 +24,7 @@ the base.
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Annotated
 
@@ -40,7 +41,7 @@ from counterpoint.mechanisms.counting.noise.histogram_noise import (
     counting_error,
     doubled,
     each_delta,
-    log_odds,
+    limit,
 )
 from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter
 from counterpoint.mechanisms.mechanism import Answer
@@ -249,9 +250,8 @@ class MonotoneHistogram(Composite, Value, frozen=True):
 
     def _noises(self, beta: Fraction, t: int, j: int) -> tuple[int, int, int]:
         """A(t, j), C(j), M(j): what the noises of comparisons, totals and checks never exceed, but for beta."""
-        once, each = AboveThreshold(self._third, 0).scales
-        comparing = ceil(once * log_odds(beta, j)) + ceil(each * log_odds(beta, t))
-        return comparing, counting_error(self.totals, beta, doubled(j)), ceil(log_odds(beta, j) / self._third)
+        each, once, counting, checking = _in_interval(self, beta, j)
+        return once + limit(each, beta, t), counting, checking
 
     def error(self, probability: Number, t: int, hits: int) -> int:
         """How far answers are off at most, all until time t at once, with this probability, given the hits so far.
@@ -267,3 +267,14 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         fails, j = may_fail(probability), whole(hits, 0, "hits") + 1
         comparing, counting, _ = self._noises(fails, t, j)
         return self.gamma(t, j) + 2 * comparing + 3 * counting
+
+
+@lru_cache(maxsize=256)
+def _in_interval(histogram: MonotoneHistogram, beta: Fraction, j: int) -> tuple[Fraction, int, int, int]:
+    """What is the same at all times of interval j: the scale of a comparison, and the limits of the other noises.
+
+    Those are on the threshold, in totals and in checks.
+    """
+    third = histogram._third
+    once, each = AboveThreshold(third, 0).scales
+    return each, limit(once, beta, j), counting_error(histogram.totals, beta, doubled(j)), limit(1 / third, beta, j)
