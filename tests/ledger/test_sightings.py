@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from tests.ledger.places import Place
@@ -9,6 +10,8 @@ from tests.ledger.test_attacks import snapshot
 
 import counterpoint as cp
 from counterpoint.errors import LedgerRolledBack
+from counterpoint.ledger.checking.sightings import Recovered, compare
+from counterpoint.ledger.checking.witness import Line
 
 
 def asked(place, *ids, name="session"):
@@ -170,6 +173,21 @@ def test_what_was_committed_before_it_had_a_witness_cannot_be_rolled_back_afterw
     put_back()
     with pytest.raises(LedgerRolledBack, match="an old copy"):
         postgres.reopened()
+
+
+def test_a_recovery_takes_back_what_was_lost_once_the_witness_has_seen_it_and_no_more():
+    """One chain with a recovery as its third entry, by when the witness had seen five of the record that was lost."""
+    genesis, heads = bytes(32), [bytes([number]) * 32 for number in (1, 2, 3)]
+
+    def found(*after):
+        lost = [Line(number, b"lost" * 8, genesis) for number in (3, 5)]
+        book = SimpleNamespace(genesis=genesis)
+        return compare(book, bytearray(b"".join(heads)), [*lost, *after], b"", [Recovered(number=3, seen=5)])
+
+    recovery = Line(3, heads[2], genesis)
+    assert found() is None and found(Line(3, b"more" * 8, genesis)) is None, "another recovery takes back nothing here"
+    assert found(recovery).recovered and not found(recovery).beyond
+    assert found(Line(6, b"lost" * 8, genesis), recovery).beyond == 6
 
 
 def earlier(line):
