@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from bench.table import Row, best_cpu, side_by_side
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.noise.blt import for_horizon
+from counterpoint.mechanisms.counting.noise.least_squares import best_shape
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -116,12 +117,24 @@ def wide() -> Iterator[Row]:
     yield Row("10 updates of 10^6 counters, late in a stream", *flat(zcdp, [item] * 10), "early in it", at_most=1.5)
     yield Row(f"{what}, zCDP, late in a stream", *flat(zcdp, both, rounds=1), "early in it", at_most=1.5)
     tree = "numpy's float binary tree (neither exact nor kept), CPU time"
-    for name, counter, at_most in (("pure", pure, None), ("zCDP", zcdp, 6)):
-        times = best_cpu(running(counter, both), binary_tree(WIDE, 10, gaussian=name == "zCDP"))
-        yield Row(f"{what}, {name}", *times, tree, at_most=at_most)
+    times = best_cpu(running(zcdp, both), binary_tree(WIDE, 10, gaussian=True))
+    yield Row(f"{what}, zCDP", *times, tree, at_most=6)
+    yield from wide_and_pure(pure, [item, Ask()], tree)
     jax = jax_privacy(WIDE, 10)
     if jax is not None:
         yield Row(f"{what}, zCDP", *side_by_side(running(zcdp, both), jax, rounds=1), "jax-privacy's noise (floats)")
+
+
+def wide_and_pure(counter: VectorCounter, both: list[Message], tree: str) -> Iterator[Row]:
+    """The siblings of a leaf are drawn together: steps of as many as they are take what a step takes in the long run.
+
+    The first ask draws the path and its siblings of every level, 82 noises for each counter.
+    """
+    arity = best_shape(HORIZON).arity
+    times = best_cpu(running(counter, both * arity, HORIZON // 2), binary_tree(WIDE, arity, gaussian=False))
+    yield Row(f"{arity} updates with asks of 10^6 counters, pure", *times, tree, at_most=5)
+    times = best_cpu(running(counter, both), binary_tree(WIDE, 1, gaussian=False), rounds=1)
+    yield Row("the first update with an ask of 10^6 counters, pure", *times, tree)
 
 
 def flat(counter: Mechanism, messages: Sequence[Message], rounds: int = 5) -> tuple[float, float]:

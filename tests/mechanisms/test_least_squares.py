@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
@@ -17,6 +17,7 @@ from counterpoint.encoding import decode, encode
 from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.noise.least_squares import BITS, GRID_BITS, Shape, best_shape
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.packed import as_integers
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.randomness.seeded import SeededCoins
 
@@ -257,6 +258,39 @@ def test_terms_and_their_squares_are_what_is_really_weighed_at_a_time_and_betwee
         assert added(noise.parts(time)) == squares(answer)
         assert counted(noise.terms(time)) == weighed(answer)
     assert counted(noise.terms_between(times[0], times[-1])) == weighed(found[-1] - found[0])
+
+
+class Listed:
+    """Coins whose draws are listed, for counters of a width: the one at `place` gets them, the others other ones."""
+
+    def __init__(self, draws, width, place):
+        self.draws, self.width, self.place = iter(draws), width, place
+
+    def discrete_laplace(self, scale, size):
+        rows = np.full((size // self.width, self.width), 7, dtype=object)
+        for row in rows:
+            row[self.place] = next(self.draws)
+        return as_integers(rows.reshape(-1).tolist())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from([9, None]),
+    st.lists(st.integers(0, 9), min_size=1, max_size=5),
+    st.sampled_from([2**6, 2**31, 2**40, 2**80]),
+    st.integers(0, 2**32),
+)
+def test_a_single_counter_has_the_noise_of_one_among_many_however_large_it_is(horizon, times, size, seed):
+    chance = random.Random(seed)  # noqa: S311 - which draws are tried
+    draws = [chance.randrange(-size, size) for _ in range(200)]
+    make = partial(LeastSquaresNoise, Fraction(1), 1, horizon, first=3, growth=2, forced=(2, 3))
+    one, many = make(width=1), make(width=3)
+    alone, among, coins, other = one.start(), many.start(), Listed(draws, 1, 0), Listed(draws, 3, 1)
+    for time in sorted(times):
+        alone = decode(encode(one.drawn(alone, time, coins), sealed=True), State)
+        among = many.drawn(among, time, other)
+        assert one.now(alone).tolist() == many.now(among).tolist()[1:2]
+        assert alone.heads.integers.tolist() == among.heads.integers.tolist()[1::3]
 
 
 def cheapest(noise, times, item):

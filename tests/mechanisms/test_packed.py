@@ -57,3 +57,13 @@ def test_it_is_neither_compared_nor_copied_nor_written_in_the_open(act):
 def test_other_data_is_not_read_as_a_packed_vector(text):
     with pytest.raises(InvalidParameter):
         Packed.__unsealed__(text)
+
+
+@given(st.lists(st.lists(integers, min_size=2, max_size=2), max_size=5), st.sampled_from([1, 2, 4, 8, 11]))
+def test_vectors_that_are_joined_have_the_bytes_of_the_whole_and_come_apart_again(rows, octets):
+    joined = Packed.joined([as_integers(row) for row in rows], octets)
+    whole = Packed(as_integers([value for row in rows for value in row]), octets)
+    assert joined.__sealed__() == whole.__sealed__() and len(joined) == len(whole)
+    assert [row.tolist() for row in joined.rows(2)] == rows == [row.tolist() for row in whole.rows(2)]
+    assert Packed.joined(joined.rows(2), octets).__sealed__() == whole.__sealed__(), "narrow as they are"
+    assert joined.rest(2).integers.tolist() == [value for row in rows[1:] for value in row]

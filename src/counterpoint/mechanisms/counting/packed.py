@@ -35,6 +35,8 @@ def roomy(values: Integers, bits: int) -> Integers:
     >>> roomy(np.array([2**40]), 8).dtype, roomy(np.array([2**40]), 30).dtype
     (dtype('int64'), dtype('O'))
     """
+    if values.dtype.kind == "i" and 8 * values.dtype.itemsize + bits <= _BITS:  # whatever they are
+        return values.astype(np.int64, copy=False)
     low, high = _range(values)
     fits = max(high, -low) >> max(0, _BITS - bits) == 0
     return values.astype(np.int64 if fits else object, copy=False)
@@ -62,22 +64,43 @@ def octets_for(scale: int) -> int:
 
 
 class Packed:
-    """A vector of secret integers of `octets` bytes each, or more if one does not fit."""
+    """A vector of secret integers of `octets` bytes each, or more if one does not fit.
 
-    __slots__ = ("_octets", "_values")
+    It is kept in pieces, so that a state can share with the one before what is the same in both.
+    """
+
+    __slots__ = ("_octets", "_pieces")
 
     def __init__(self, values: Integers, octets: int = _LONGEST) -> None:
-        fits = octets == _LONGEST and values.dtype == np.int64
-        self._octets = octets if fits else max(octets, _octets(values))
-        self._values: NDArray[Any] = values.astype(_KINDS.get(self._octets, object), copy=False)
+        self._octets = _octets(values, octets)
+        self._pieces: list[NDArray[Any]] = [values.astype(_KINDS.get(self._octets, object), copy=False)]
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Integers], octets: int) -> "Packed":
+        """These vectors one after another, in the memory that they have where they are as narrow already.
+
+        >>> Packed.joined([np.array([1, 2]), np.array([3])], octets=1).__sealed__()
+        '1:AQID'
+        """
+        whole = cls(as_integers([]), max((_octets(piece, octets) for piece in pieces), default=octets))
+        whole._pieces += [piece.astype(whole._pieces[0].dtype, copy=False) for piece in pieces]
+        return whole
+
+    @property
+    def _values(self) -> NDArray[Any]:
+        return self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
 
     @property
     def integers(self) -> Integers:
         """The vector, to compute with: 64-bit, or Python's own where one is wider."""
         return self._values.astype(np.int64 if self._octets in _MACHINE else object, copy=False)
 
+    def rows(self, width: int) -> list[NDArray[Any]]:
+        """The vector in rows of this width, as narrow as they are kept: `roomy` makes room to compute with them."""
+        return [row for piece in self._pieces for row in piece.reshape(-1, width)]
+
     def __len__(self) -> int:
-        return len(self._values)
+        return sum(map(len, self._pieces))
 
     def first(self, count: int) -> Integers:
         """The first integers, to compute with; the others are not unpacked."""
@@ -90,7 +113,7 @@ class Packed:
         array([ -2, 300])
         """
         others = Packed.__new__(Packed)
-        others._octets, others._values = self._octets, self._values[count:]
+        others._octets, others._pieces = self._octets, [self._values[count:]]
         return others
 
     def __repr__(self) -> str:
@@ -99,7 +122,7 @@ class Packed:
     def __sealed__(self) -> str:
         """The bytes of all integers, for `encode` alone, where what is written is going to be sealed."""
         if self._octets in _MACHINE:
-            data = self._values.tobytes()
+            data = b"".join(piece.tobytes() for piece in self._pieces)
         else:
             data = b"".join(int(value).to_bytes(self._octets, "little", signed=True) for value in self._values)
         return f"{self._octets}:{b64encode(data).decode()}"
@@ -133,11 +156,13 @@ def _range(values: Integers) -> tuple[int, int]:
     return min(few, default=0), max(few, default=0)
 
 
-def _octets(values: Integers) -> int:
-    """The narrowest width that holds every value."""
+def _octets(values: Integers, least: int) -> int:
+    """The narrowest width from `least` on that holds every value."""
+    if values.dtype.kind == "i" and values.dtype.itemsize <= least:  # whatever they are
+        return least
     low, high = _range(values)
     bits = max(high, ~low).bit_length() + 1
-    return next((octets for octets in _MACHINE if 8 * octets >= bits), -(-bits // 8))
+    return max(least, next((octets for octets in _MACHINE if 8 * octets >= bits), -(-bits // 8)))
 
 
 def _unpacked(data: bytes, octets: int) -> Integers:

@@ -16,8 +16,9 @@ O(k^2 log T).
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.counting.noise.laplace_sums import Part, Term, deviation_of_sum, limit_of_sum, squares
 from counterpoint.mechanisms.counting.noise.laplace_tails import sum_within
 from counterpoint.mechanisms.counting.noise.least_squares import BITS, GRID_BITS, Node, Shape, best_shape
-from counterpoint.mechanisms.counting.packed import Packed, octets_for, roomy
+from counterpoint.mechanisms.counting.packed import Packed, as_integers, octets_for, roomy
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.mechanisms.tails import each_may_fail
 from counterpoint.randomness.coins import Coins, Integers
@@ -42,8 +43,12 @@ tree for a known horizon, for every power of two T from 2^8 to 2^24.
 
 _HEADS = 4
 """Rows of a level that an answer is made of: done, below, on the path, ahead."""
+_AT_ONCE = 2**14
 _CHUNK = 2**22
 """How many noises are drawn at once, at most, if only their sum is kept."""
+
+Row: TypeAlias = Any
+"""A noise for each counter: an array, or of a single counter a Python integer, with which numpy would take longer."""
 
 
 class Stretch(NamedTuple):
@@ -84,8 +89,7 @@ class LeastSquaresNoise(NamedTuple):
 
     def start(self) -> LeastSquaresState:
         """No noise yet: nothing has been counted."""
-        empty = np.zeros(self.width, dtype=np.int64)
-        return LeastSquaresState(0, self._packed_past(empty), Packed(empty[:0]))
+        return LeastSquaresState(0, self._packed_past(self._blank), Packed(as_integers([])))
 
     def epoch(self, time: int) -> Stretch:
         """The epoch of a time; one that begins counts nothing of its own yet."""
@@ -107,7 +111,7 @@ class LeastSquaresNoise(NamedTuple):
         if here != before:
             ended = [self._ended(before.shape, levels, coins)]
             ended += [self._ended(self._numbered(n), None, coins) for n in range(before.number + 1, here.number)]
-            past = self._packed_past(_sum([roomy(past.integers, GRID_BITS), *ended]))
+            past = self._packed_past(_sum([self._roomy(self._rows(past)[0], GRID_BITS), *ended]))
             levels = None
         if now == here.start:  # nothing has a weight there
             return LeastSquaresState(now, past, self._heads([], here.shape))
@@ -118,13 +122,23 @@ class LeastSquaresNoise(NamedTuple):
     def now(self, state: State) -> Integers:
         """The weighted sum of the noises, rounded to a whole number."""
         assert isinstance(state, LeastSquaresState)
-        past = roomy(state.past.integers, GRID_BITS) << BITS
-        if not state.ahead:
-            return _rounded(past)
-        here = self.epoch(state.asked)
-        weights = here.shape.row_weights(state.asked - here.start)
-        heads = roomy(state.heads.integers, GRID_BITS + 8).reshape(-1, self.width)
-        return _rounded(_weighted(weights, heads) + past)
+        noise = self._roomy(self._rows(state.past)[0], GRID_BITS) << BITS
+        if state.ahead:
+            here = self.epoch(state.asked)
+            noise = noise + self._weighted(here.shape.row_weights(state.asked - here.start), self._rows(state.heads))
+        rounded = noise + (1 << GRID_BITS >> 1) >> GRID_BITS
+        return as_integers([rounded]) if self.width == 1 else rounded
+
+    def _weighted(self, weights: list[int], rows: list[Row]) -> Row:
+        """The sum of the rows, each times its weight, which is at most 1; in pieces that stay in the cache."""
+        weighing = [(weight, row) for weight, row in zip(weights, rows, strict=True) if weight]
+        if self.width == 1:
+            return sum(weight * row for weight, row in weighing)
+        room, pieces = (
+            GRID_BITS + len(rows).bit_length(),
+            [slice(at, at + _AT_ONCE) for at in range(0, self.width, _AT_ONCE)],
+        )
+        return np.concatenate([sum(roomy(row[piece], room) * weight for weight, row in weighing) for piece in pieces])
 
     def is_last(self, state: State) -> bool:
         """Never: a tree ends by its horizon, an endless counter not at all."""
@@ -250,13 +264,12 @@ class LeastSquaresNoise(NamedTuple):
         """What a state has drawn in its epoch, to be changed; None if that is nothing."""
         if not state.ahead:
             return None
-        return Levels(list(roomy(state.heads.integers, 16).reshape(-1, self.width)), list(state.ahead))
+        return Levels(self._rows(state.heads), list(state.ahead))
 
     def _rooted(self, shape: Shape, coins: Coins) -> "Levels":
         """Nothing but the root's noise, if it has one."""
-        blank = np.zeros(self.width, dtype=np.int64)
-        root = [] if shape.root is None else [self._draws(self._root_scale, 1, coins)[0]]
-        return Levels([blank] * (_HEADS * shape.height) + root, [Packed(blank[:0])] * shape.height)
+        root = [] if shape.root is None else self._draws(self._root_scale, 1, coins)
+        return Levels([self._blank] * (_HEADS * shape.height) + root, [Packed(as_integers([]))] * shape.height)
 
     def _walked(self, shape: Shape, levels: "Levels", then: int | None, now: int, coins: Coins) -> "Levels":
         """What is drawn at `now`, after what was drawn at `then` (None: nothing in this tree, except its root).
@@ -264,8 +277,7 @@ class LeastSquaresNoise(NamedTuple):
         Siblings stay while the path stays below their parent; those that it has passed are done. The children of a
         done sibling were drawn if the path went through it at an ask, else they are drawn now, for their sum.
         """
-        scale, digits = self.node_scale(shape), shape.digits(now)
-        heads, ahead = list(levels.heads), list(levels.ahead)
+        digits, heads, ahead = shape.digits(now), list(levels.heads), list(levels.ahead)
         for level in reversed(range(shape.height)):
             at, path = _HEADS * level, now // shape.arity**level
             first = path - digits[level]
@@ -273,71 +285,85 @@ class LeastSquaresNoise(NamedTuple):
             old = then // shape.arity**level if came and then is not None else first
             if came and old == path:
                 continue
-            done, below, on, later = (
-                heads[at : at + _HEADS] if came else [np.zeros(self.width, dtype=np.int64)] * _HEADS
-            )
+            done, below, on, later = map(self._roomy, heads[at : at + _HEADS] if came else [self._blank] * _HEADS)
             kept = ahead[level] if came else ahead[level].rest(len(ahead[level]))
             passed, held = path - old, _held(shape, level, digits[level])
-            fresh = self._draws(scale, passed + held - len(kept) // self.width, coins)
-            gone, ahead[level] = self._split(kept, fresh, passed, scale)
+            fresh = self._drawn_nodes(shape, passed + held - len(kept) // self.width, coins)
+            gone, ahead[level] = self._split(kept, fresh, passed, shape)
             if level and came:
-                below = below + heads[at - 4] + heads[at - 2] + heads[at - 1]  # all children of the node it was on
+                below = below + _sum([self._roomy(heads[at - place]) for place in (4, 2, 1)])  # of all its children
             if level:
-                below = below + self._drawn_sum(scale, (passed - came) * shape.arity, coins)
-            path_noise = ahead[level].first(self.width) if held else np.zeros(self.width, dtype=np.int64)
-            later = on + later + _sum(list(fresh), self.width) - gone - path_noise
+                below = below + self._drawn_sum(shape, (passed - came) * shape.arity, coins)
+            path_noise = self._roomy(self._rows(ahead[level], 1)[0]) if held else self._blank
+            later = _sum([on + later - gone - path_noise, *fresh])
             heads[at : at + _HEADS] = done + gone, below, path_noise, later
         return Levels(heads, ahead)
 
-    def _split(self, kept: Packed, fresh: Integers, passed: int, scale: Fraction) -> tuple[Integers, Packed]:
+    def _split(self, kept: Packed, fresh: list[Row], passed: int, shape: Shape) -> tuple[Row, Packed]:
         """The sum of the first `passed` of these noises, and the others."""
-        if not len(fresh):
-            gone = roomy(kept.first(passed * self.width), 16).reshape(-1, self.width)
-            return _sum(list(gone), self.width), kept.rest(passed * self.width)
-        nodes = np.concatenate([kept.integers.reshape(-1, self.width), fresh])
-        return _sum(list(nodes[:passed]), self.width), Packed(nodes[passed:].reshape(-1), octets_for(ceil(scale)))
+        if fresh:
+            kept = self._joined([*self._rows(kept), *fresh], octets_for(ceil(self.node_scale(shape))))
+        gone = _sum([self._blank, *map(self._roomy, self._rows(kept, passed))])
+        return gone, kept.rest(passed * self.width)
 
-    def _ended(self, shape: Shape, levels: "Levels | None", coins: Coins) -> Integers:
+    def _ended(self, shape: Shape, levels: "Levels | None", coins: Coins) -> Row:
         """The noise of an epoch's total, over 2^BITS: that of the root and of its children, drawn if they were not."""
         if levels is None:
             root = self._draws(self._root_scale, 1, coins)[0]
-            children = self._drawn_sum(self.node_scale(shape), shape.top, coins)
+            children = self._drawn_sum(shape, shape.top, coins)
         else:
             root = levels.heads[-1]
             highest = levels.heads[-1 - _HEADS : -1]
-            children = highest[0] + highest[2] + highest[3]
+            children = _sum([self._roomy(highest[place]) for place in (0, 2, 3)])
         below = shape.total_handed_down
-        return roomy(root, BITS + 8) * ((1 << BITS) - below) + roomy(children, BITS + 8) * below
+        return self._roomy(root, BITS + 8) * ((1 << BITS) - below) + self._roomy(children, BITS + 8) * below
 
-    def _draws(self, scale: Fraction, count: int, coins: Coins) -> Integers:
-        """`count` vectors of noise, as rows."""
-        if not count:
-            return np.zeros((0, self.width), dtype=np.int64)
+    def _drawn_nodes(self, shape: Shape, count: int, coins: Coins) -> list[Row]:
+        """The noises of `count` nodes."""
+        return self._draws(self.node_scale(shape), count, coins) if count else []
+
+    def _draws(self, scale: Fraction, count: int, coins: Coins) -> list[Row]:
+        """`count` vectors of noise."""
         drawn = coins.discrete_laplace(scale, count * self.width)
         if drawn.dtype != np.int64:  # wide ones, or those of an enumeration, which decides them here
             drawn = np.array([int(value) for value in drawn], dtype=object)
-        return roomy(drawn, 16).reshape(count, self.width)
+        return drawn.tolist() if self.width == 1 else list(roomy(drawn, 16).reshape(count, self.width))
 
-    def _drawn_sum(self, scale: Fraction, count: int, coins: Coins) -> Integers:
-        """The sum of `count` vectors of noise."""
-        most = max(1, _CHUNK // self.width)
-        total: Integers = np.zeros(self.width, dtype=np.int64)
+    def _drawn_sum(self, shape: Shape, count: int, coins: Coins) -> Row:
+        """The sum of the noises of `count` nodes."""
+        most, total = max(1, _CHUNK // self.width), self._blank
         for at in range(0, count, most):
-            total = total + self._draws(scale, min(most, count - at), coins).sum(axis=0)
+            total = _sum([total, *self._drawn_nodes(shape, min(most, count - at), coins)])
         return total
 
-    def _heads(self, rows: list[Integers], shape: Shape) -> Packed:
-        values: Integers = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
-        return Packed(values, octets_for(ceil(shape.arity * self.node_scale(shape))))
+    @property
+    def _blank(self) -> Row:
+        return 0 if self.width == 1 else np.zeros(self.width, dtype=np.int64)
 
-    def _packed_past(self, values: Integers) -> Packed:
-        return Packed(values, octets_for(ceil(self._root_scale) << BITS))
+    def _rows(self, packed: Packed, count: int | None = None) -> list[Row]:
+        """All rows, or the first ones, as narrow as they are kept."""
+        if self.width == 1:
+            return list(packed.integers.tolist() if count is None else packed.first(count).tolist())
+        return packed.rows(self.width)[:count]
+
+    def _roomy(self, row: Row, bits: int = 16) -> Row:
+        """The same with room to compute: Python's integers have it."""
+        return row if self.width == 1 else roomy(row, bits)
+
+    def _joined(self, rows: list[Row], octets: int) -> Packed:
+        return Packed(as_integers(rows), octets) if self.width == 1 else Packed.joined(rows, octets)
+
+    def _heads(self, rows: list[Row], shape: Shape) -> Packed:
+        return self._joined(rows, _octets_of_heads(self, shape))
+
+    def _packed_past(self, row: Row) -> Packed:
+        return self._joined([row], octets_for(ceil(self._root_scale) << BITS))
 
 
 class Levels(NamedTuple):
     """The rows of `heads`, and `ahead`, of a state."""
 
-    heads: list[Integers]
+    heads: list[Row]
     ahead: list[Packed]
 
 
@@ -348,18 +374,14 @@ def _held(shape: Shape, level: int, digit: int) -> int:
     return 1 if level else 0
 
 
-def _weighted(weights: list[int], rows: Integers) -> Integers:
-    """The sum of the rows, each times its weight."""
-    found: Integers = np.array(weights, dtype=rows.dtype) @ rows  # type: ignore[operator]
-    return found
+@lru_cache(maxsize=256)
+def _octets_of_heads(noise: LeastSquaresNoise, shape: Shape) -> int:
+    return octets_for(ceil(shape.arity * noise.node_scale(shape)))
 
 
-def _rounded(values: Integers) -> Integers:
-    return values + (1 << GRID_BITS >> 1) >> GRID_BITS
-
-
-def _sum(vectors: list[Integers], width: int = 0) -> Integers:
-    total: Integers = vectors[0] if vectors else np.zeros(width, dtype=np.int64)
-    for vector in vectors[1:]:
-        total = total + vector
+def _sum(rows: list[Row]) -> Row:
+    """The sum of at least one row."""
+    total = rows[0]
+    for row in rows[1:]:
+        total = total + row
     return total
