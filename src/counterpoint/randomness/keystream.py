@@ -75,19 +75,6 @@ class Keystream:
         octets = -(-width // 8)
         return int.from_bytes(self.octets(octets), "little") >> (8 * octets - width)
 
-    def words_and_bits(self, count: int, width: int, bits: int) -> tuple[NDArray[Any], int]:
-        """The next words and then the next integer, in one piece: what `words` and `bits` would give.
-
-        >>> Keystream(bytes(32)).words_and_bits(3, 16, 8)
-        (array([47222, 44512, 61856], dtype=uint16), 61)
-        """
-        kind, octets = word_type(width), -(-bits // 8)
-        data = self.octets(kind.itemsize * count + octets)
-        words = np.frombuffer(data, dtype=kind, count=count)
-        spare = 8 * kind.itemsize - width
-        last = int.from_bytes(data[len(data) - octets :], "little") >> (8 * octets - bits)
-        return (words >> spare if spare else words), last
-
     def _next_key(self) -> bytes:
         """A seeded stream draws its next key from itself, so that a replay takes the same turn."""
         return self._cipher.update(_zeros(KEY_BYTES)) if self.seeded else os.urandom(KEY_BYTES)

@@ -121,10 +121,12 @@ class CellSampler:
     def one(self, stream: Keystream) -> int:
         """One integer, in Python's integers. How many candidates it takes says nothing of the one kept."""
         while True:
-            words, place = stream.words_and_bits(2, self.width, self.bits)
-            cell = self._cell(words, stream)
-            n = (cell << self.bits) + place
-            if not self.bits or self._keeps_one(cell, n, int(words[1]), stream):
+            words = stream.words(2, self.width)
+            cell = self._cell(words, stream)  # the digits that settle a tie come before the place
+            if not self.bits:
+                return cell
+            n = (cell << self.bits) + stream.bits(self.bits)
+            if self._keeps_one(cell, n, int(words[1]), stream):
                 return n
 
     def wanted(self, missing: int) -> int:
