@@ -293,6 +293,13 @@ def test_scales_that_no_float_holds_have_an_error_of_their_size():
             assert float(ratio) == pytest.approx(SparseVector("1e-6", 0).error("0.9", asks) / 1e6, rel=1e-3)
 
 
+def test_noise_that_is_never_there_has_no_error_however_large_epsilon_is():
+    for epsilon in ("1e6", "1e308", "1e400"):
+        silent = SparseVector(epsilon, 0, hits=2, release="gap")
+        for asks in (1, 2, 10**30):
+            assert silent.error("0.999999999999", asks) == silent.release_error("0.999999999999", asks) == 0
+
+
 def test_the_error_of_a_released_gap_holds_by_computation():
     """Of every ask, on either side, as a gap has the noise that made it a hit."""
     for asks, probability in ((1, "0.9"), (20, "0.9"), (20, "0.999")):

@@ -23,11 +23,13 @@ Scales = tuple[Fraction, Fraction]
 _CARE = 1e-9
 """By how much the logarithm of a chance is rounded up."""
 _FAR = 10**15
+_NEAR = Fraction(1, 10**100)
+"""Noise of a smaller scale, whose inverse a float may not hold, is taken for noise of this one: both are 0."""
 
 
 def log_draws(scales: Scales, draws: int) -> float:
     """The log of c for this number of draws of nu."""
-    return log(draws) - log1p(exp(-float(1 / scales[1])))
+    return log(draws) - log1p(exp(-float(1 / max(scales[1], _NEAR))))
 
 
 def least_alpha(scales: Scales, fails: Fraction, log_factor: float, *, either: bool = False) -> int:
@@ -39,7 +41,7 @@ def least_alpha(scales: Scales, fails: Fraction, log_factor: float, *, either: b
     if fails >= 1:
         return 0
     coarse = floor(max(scales) / _FAR) + 1
-    finer = scales[0] / coarse, scales[1] / coarse
+    finer = max(scales[0] / coarse, _NEAR), max(scales[1] / coarse, _NEAR)
     allowed = log(fails.numerator) - log(fails.denominator) - _CARE
     short, enough = -1, 0
     while log_chance(finer, enough, log_factor, either=either) > allowed:
