@@ -37,7 +37,7 @@ _SMOOTH = 900
 _WIDE = 156
 """From this sigma2 on a draw with normal noise of variance 4 has a density within 1 + 10^-33 of a normal one."""
 _CARE = Fraction(1, 10**18)
-"""What (1 + 10^-33)^(2^50)/(1 - Q(10)) exceeds 1 by, rounded up."""
+"""What (1 + 10^-33)^(2^49)/(1 - Q(10)) exceeds 1 by, rounded up."""
 
 
 def gaussian_within(sigma2: Fraction, chance: Fraction) -> int:
@@ -80,7 +80,7 @@ def subgaussian_within(sigma2: Fraction, chance: Fraction) -> int:
 def weighted_within(sigma2: Fraction, squares: Interval, chance: Fraction) -> Interval:
     """An x that a weighted sum of discrete Gaussian draws reaches, in absolute value, with at most this chance.
 
-    There are at most 2^50 draws; their squared weights add up to `squares`. For draws z and normal noises w of
+    There are at most 2^49 draws; their squared weights add up to `squares`. For draws z and normal noises w of
     variance 4, P[sum c z >= x] is at most P[sum c (z + w) >= x - y]/P[sum c w >= -y], and z + w has a density of at
     most 1 + 10^-33 times that of N(0, sigma2 + 4); y is 10 deviations of sum c w. Or the sub-Gaussian tail, which is
     better for a small sigma2.
