@@ -3,6 +3,9 @@
 Two draws at this scale agree with a probability of about 1e-12, far below any false alarm that could be noticed.
 """
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from tests.ledger.places import DURABLE, Place
 from tests.session.numbers_source import Numbers
@@ -11,6 +14,8 @@ import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.ledger.ledger import Intent
 from counterpoint.ledger.memory import MemoryLedger
+from counterpoint.randomness.keystream import Keystream
+from counterpoint.session.running import coins as room
 from counterpoint.session.running.coins import StepCoins
 
 WIDE = cp.Laplace("1e-12", asks=5)
@@ -93,3 +98,19 @@ def test_what_the_first_sampler_began_is_finished_with_its_noise():
 
 
 FIRST = [648398065924, -89227328382, -38072280816]
+
+
+def test_threads_that_draw_first_at_once_get_other_noise_each(monkeypatch):
+    """As of all coins: none receives what another did, also where the first draw makes the stream."""
+    made = []
+
+    def slowly(key):
+        time.sleep(0.05)
+        made.append(key)
+        return Keystream(key)
+
+    coins = StepCoins(Intent("a request", b"[]", (0,), 3, "v1", SEED))
+    monkeypatch.setattr(room, "Keystream", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        drawn = list(threads.map(lambda _: coins.integer(10**12), range(2)))
+    assert len(set(drawn)) == 2 and len(made) == 1

@@ -10,6 +10,7 @@ True
 """
 
 import hashlib
+import threading
 from typing import overload
 
 from counterpoint.encoding import digest
@@ -29,7 +30,7 @@ _FIRST = 1
 class StepCoins(SecureCoins):
     """Secure coins, seeded by an intent."""
 
-    __slots__ = ("_intent", "_made")
+    __slots__ = ("_intent", "_made", "_making")
 
     def __init__(self, intent: Intent) -> None:
         if not _FIRST <= intent.sampler <= SAMPLER_VERSION:
@@ -39,6 +40,7 @@ class StepCoins(SecureCoins):
             )
         self._intent = intent
         self._made: Keystream | None = None
+        self._making = threading.Lock()
 
     @overload
     def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
@@ -64,9 +66,12 @@ class StepCoins(SecureCoins):
 
     @property
     def _stream(self) -> Keystream:  # type: ignore[override]  # no draw replaces it
-        """The stream, made for the first draw."""
-        if self._made is None:
-            intent = self._intent
-            bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest())
-            self._made = Keystream(hashlib.sha256(intent.seed + bound).digest())
-        return self._made
+        """The stream, made for the first draw; once, as two threads with a stream each would draw the same noise."""
+        if self._made is not None:
+            return self._made
+        with self._making:
+            if self._made is None:
+                intent = self._intent
+                bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest())
+                self._made = Keystream(hashlib.sha256(intent.seed + bound).digest())
+            return self._made
