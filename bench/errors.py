@@ -15,9 +15,9 @@ from counterpoint.local.graphs.cores import core_decomposition, core_protocol
 from counterpoint.mechanisms.additive import Additive, Gaussian, Laplace
 from counterpoint.mechanisms.composed.guess_and_check import PASS, GuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import MultiplicativeWeights
-from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.counters import Counter, SeparatedCounter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import SeparatedVectorCounter, VectorCounter
 from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.mechanisms.selecting.comparing import Comparing
@@ -197,6 +197,9 @@ def exact_cases() -> Iterator[Case]:
             ("window of 5", Windowed(known, last=5)),
         ):
             yield Case(f"{privacy} {what}", counter, counter.error(SURE, t=16), counting(counter, 16), 200)
+    far, wide = SeparatedCounter(rho="0.001", per_unit=2, apart=4), SeparatedVectorCounter(8, rho="0.001", apart=4)
+    yield Case("zCDP counter of far items", far, far.error(SURE, t=16), counting(far, 16), 200)
+    yield Case("zCDP vectors of 8, of far items", wide, wide.error(SURE, t=16), counting(wide, 16), 200)
     for keys, mechanism in ((1, PartitionSelection("0.1", "1e-6")), (8, GaussianSelection("0.1", "1e-6"))):
         name = f"{type(mechanism).__name__}, {keys} keys of a unit"
         yield Case(name, mechanism, mechanism.error(SURE, keys), selecting(mechanism, keys))

@@ -91,6 +91,7 @@ from counterpoint.mechanisms.composed.sampled import Sampled as Sampled
 from counterpoint.mechanisms.counting.counters import (
     Counter as Counter,
     PastHorizon as PastHorizon,
+    SeparatedCounter as SeparatedCounter,
 )
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram as MonotoneHistogram
 from counterpoint.mechanisms.counting.monotone_queries import (
@@ -98,7 +99,10 @@ from counterpoint.mechanisms.counting.monotone_queries import (
     max_of as max_of,
     monotone_query as monotone_query,
 )
-from counterpoint.mechanisms.counting.vector_counters import VectorCounter as VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import (
+    SeparatedVectorCounter as SeparatedVectorCounter,
+    VectorCounter as VectorCounter,
+)
 from counterpoint.mechanisms.counting.windows import Windowed as Windowed
 from counterpoint.mechanisms.dice import Dice as Dice
 from counterpoint.mechanisms.interaction import (

@@ -15,9 +15,9 @@ from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearG
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.composed.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.composed.sampled import Sampled
-from counterpoint.mechanisms.counting.counters import Counter, EarlierCounter
+from counterpoint.mechanisms.counting.counters import Counter, EarlierCounter, SeparatedCounter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, SeparatedVectorCounter, VectorCounter
 from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
@@ -33,6 +33,8 @@ from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.tally import Tally
 from counterpoint.verify.exactly.coarse import (
     CoarseCounter,
+    CoarseSeparatedCounter,
+    CoarseSeparatedVectorCounter,
     CoarseVectorCounter,
     SmallTreeCounter,
     SmallTreeVectorCounter,
@@ -102,6 +104,10 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (Counter(1, per_unit=3, clamp=False), [Update(-(2**80)), Ask(), Update(5), Ask()]),
     (Counter(rho="0.5", bound=3), [Ask(), Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask()]),
     (Counter(rho="1e-30", horizon=2**40, per_unit=2), [Update(1), Ask(), Update(2**80), Ask()]),
+    (SeparatedCounter(rho="0.5", per_unit=3, apart=4), [Ask(), Update(1), Ask(), Update(-(2**80)), Update(7), Ask()]),
+    (SeparatedVectorCounter(2, rho="0.5", per_unit=3, apart=4), [Update((1, 0)), Ask(), Update((-(2**80), 0)), Ask()]),
+    (CoarseSeparatedCounter(rho=2, per_unit=2, apart=2), [Update(1), Ask(), Update(0), Update(1), Ask()]),
+    (CoarseSeparatedVectorCounter(1, rho=2), [Update((1,)), Ask(), Update((0,)), Ask()]),
     (VectorCounter(2, "0.5", horizon=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask(), Update((1, 1)), Ask()]),
     (VectorCounter(3, rho="0.5", squared=2), [Ask(), Update((1, 0, 0)), Ask(), Update((-(2**80), 0, 1)), Ask()]),
     (

@@ -20,6 +20,8 @@ ELSEWHERE = {
     "SmallTreeVectorCounter": "for the verifier",
     "CoarseCounter": "for the verifier",
     "CoarseVectorCounter": "for the verifier",
+    "CoarseSeparatedCounter": "for the verifier",
+    "CoarseSeparatedVectorCounter": "for the verifier",
 }
 
 

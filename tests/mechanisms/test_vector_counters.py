@@ -97,8 +97,8 @@ def test_claims_speak_of_the_distances_that_the_noise_is_for():
 class Noises(VectorCounter, frozen=True):
     """Says for which change of all items of a unit its Gaussian noise is."""
 
-    def gaussian(self, rho, squared, apart):
-        return squared, apart
+    def gaussian(self, rho):
+        return self._reach_squared, self._coordinates
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ MECHANISMS = [
     cp.SparseVector(1, threshold="1/7", release="gap"),
     cp.AboveThreshold(1, threshold=10**30),
     cp.VectorCounter(3, epsilon=1),
+    cp.SeparatedCounter(rho=1, per_unit=2, apart=3),
+    cp.SeparatedVectorCounter(3, rho=1, per_unit=2, apart=3),
     cp.GuessAndCheck(1, margin="1/3", wrong=2),
     cp.GuessAndCheck.concentrated("0.1", margin=5),
     cp.LinearGuessAndCheck(cp.GuessAndCheck(1, margin=5), universe=3),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask, gap
-from counterpoint.privacy.relations import Steps, every_step, up_to_steps
+from counterpoint.privacy.relations import Separated, Steps, every_step, up_to_steps
 from counterpoint.privacy.secret import reveal
 from counterpoint.sources.source import Prepared
 from counterpoint.sources.streams.stream import ItemShape, Stream, total
@@ -44,7 +44,7 @@ def declarations(draw):
         if draw(st.booleans()):
             given["l2_squared"] = draw(st.integers(4, 60))
     if draw(st.booleans()):
-        given |= {"unit": "user", "per_unit": draw(st.integers(1, 3))}
+        given |= {"unit": "user", "per_unit": draw(st.integers(1, 3)), "apart": draw(st.none() | st.integers(1, 4))}
     return given
 
 
@@ -199,6 +199,26 @@ def test_a_units_later_items_arrive_as_zeros_so_that_their_number_tells_nothing(
     assert raw(stream) == [1, 2, 3, 0, 5]
 
 
+def test_items_of_a_unit_that_follow_too_closely_arrive_as_zeros_and_are_none_of_those_that_count():
+    stream = Stream(bound=9, unit="user", per_unit=3, apart=3)
+    stream.extend([1, 2, 3, 4, 5], units=["ann", "ann", "bob", "ann", "bob"])
+    stream.extend([6, 7, 8, 9], units=["bob", "ann", "ann", "ann"])
+    stream.append(1, unit="ann")
+    #    ann 0, too near, bob 2, ann 3, bob too near, bob 5, ann 6, too near, too near, ann's fourth
+    assert raw(stream) == [1, 0, 3, 4, 0, 6, 7, 0, 0, 0]
+    assert stream.relation == Separated(Steps(updates=3, bound=9), 3)
+    assert Stream(unit="user", per_unit=1, apart=3).relation == Steps(updates=1, bound=1), "one item is far from none"
+
+
+def test_a_distance_is_declared_shown_and_part_of_the_fingerprint():
+    near, far = (Stream(unit="user", per_unit=3, apart=apart) for apart in (None, 50))
+    assert near.fingerprint() != far.fingerprint() != Stream(unit="user", per_unit=3, apart=51).fingerprint()
+    assert repr(far) == "Stream(bound=1, unit='user', per_unit=3, apart=50; 0 items)"
+    words = " ".join(far.describe().split())
+    assert "later ones, items less than 50 places after one that counts, and items without a user, stay" in words
+    assert "unit: user, of which the first 3 items count that are at least 50 places apart" in words
+
+
 def test_which_items_count_is_not_decided_by_their_values():
     stream = Stream(bound=9, unit="user", per_unit=1)
     stream.append(0, unit="ann")
@@ -311,6 +331,11 @@ def test_many_threads_may_append_at_once():
         {"unit": "user"},
         {"per_unit": 2},
         {"unit": "user", "per_unit": 0},
+        {"apart": 3},
+        {"unit": "user", "apart": 3},
+        {"unit": "user", "per_unit": 2, "apart": 0},
+        {"unit": "user", "per_unit": 2, "apart": 1.5},
+        {"unit": "user", "per_unit": 2, "apart": "far"},
         {"l1": 2},
         {"l2_squared": 2},
         {"dimensions": 3, "l1": 1},

@@ -29,9 +29,9 @@ from counterpoint.local.values.block_response import BlockResponse
 from counterpoint.local.values.membership import Membership
 from counterpoint.mechanisms.composed.linear_queries import LinearGuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.counting.counters import EarlierCounter
+from counterpoint.mechanisms.counting.counters import EarlierCounter, SeparatedCounter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, SeparatedVectorCounter, VectorCounter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -46,6 +46,8 @@ from counterpoint.verify.audits.searching import first_scripts
 from counterpoint.verify.catalogue import find_instance
 from counterpoint.verify.exactly.coarse import (
     CoarseCounter,
+    CoarseSeparatedCounter,
+    CoarseSeparatedVectorCounter,
     CoarseVectorCounter,
     SmallTreeCounter,
     SmallTreeVectorCounter,
@@ -102,6 +104,12 @@ AUDITED = {
     "vector counter, zCDP": Audited(
         VectorCounter(2, rho="0.5", horizon=2, squared=1), 40_000, options={**PLANE, **AT_A_PERCENT}
     ),
+    "far items": Audited(
+        SeparatedCounter(rho="0.5", horizon=4, per_unit=2, apart=2), 40_000, 4, {"rounds": 4, **AT_A_PERCENT}
+    ),
+    "vectors, far items": Audited(
+        SeparatedVectorCounter(2, rho="0.5", horizon=2, squared=1), 40_000, options={**PLANE, **AT_A_PERCENT}
+    ),
     "earlier counter": Audited(EarlierCounter(3, horizon=2), 8_000),
     "earlier vector counter": Audited(EarlierVectorCounter(2, epsilon=3, horizon=1, bound=1), 8_000, options=PLANE),
     "small counter": Audited(SmallTreeCounter(3, horizon=2), 8_000),
@@ -120,6 +128,18 @@ AUDITED = {
     ),
     "coarse vector counter": Audited(
         CoarseVectorCounter(2, rho="0.25", horizon=2, squared=1, bits=1, steps=1),
+        4_000,
+        times=16,
+        options={**PLANE, **AT_A_PERCENT},
+    ),
+    "coarse far items": Audited(
+        CoarseSeparatedCounter(rho="0.25", horizon=2, bits=1, steps=1),
+        4_000,
+        times=16,
+        options={**COARSE, **AT_A_PERCENT},
+    ),
+    "coarse vectors, far items": Audited(
+        CoarseSeparatedVectorCounter(2, rho="0.25", horizon=2, squared=1, bits=1, steps=1),
         4_000,
         times=16,
         options={**PLANE, **AT_A_PERCENT},

@@ -62,6 +62,8 @@ MECHANISMS = (
     "Laplace",
     "NoisyMax",
     "PartitionSelection",
+    "SeparatedCounter",
+    "SeparatedVectorCounter",
     "SparseVector",
     "VectorCounter",
 )

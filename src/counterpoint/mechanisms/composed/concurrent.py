@@ -33,7 +33,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.messages import Ask, Message, To, Update
-from counterpoint.privacy.relations import OfSample, Relation, Steps, every_step
+from counterpoint.privacy.relations import OfSample, Relation, Separated, Steps, every_step
 from counterpoint.randomness.coins import Coins
 
 __all__ = ["Child", "Concurrent", "ConcurrentState", "Launch", "Refused", "To", "every_step"]
@@ -200,6 +200,8 @@ class Concurrent(Mechanism, Value, frozen=True):
 
 def _would_fit(seen: Relation, claimed: Relation) -> str:
     """What would make a mechanism and its data fit, where one change of a number would."""
+    if isinstance(claimed, Separated) and seen.within(claimed.inner):
+        return f"; data of which the items of a unit are at least {claimed.apart} places apart (apart=...) would fit"
     if not (isinstance(seen, Steps) and isinstance(claimed, Steps)):
         return ""
     if claimed.bound is not None and seen.bound is not None and seen.bound > claimed.bound:

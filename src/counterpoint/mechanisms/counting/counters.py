@@ -19,7 +19,7 @@ True
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec.structs import replace
 
@@ -27,6 +27,7 @@ from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, BltNoise, blt_noise
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.noise.separated_noise import FarItems, separated_noise
 from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.tails import may_fail
@@ -37,7 +38,7 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Message, Update
-from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.relations import Relation, Separated, Steps
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 
@@ -112,9 +113,21 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
     def fitted(self, relation: Relation, dimensions: int | None) -> "Counter":
         """The counter with what was left out as the source declares it: how far an item moves, how many of a unit do.
 
+        Where the items of a unit are far from each other, a counter under zCDP becomes a `SeparatedCounter`, unless it
+        says `per_unit` itself.
+
         >>> Counter(rho=0.5).fitted(Steps(updates=3, bound=2), None)
         Counter(bound=2, rho=0.5, per_unit=3, clamp=False)
+        >>> Counter(rho=0.5).fitted(Separated(Steps(updates=3, bound=2), apart=100), None)
+        SeparatedCounter(bound=2, rho=0.5, per_unit=3, clamp=False, apart=100)
         """
+        found, apart = self.declared(relation, dimensions), distance(relation)
+        if apart is None or self.rho is None or self.per_unit is not None:
+            return found
+        return SeparatedCounter(None, found.horizon, found.bound, self.rho, found.per_unit, found.clamp, apart)
+
+    def declared(self, relation: Relation, dimensions: int | None) -> Self:
+        """The same kind of counter with what was left out as the source declares it."""
         if dimensions is not None:
             raise InvalidRequest(
                 f"Counter follows single numbers, but this data sends vectors of {dimensions}: launch VectorCounter"
@@ -145,21 +158,30 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
         if self.epsilon is not None:
             return self.laplace(self.epsilon, self._reach)
         assert self.rho is not None
-        return self.gaussian(self.rho, self._reach**2)
+        return self.gaussian(self.rho)
 
     def laplace(self, epsilon: Fraction, reach: int) -> LeastSquaresNoise | TreeNoise:
         """The noise for pure privacy if all items of a unit move the count by `reach`."""
         return LeastSquaresNoise(epsilon, reach, self.horizon, width=1)
 
-    def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
-        """The noise for zCDP if all items of a unit move the count by a distance whose square is `squared`."""
-        return blt_noise(rho, self.horizon, squared)
+    def gaussian(self, rho: Fraction) -> BltNoise:
+        """The noise for zCDP."""
+        return blt_noise(rho, self.horizon, self._reach**2)
+
+    @property
+    def relation(self) -> Steps | Separated:
+        """At most `per_unit` updates differ, each by at most the bound."""
+        return Steps(updates=self.per_unit or 1, bound=self._most)
 
     @property
     def claim(self) -> Claim:
-        """PureDP(epsilon) or zCDP(rho) if at most `per_unit` updates differ, each by at most the bound."""
-        relation = Steps(updates=self.per_unit or 1, bound=self._most)
-        return counting_claim(self.epsilon, self.rho, self.noise.share, relation)
+        """PureDP(epsilon) or zCDP(rho) for neighbours in its relation."""
+        return counting_claim(self.epsilon, self.rho, self.noise.share, self.relation)
+
+    @property
+    def most_items(self) -> int | None:
+        """How many items are counted, if not all: under pure privacy, those up to the horizon."""
+        return None if self.epsilon is None else self.horizon
 
     @property
     def earlier(self) -> "tuple[Mechanism, ...]":
@@ -191,9 +213,9 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
         if isinstance(message, Update):
             return self.updated(state, (message,), coins), None
         noise = self.noise
-        after = noise.drawn(state.noise, state.items, coins)
+        after = noise.drawn(state.noise, up_to(self.most_items, state.items), coins)
         count = _number(state.total) + int(noise.now(after)[0])
-        if self._is_past(state.items):
+        if is_past(self.most_items, state.items):
             return None, PastHorizon(count)
         return None if noise.is_last(after) else CounterState(state.items, state.total, after), count
 
@@ -201,15 +223,12 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
         """Take many items at once: their sum, up to the horizon."""
         assert isinstance(state, CounterState)
         items = state.items + len(updates)
-        within = until_past(self.epsilon, self.horizon, state.items, updates)
+        within = until_past(self.most_items, state.items, updates)
         total = sum((self._clamped(_number(update.private)) for update in within), _number(state.total))
         return CounterState(items, Secret(total), state.noise)
 
     def _clamped(self, item: int) -> int:
         return min(max(item, 0), self._most) if self.clamp else item
-
-    def _is_past(self, items: int) -> bool:
-        return is_past(self.epsilon, self.horizon, items)
 
     def deviation(self, t: int) -> float:
         """The standard deviation of the answer after t items, rounded up.
@@ -244,14 +263,71 @@ class EarlierCounter(Counter, frozen=True, repr_omit_defaults=True, tag="Counter
         """The noise of nodes that are added and taken away."""
         return TreeNoise(epsilon, reach, self.horizon, width=1)
 
-    def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
+    def gaussian(self, rho: Fraction) -> BltNoise:
         """The noise that is tuned for 2^20 steps if there is no horizon."""
-        return blt_noise(rho, self.horizon or TUNED, squared)
+        return blt_noise(rho, self.horizon or TUNED, self._reach**2)
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> Self:
+        """The counter with what was left out as the source declares it."""
+        return self.declared(relation, dimensions)
 
     @property
     def earlier(self) -> tuple[Mechanism, ...]:
         """There is none."""
         return ()
+
+
+class SeparatedCounter(Counter, frozen=True, repr_omit_defaults=True, tag="SeparatedCounter/1"):
+    """The same under zCDP for units of which any two items are at least `apart` items from each other.
+
+    Eight items of a unit at any places need eight times the noise of one; eight that are far from each other, about
+    three times. A step of the noise is an item here, also where no ask follows it, so that items which are far from
+    each other in the stream are as many steps apart (`separated_noise.py`, with the proof): an ask takes time for every
+    new item, and `deviation` and `error` depend on the number of items, not of asks. Items after the 2^40th are not
+    counted, and the next ask gets `PastHorizon`.
+
+    >>> far = SeparatedCounter(rho=0.5, horizon=2**10, per_unit=8, apart=128)
+    >>> near, once = Counter(rho=0.5, horizon=2**10, per_unit=8), Counter(rho=0.5, horizon=2**10)
+    >>> [round(counter.deviation(2**10), 1) for counter in (far, near, once)]
+    [13.3, 26.4, 3.3]
+    >>> far.claim.relation
+    Separated(inner=Steps(updates=8, bound=1), apart=128)
+    """
+
+    apart: Annotated[PositiveInt, "the distance"] = 1
+
+    def __post_init__(self) -> None:
+        """Check how it is private."""
+        Counter.__post_init__(self)
+        check_separated(pure=self.rho is None)
+
+    @property
+    def far_items(self) -> FarItems:
+        """The items of a unit, as the noise sees them."""
+        return FarItems(self.per_unit or 1, self.apart, self._most**2)
+
+    def gaussian(self, rho: Fraction) -> BltNoise:
+        """The noise of which every item is a step."""
+        return separated_noise(rho, self.horizon, self.far_items)
+
+    @property
+    def relation(self) -> Separated:
+        """At most `per_unit` updates differ, at least `apart` from each other, each by at most the bound."""
+        return Separated(Steps(updates=self.per_unit or 1, bound=self._most), self.apart)
+
+    @property
+    def most_items(self) -> int:
+        """Items are steps, of which there are this many at most."""
+        return LIFETIME
+
+    @property
+    def earlier(self) -> tuple[Mechanism, ...]:
+        """There is none."""
+        return ()
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> Self:
+        """The counter with what was left out as the source declares it; it says itself how far items are apart."""
+        return self.declared(relation, dimensions)
 
 
 def check_privacy(epsilon: Fraction | None, rho: Fraction | None, horizon: int | None) -> None:
@@ -264,24 +340,40 @@ def check_privacy(epsilon: Fraction | None, rho: Fraction | None, horizon: int |
         )
 
 
-def is_past(epsilon: Fraction | None, horizon: int | None, items: int) -> bool:
-    """Whether items are no longer counted: under pure privacy, beyond the horizon.
+def check_separated(pure: bool) -> None:
+    """Distances between the items of a unit help under zCDP alone."""
+    if pure:
+        raise InvalidParameter(
+            "under pure privacy the losses of a unit's items add up, however far from each other they are: launch "
+            "Counter(epsilon=...) or VectorCounter(epsilon=...)"
+        )
 
-    >>> is_past(Fraction(1), 3, 4), is_past(None, 3, 4)
+
+def up_to(most: int | None, items: int) -> int:
+    """How many of this many items are counted, if at most `most` are (None: all).
+
+    >>> up_to(3, 4), up_to(None, 4)
+    (3, 4)
+    """
+    return items if most is None else min(items, most)
+
+
+def is_past(most: int | None, items: int) -> bool:
+    """Whether items are no longer counted: there are more than that, if there is a limit.
+
+    >>> is_past(3, 4), is_past(None, 4)
     (True, False)
     """
-    return epsilon is not None and horizon is not None and items > horizon
+    return most is not None and items > most
 
 
-def until_past(
-    epsilon: Fraction | None, horizon: int | None, items: int, updates: Sequence[Update]
-) -> Sequence[Update]:
+def until_past(most: int | None, items: int, updates: Sequence[Update]) -> Sequence[Update]:
     """Those of the updates after this number of items that are counted.
 
-    >>> len(until_past(Fraction(1), 3, 2, [Update(1)] * 5)), len(until_past(None, 3, 2, [Update(1)] * 5))
+    >>> len(until_past(3, 2, [Update(1)] * 5)), len(until_past(None, 2, [Update(1)] * 5))
     (1, 5)
     """
-    return updates if epsilon is None or horizon is None else updates[: max(horizon - items, 0)]
+    return updates if most is None else updates[: max(most - items, 0)]
 
 
 def declared(relation: Relation) -> tuple[int, int | None, int | None]:
@@ -290,15 +382,27 @@ def declared(relation: Relation) -> tuple[int, int | None, int | None]:
     >>> declared(Steps(updates=3, bound=2))
     (3, 2, 4)
     """
-    if not isinstance(relation, Steps):
+    steps = relation.inner if isinstance(relation, Separated) else relation
+    if not isinstance(steps, Steps):
         return 1, None, None
-    places = [limit for limit in (relation.updates, relation.total) if limit is not None]
+    places = [limit for limit in (steps.updates, steps.total) if limit is not None]
     if not places or min(places) == 0:
         return 1, None, None
-    return min(places), relation.bound, relation.squared
+    return min(places), steps.bound, steps.squared
 
 
-def counting_claim(epsilon: Fraction | None, rho: Fraction | None, share: Fraction, relation: Steps) -> Claim:
+def distance(relation: Relation) -> int | None:
+    """How far from each other the updates of a unit are that may differ, if that is declared.
+
+    >>> distance(Separated(Steps(updates=3, bound=2), apart=100)), distance(Steps(updates=3, bound=2))
+    (100, None)
+    """
+    return relation.apart if isinstance(relation, Separated) else None
+
+
+def counting_claim(
+    epsilon: Fraction | None, rho: Fraction | None, share: Fraction, relation: Steps | Separated
+) -> Claim:
     """The claim of a counter, with what it rests on; an epoch's total has this share of epsilon (0: no epochs)."""
     if epsilon is None:
         assert rho is not None
@@ -306,11 +410,12 @@ def counting_claim(epsilon: Fraction | None, rho: Fraction | None, share: Fracti
             "a step is a Gaussian mechanism around a centre that moves by at most c_(t-i) and what rounding adds",
             "discrete Gaussian noise (Canonne et al. 2020, Thm 14)",
         )
-        by = (
-            "the matrix mechanism with a lower triangular C: losses of steps add up, to |c|^2/(2 sigma2) "
-            "(theory, Counters)"
-        )
-        return claim(zCDP(rho), relation, by, gaussian)
+        matrix = "the matrix mechanism with a lower triangular C: losses of steps add up, to "
+        if isinstance(relation, Separated):
+            by = f"{matrix}the sum over pairs of a unit's items of the products of their columns/(2 sigma2)"
+            worst = "items as near to each other as they may be (Kalinin and Lampert 2024, Thm 2; theory, Counters)"
+            return claim(zCDP(rho), relation, f"{by}, which is largest for {worst}", gaussian)
+        return claim(zCDP(rho), relation, f"{matrix}|c|^2/(2 sigma2) (theory, Counters)", gaussian)
     tree = "one node above a step on each level of the tree, noise of scale height * reach / epsilon (theory, Counters)"
     if not share:
         return claim(PureDP(epsilon), relation, tree)

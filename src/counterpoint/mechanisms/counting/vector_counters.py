@@ -16,7 +16,7 @@ True
 """
 
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,12 +28,16 @@ from counterpoint.mechanisms.counting.counters import (
     PastHorizon,
     below_one,
     check_privacy,
+    check_separated,
     counting_claim,
     declared,
+    distance,
     is_past,
+    up_to,
 )
-from counterpoint.mechanisms.counting.noise.blt_noise import BltNoise, blt_noise
+from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, BltNoise, blt_noise
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.noise.separated_noise import FarItems, separated_noise
 from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
 from counterpoint.mechanisms.counting.packed import Packed, as_integers, roomy
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
@@ -42,7 +46,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import PositiveInt, PositiveOrNone, default
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, Update
-from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.relations import Relation, Separated, Steps
 from counterpoint.privacy.secret import reveal
 from counterpoint.randomness.coins import Coins
 
@@ -83,11 +87,21 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         check_privacy(self.epsilon, self.rho, self.horizon)
 
     def fitted(self, relation: Relation, dimensions: int | None) -> "VectorCounter":
-        """The counter with what was left out as the source declares it.
+        """The counter with what was left out as the source declares it (see `Counter`).
 
         >>> VectorCounter(9, rho=0.5).fitted(Steps(updates=3, bound=2, squared=2), 9)
         VectorCounter(dimensions=9, bound=2, squared=2, rho=0.5, per_unit=3)
+        >>> VectorCounter(9, rho=0.5).fitted(Separated(Steps(updates=3, bound=2, squared=2), apart=100), 9)
+        SeparatedVectorCounter(dimensions=9, bound=2, squared=2, rho=0.5, per_unit=3, apart=100)
         """
+        found, apart = self.declared(relation, dimensions), distance(relation)
+        if apart is None or self.rho is None or self.per_unit is not None:
+            return found
+        moves = found.bound, found.squared, self.rho, found.per_unit
+        return SeparatedVectorCounter(self.dimensions, None, found.horizon, *moves, apart)
+
+    def declared(self, relation: Relation, dimensions: int | None) -> Self:
+        """The same kind of counter with what was left out as the source declares it."""
         if dimensions != self.dimensions:
             items = "single numbers: launch a Counter" if dimensions is None else f"vectors of {dimensions} numbers"
             raise InvalidRequest(
@@ -113,30 +127,46 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         return min(known) if known else self.dimensions
 
     @property
+    def _reach_squared(self) -> int:
+        """The square of how far all items of a unit move the counts, in the L2 norm."""
+        return (self.per_unit or 1) ** 2 * self._squared
+
+    @property
+    def _coordinates(self) -> int:
+        """How many coordinates of integers differ at most, in all items of a unit."""
+        return min(self.dimensions, (self.per_unit or 1) * self._squared)
+
+    @property
     def noise(self) -> LeastSquaresNoise | TreeNoise | BltNoise:
         """The noise, as a process of its own."""
-        places = self.per_unit or 1
         if self.epsilon is not None:
-            return self.laplace(self.epsilon, places * self._l1)
+            return self.laplace(self.epsilon, (self.per_unit or 1) * self._l1)
         assert self.rho is not None
-        apart = min(self.dimensions, places * self._squared)
-        return self.gaussian(self.rho, places**2 * self._squared, apart)
+        return self.gaussian(self.rho)
 
     def laplace(self, epsilon: Fraction, reach: int) -> LeastSquaresNoise | TreeNoise:
         """The noise for pure privacy if all items of a unit move by `reach` in L1 norm."""
         return LeastSquaresNoise(epsilon, reach, self.horizon, self.dimensions)
 
-    def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
-        """The noise for zCDP if all items of a unit move by `squared` in squared L2 norm, in `apart` coordinates."""
-        return blt_noise(rho, self.horizon, squared, apart, self.dimensions)
+    def gaussian(self, rho: Fraction) -> BltNoise:
+        """The noise for zCDP."""
+        return blt_noise(rho, self.horizon, self._reach_squared, self._coordinates, self.dimensions)
+
+    @property
+    def relation(self) -> Steps | Separated:
+        """At most `per_unit` updates differ, each by at most its distance."""
+        places, pure = self.per_unit or 1, self.epsilon is not None
+        return Steps(updates=places, bound=self._l1) if pure else Steps(updates=places, squared=self._squared)
 
     @property
     def claim(self) -> Claim:
-        """PureDP(epsilon) or zCDP(rho) if at most `per_unit` updates differ, each by at most its distance."""
-        places = self.per_unit or 1
-        pure = self.epsilon is not None
-        relation = Steps(updates=places, bound=self._l1) if pure else Steps(updates=places, squared=self._squared)
-        return counting_claim(self.epsilon, self.rho, self.noise.share, relation)
+        """PureDP(epsilon) or zCDP(rho) for neighbours in its relation."""
+        return counting_claim(self.epsilon, self.rho, self.noise.share, self.relation)
+
+    @property
+    def most_items(self) -> int | None:
+        """How many items are counted, if not all: under pure privacy, those up to the horizon."""
+        return None if self.epsilon is None else self.horizon
 
     @property
     def earlier(self) -> "tuple[Mechanism, ...]":
@@ -165,16 +195,16 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         if isinstance(message, Update):
             return self._counted(state, message), None
         noise = self.noise
-        after = noise.drawn(state.noise, state.items, coins)
+        after = noise.drawn(state.noise, up_to(self.most_items, state.items), coins)
         counts = roomy(state.total.integers, 2) + roomy(noise.now(after), 2)
         answer = tuple(counts.tolist())
-        if is_past(self.epsilon, self.horizon, state.items):
+        if is_past(self.most_items, state.items):
             return None, PastHorizon(answer)
         return None if noise.is_last(after) else VectorCounting(state.items, state.total, after), answer
 
     def _counted(self, state: VectorCounting, update: Update) -> VectorCounting:
         items, total = state.items + 1, state.total
-        if not is_past(self.epsilon, self.horizon, items):
+        if not is_past(self.most_items, items):
             vector = reveal(update.private)
             assert isinstance(vector, tuple)
             total = Packed(roomy(total.integers, 2) + roomy(as_integers(vector), 2))
@@ -219,11 +249,60 @@ class EarlierVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, 
         """The noise of nodes that are added and taken away."""
         return TreeNoise(epsilon, reach, self.horizon, self.dimensions)
 
-    def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
+    def gaussian(self, rho: Fraction) -> BltNoise:
         """The noise that is tuned for 2^20 steps if there is no horizon."""
-        return blt_noise(rho, self.horizon or TUNED, squared, apart, self.dimensions)
+        return blt_noise(rho, self.horizon or TUNED, self._reach_squared, self._coordinates, self.dimensions)
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> Self:
+        """The counter with what was left out as the source declares it."""
+        return self.declared(relation, dimensions)
 
     @property
     def earlier(self) -> tuple[Mechanism, ...]:
         """There is none."""
         return ()
+
+
+class SeparatedVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="SeparatedVectorCounter/1"):
+    """The same of a `SeparatedCounter` for each coordinate: items of a unit are at least `apart` from each other.
+
+    >>> far = SeparatedVectorCounter(1000, rho=0.5, horizon=2**10, squared=2, per_unit=8, apart=128)
+    >>> near = VectorCounter(1000, rho=0.5, horizon=2**10, squared=2, per_unit=8)
+    >>> round(far.deviation(2**10), 1), round(near.deviation(2**10), 1)
+    (18.8, 37.4)
+    """
+
+    apart: Annotated[PositiveInt, "the distance"] = 1
+
+    def __post_init__(self) -> None:
+        """Check how it is private."""
+        VectorCounter.__post_init__(self)
+        check_separated(pure=self.rho is None)
+
+    @property
+    def far_items(self) -> FarItems:
+        """The items of a unit, as the noise sees them."""
+        return FarItems(self.per_unit or 1, self.apart, self._squared, self._coordinates)
+
+    def gaussian(self, rho: Fraction) -> BltNoise:
+        """The noise of which every item is a step."""
+        return separated_noise(rho, self.horizon, self.far_items, self.dimensions)
+
+    @property
+    def relation(self) -> Separated:
+        """At most `per_unit` updates differ, at least `apart` from each other, each by at most its distance."""
+        return Separated(Steps(updates=self.per_unit or 1, squared=self._squared), self.apart)
+
+    @property
+    def most_items(self) -> int:
+        """Items are steps, of which there are this many at most."""
+        return LIFETIME
+
+    @property
+    def earlier(self) -> tuple[Mechanism, ...]:
+        """There is none."""
+        return ()
+
+    def fitted(self, relation: Relation, dimensions: int | None) -> Self:
+        """The counter with what was left out as the source declares it; it says itself how far items are apart."""
+        return self.declared(relation, dimensions)

@@ -143,7 +143,7 @@ class Windowed(Mechanism, Value, frozen=True):
     def updated(self, state: State, updates: Sequence[Update], coins: Coins) -> State:
         """Let items wait, those up to the horizon; the counter takes the oldest, where no window will begin."""
         assert isinstance(state, WindowState)
-        counted = until_past(self._counter.epsilon, self._counter.horizon, state.items, updates)
+        counted = until_past(self._counter.most_items, state.items, updates)
         waiting = (*state.waiting, *(update.private for update in counted))
         older, waiting = waiting[: -self.last - 1], waiting[-self.last - 1 :]
         counter = self.counter.updated(state.counter, [Update(item) for item in older], coins)
@@ -157,7 +157,7 @@ class Windowed(Mechanism, Value, frozen=True):
             return self.updated(state, (message,), coins), None
         counter, released, waiting = self._released(state, coins)
         window = _minus(released[-1], released[0])
-        if waiting or is_past(self._counter.epsilon, self._counter.horizon, state.items):
+        if waiting or is_past(self._counter.most_items, state.items):
             return None, PastHorizon(window)
         return None if counter is None else WindowState(state.items, counter, (), released), window
 

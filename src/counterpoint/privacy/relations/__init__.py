@@ -1,8 +1,8 @@
 """Relations: which pairs of message sequences are neighbours. One family in each file, all of them in one place here.
 
-`Steps` limits how many messages differ, `FirstMessage` which, `OneWay` in which direction, and `Sparse` and
-`Static` how many children of a composition they reach; `OfSample` is about messages from a sample of the units, and
-`Predicate` is any function of the pairs.
+`Steps` limits how many messages differ, `FirstMessage` which, `Separated` how far from each other, `OneWay` in which
+direction, and `Sparse` and `Static` how many children of a composition they reach; `OfSample` is about messages from a
+sample of the units, and `Predicate` is any function of the pairs.
 
 >>> from counterpoint.privacy.messages import Update
 >>> event_level = one_step()
@@ -18,6 +18,7 @@ from counterpoint.privacy.relations.of_sample import OfSample
 from counterpoint.privacy.relations.one_way import OneWay
 from counterpoint.privacy.relations.predicate import Predicate
 from counterpoint.privacy.relations.relation import Pair, Progress, Relation
+from counterpoint.privacy.relations.separated import Separated
 from counterpoint.privacy.relations.sparse import Sparse, first_pair_consistent, k_sparse
 from counterpoint.privacy.relations.static import Static, static_parts
 from counterpoint.privacy.relations.steps import Steps, every_step, identical, one_step, up_to_steps
@@ -30,6 +31,7 @@ __all__ = [
     "Predicate",
     "Progress",
     "Relation",
+    "Separated",
     "Sparse",
     "Static",
     "Steps",

@@ -58,11 +58,12 @@ class Relation(Tagged):
 
     @property
     def hereditary(self) -> bool:
-        """Whether leaving out messages, asks or updates, keeps every valid sequence valid.
+        """Whether leaving out messages by public facts keeps every valid sequence valid.
 
         What stands before a mechanism and refuses messages needs that: a guard (Henzinger et al. 2024, Def 8.5), or a
         composition, whose child does not see what it does not accept, what came before its launch and what is for other
-        children.
+        children. So any asks are left out, all messages before some message, and all updates of some shapes: the shape
+        is all that is public about an update.
         """
         return False
 

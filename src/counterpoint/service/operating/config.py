@@ -196,12 +196,20 @@ class StreamFields(DataFields, frozen=True, kw_only=True):
     fields: dict[str, AnyColumn] | None = None
     unit: str | None = None
     per_unit: int | None = None
+    apart: int | None = None
     neighbours: str = "replace"
 
     def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
         """An empty stream: the ledger keeps what has arrived."""
         fields = None if self.fields is None else {name: one.declared() for name, one in self.fields.items()}
-        return cp.Stream(self.bound, fields=fields, unit=self.unit, per_unit=self.per_unit, neighbours=self.neighbours)
+        return cp.Stream(
+            self.bound,
+            fields=fields,
+            unit=self.unit,
+            per_unit=self.per_unit,
+            apart=self.apart,
+            neighbours=self.neighbours,
+        )
 
 
 class LiveFields(DataFields, frozen=True, kw_only=True):

@@ -71,8 +71,8 @@ def of_table(identified_by: IdentifiedBy, rows_per_unit: int, neighbours: str) -
     return Guarantee(_whole(unit), otherwise, "rows", public, capped)
 
 
-def of_stream(unit: str | None, per_unit: int | None, neighbours: str) -> Guarantee:
-    """The guarantee of a stream.
+def of_stream(unit: str | None, per_unit: int | None, neighbours: str, apart: int | None = None) -> Guarantee:
+    """The guarantee of a stream; its items of a unit are this far `apart`, if that is declared.
 
     >>> of_stream("user", 3, "replace").otherwise, of_stream(None, None, "add-or-remove").otherwise
     ('the items of that user had other values or were empty', 'that item were empty')
@@ -85,9 +85,10 @@ def of_stream(unit: str | None, per_unit: int | None, neighbours: str) -> Guaran
         return Guarantee(_alone("item", "event"), otherwise, "items", public, "Every item counts.")
     empty = "were empty" if neighbours == "add-or-remove" else "had other values or were empty"
     first = "first item" if per_unit == 1 else f"first {per_unit} items"
+    near = "" if apart is None else f" items less than {_counted(apart, 'place')} after one that counts,"
     capped = (
-        f"The {first} of each {unit} {'counts' if per_unit == 1 else 'count'}; later ones, and items without a {unit}, "
-        f"stay in their places as empty ones. {_UNTOLD}"
+        f"The {first} of each {unit} {'counts' if per_unit == 1 else 'count'}; later ones,{near} and items without a "
+        f"{unit}, stay in their places as empty ones. {_UNTOLD}"
     )
     return Guarantee(_whole(unit), f"the items of that {unit} {empty}", "items", public, capped)
 

@@ -47,7 +47,7 @@ class UpdateLog(Log):
 
     def _take(self, arrived: Sequence[Item]) -> None:
         for item, owner in arrived:
-            counts = self.most is None or self._counts(owner, self.most)
+            counts = self.most is None or self._counts(owner, len(self.items))
             replaced = self._applied(owner, item) if counts else None
             self.items.append(None if replaced is None else item)
             self.replaced.append(replaced)

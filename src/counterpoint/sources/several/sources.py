@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.privacy.messages import Update
-from counterpoint.privacy.relations import OneWay, Relation, Steps
+from counterpoint.privacy.relations import OneWay, Relation, Separated, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.about import About
 from counterpoint.sources.asking.request import Request
@@ -333,8 +333,8 @@ def _member(name: str, source: object, unit: str) -> Member:
 
 
 def _steps(relation: Relation) -> Steps:
-    """What differs, whichever way it moves."""
-    steps = relation.inner if isinstance(relation, OneWay) else relation
+    """What differs, whichever way it moves and however far apart it is."""
+    steps = relation.inner if isinstance(relation, OneWay | Separated) else relation
     assert isinstance(steps, Steps)
     return steps
 

@@ -1,16 +1,21 @@
 """The append-only log of a stream, which the stream shares with its parts: each item with the unit that owns it.
 
-At user level only the first `per_unit` items of a unit count. Later items, and items without an owner, are stored as
-None: they take up a place in the log, whose length is public, and contribute nothing. Which items count depends on
-their order alone, never on their values. A log that must outlive its process has a keeper (a durable ledger), which
-orders the appends of all processes. An append that is repeated under its id adds nothing, even if its items differ: the
-public length never depends on the values of items.
+At user level only the first `per_unit` items of a unit count, and with `apart` only those at least `apart` places after
+the last one of their unit that counts. Other items, and items without an owner, are stored as None: they take up a
+place in the log, whose length is public, and contribute nothing. Which items count depends on their places alone, never
+on their values or on other units. A log that must outlive its process has a keeper (a durable ledger), which orders the
+appends of all processes. An append that is repeated under its id adds nothing, even if its items differ: the public
+length never depends on the values of items.
 
 >>> log = Log("user", 2)
 >>> log.extend([5, 6, 7, 8], ["ann", "bob", "ann", "ann"], id="monday")
 >>> log.extend([5, 6, 7, 8], ["ann", "bob", "ann", "ann"], id="monday")
 >>> log.items
 [5, 6, 7, None]
+>>> far = Log("user", 2, apart=3)
+>>> far.extend([5, 6, 7, 8, 9], ["ann", "ann", "bob", "ann", "ann"])
+>>> far.items
+[5, None, 7, 8, None]
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,8 +80,9 @@ class Keeper(Protocol):
 class Log:
     """The items of a stream in stored form, None for those that do not count; threads may append at once.
 
-    `unit` and `most` are both given (user level) or both None (event level). `sums` caches running sums, and `rows`
-    holds the items for requests, once there was one. `what` is what messages call its source.
+    `unit` and `most` are both given (user level) or both None (event level); at user level there may be a distance
+    `apart`. `sums` caches running sums, and `rows` holds the items for requests, once there was one. `what` is what
+    messages call its source.
     """
 
     what = "stream"
@@ -88,6 +94,8 @@ class Log:
         "_owners",
         "_process",
         "_sent",
+        "_too_near",
+        "apart",
         "items",
         "most",
         "rows",
@@ -95,7 +103,7 @@ class Log:
         "unit",
     )
 
-    def __init__(self, unit: str | None = None, most: int | None = None) -> None:
+    def __init__(self, unit: str | None = None, most: int | None = None, apart: int | None = None) -> None:
         if (unit is None) != (most is None):
             given, other = ("unit", "per_unit") if most is None else ("per_unit", "unit")
             raise InvalidParameter(
@@ -103,11 +111,18 @@ class Log:
             )
         if unit is not None:
             one_column(unit, "a stream")
+        elif apart is not None:
+            raise InvalidParameter(
+                "apart was given without unit: it is the distance between the items of one unit, as in "
+                "Stream(unit='user', per_unit=10, apart=100)"
+            )
         self.unit, self.most = unit, None if most is None else whole(most, 1, "per_unit")
+        self.apart = None if apart is None else whole(apart, 1, "apart")
         self.items: list[Raw | Record | None] = []
         self.sums: dict[bytes, tuple[int, Raw]] = {}
         self.rows: ArrivedRows | None = None
         self._arrived: dict[Unit, int] = {}
+        self._too_near: dict[Unit, int] = {}  # up to which place the unit's next items are too near to count
         self._owners: list[Unit | None] = []
         self._sent: dict[str, tuple[int, list[Item]]] = {}  # as sent: `items` has None for items that do not count
         self._keeper: Keeper | None = None
@@ -223,19 +238,23 @@ class Log:
                 self._take(arrived)
 
     def _take(self, arrived: Sequence[Item]) -> None:
-        most = self.most
-        if most is None:
+        if self.most is None:
             self.items.extend(item for item, _ in arrived)
         else:
-            self.items.extend(item if self._counts(owner, most) else None for item, owner in arrived)
+            start = len(self.items)
+            self.items += [item if self._counts(owner, at) else None for at, (item, owner) in enumerate(arrived, start)]
             self._owners.extend(owner for _, owner in arrived)
 
-    def _counts(self, owner: Unit | None, most: int) -> bool:
-        if owner is None:
+    def _counts(self, owner: Unit | None, place: int) -> bool:
+        """Whether the item at this place counts; its unit is known to have one there then."""
+        assert self.most is not None
+        if owner is None or (self.apart is not None and place < self._too_near.get(owner, 0)):
             return False
         before = self._arrived.get(owner, 0)
         self._arrived[owner] = before + 1
-        return before < most
+        if self.apart is not None:
+            self._too_near[owner] = place + self.apart
+        return before < self.most
 
     def owners(self, units: Iterable[object] | None, count: int) -> list[Unit | None]:
         """The owners of `count` items, from the units given beside them."""

@@ -28,7 +28,7 @@ from counterpoint.encoding import Plain, Tagged, Value, digest, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.numbers.parameters import Read
 from counterpoint.privacy.messages import Update, blank_update
-from counterpoint.privacy.relations import Relation, Steps
+from counterpoint.privacy.relations import Relation, Separated, Steps
 from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, OneOf
@@ -77,7 +77,9 @@ class Stream(Feedable, Source):
 
     With `unit` and `per_unit`, each item has a unit that owns it, and the first `per_unit` items of a unit count. Later
     items are stored as empty: the owner of an item is as private as its value, so the number of items must not reveal
-    it. Which items of a unit count depends on their order alone, never on their values.
+    it. With `apart`, an item that is less than `apart` places after the last one of its unit that counts does not count
+    either, and is not one of the `per_unit`; counters under zCDP then need less noise. Which items of a unit count
+    depends on their places alone, never on their values.
 
     Two streams of the same length are neighbours
 
@@ -94,6 +96,8 @@ class Stream(Feedable, Source):
     >>> clicks.append([1, 0, 0, 1], unit="ann")
     >>> clicks.relation
     Steps(updates=10, bound=4, squared=4)
+    >>> Stream(unit="phone", per_unit=10, apart=1000).relation
+    Separated(inner=Steps(updates=10, bound=1), apart=1000)
     """
 
     __slots__ = (
@@ -121,6 +125,7 @@ class Stream(Feedable, Source):
         neighbours: str = "replace",
         l1: int | None = None,
         l2_squared: int | None = None,
+        apart: int | None = None,
     ) -> None:
         if neighbours not in NEIGHBOURS:
             known = " or ".join(repr(name) for name in NEIGHBOURS)
@@ -133,11 +138,11 @@ class Stream(Feedable, Source):
             )
         self._kind: ItemShape | Fields = shape if fields is None else Fields.of(fields)
         items = {"bound": bound} if isinstance(self._kind, ItemShape) else {"fields": list(self._kind.names)}
-        other = {"dimensions": dimensions, "unit": unit, "per_unit": per_unit, "signed": signed or None}
+        other = {"dimensions": dimensions, "unit": unit, "per_unit": per_unit, "apart": apart, "signed": signed or None}
         last = {"l1": l1, "l2_squared": l2_squared, "neighbours": None if neighbours == "replace" else neighbours}
         given = {**items, **other, **last}
         self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
-        self._log = Log(unit, per_unit)
+        self._log = Log(unit, per_unit, apart)
         self._neighbours = neighbours
         self._records = RecordReader(self._kind, unit) if isinstance(self._kind, Fields) else None
         self._reading: Reading | Contribution | None = None
@@ -200,15 +205,21 @@ class Stream(Feedable, Source):
         """
         unit = "every item is its own unit" if self._log.unit is None else self._log.unit
         count = "" if self._log.most is None else f", of which the first {self._log.most} items count"
-        guarantee = of_stream(self._log.unit, self._log.most, self._neighbours)
+        count += "" if self._log.apart is None else f" that are at least {self._log.apart} places apart"
+        guarantee = of_stream(self._log.unit, self._log.most, self._neighbours, self._log.apart)
         lines = (f"unit: {unit}{count}", f"neighbours: {NEIGHBOURS[self._neighbours]}", self._kind.describe())
         return "\n".join((guarantee.paragraph, "", *lines))
 
     @property
     def relation(self) -> Relation:
         """How many items may differ, and how far, for every reading; asks differ by their own sensitivity."""
-        apart = self._reading or self._kind.covering(self._neighbours)
-        return Steps(updates=self._log.most or 1, bound=apart.l1, squared=apart.squared)
+        moves, most, apart = (
+            self._reading or self._kind.covering(self._neighbours),
+            self._log.most or 1,
+            self._log.apart,
+        )
+        steps = Steps(updates=most, bound=moves.l1, squared=moves.squared)
+        return steps if apart is None or most == 1 else Separated(steps, apart)
 
     @property
     def dimensions(self) -> int | None:
@@ -310,7 +321,8 @@ class Stream(Feedable, Source):
 
     def fingerprint(self) -> str:
         """A digest of the declaration and the reading; a durable ledger stores the items themselves."""
-        unit = (self._log.unit, self._log.most)
+        distance = () if self._log.apart is None else (self._log.apart,)
+        unit = (self._log.unit, self._log.most, *distance)
         read = None if self._reading is None else self._reading.stored
         return digest("stream", self._kind, unit, self._neighbours, read, self._where).hex()
 

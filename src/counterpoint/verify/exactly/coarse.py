@@ -19,11 +19,12 @@ Verdict.HOLDS
 from fractions import Fraction
 from math import floor
 
-from counterpoint.mechanisms.counting.counters import Counter, CounterState
-from counterpoint.mechanisms.counting.noise.blt import for_horizon
+from counterpoint.mechanisms.counting.counters import Counter, CounterState, SeparatedCounter
+from counterpoint.mechanisms.counting.noise.blt import Blt, for_horizon
 from counterpoint.mechanisms.counting.noise.blt_noise import BltNoise, BltState, carried
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
-from counterpoint.mechanisms.counting.vector_counters import VectorCounter, VectorCounting
+from counterpoint.mechanisms.counting.noise.separated_noise import SeparatedNoise, for_separated
+from counterpoint.mechanisms.counting.vector_counters import SeparatedVectorCounter, VectorCounter, VectorCounting
 from counterpoint.mechanisms.mechanism import Answer, State
 from counterpoint.numbers.interval import sqrt_up
 from counterpoint.privacy.messages import Message
@@ -36,9 +37,9 @@ class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True, tag="CoarseCo
     bits: int = 1
     steps: int = 2
 
-    def gaussian(self, rho: Fraction, squared: int) -> BltNoise:
+    def gaussian(self, rho: Fraction) -> BltNoise:
         """The matrix of the horizon, and the variance that this grid and number of steps need."""
-        return _noise(self, rho, squared)
+        return _noise(self, rho, self._reach**2)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """A step of the shipped counter, for `steps` answers."""
@@ -51,13 +52,47 @@ class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, t
     bits: int = 1
     steps: int = 2
 
-    def gaussian(self, rho: Fraction, squared: int, apart: int) -> BltNoise:
+    def gaussian(self, rho: Fraction) -> BltNoise:
         """The matrix of the horizon, and the variance that this grid and number of steps need."""
-        return _noise(self, rho, squared, apart, self.dimensions)
+        return _noise(self, rho, self._reach_squared, self._coordinates, self.dimensions)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """A step of the shipped counter, for `steps` answers."""
         return _halt_after(self.steps, *VectorCounter.step(self, state, message, coins))
+
+
+class CoarseSeparatedCounter(SeparatedCounter, frozen=True, repr_omit_defaults=True, tag="CoarseSeparatedCounter/1"):
+    """A `SeparatedCounter` on a grid of 2^-bits that counts `steps` items."""
+
+    bits: int = 1
+    steps: int = 2
+
+    def gaussian(self, rho: Fraction) -> BltNoise:
+        """The shipped counter's matrix, and the variance that this grid and number of steps need."""
+        return _separated(self, rho, 1)
+
+    @property
+    def most_items(self) -> int:
+        """Few items are steps."""
+        return self.steps
+
+
+class CoarseSeparatedVectorCounter(
+    SeparatedVectorCounter, frozen=True, repr_omit_defaults=True, tag="CoarseSeparatedVectorCounter/1"
+):
+    """The same for a `SeparatedVectorCounter`."""
+
+    bits: int = 1
+    steps: int = 2
+
+    def gaussian(self, rho: Fraction) -> BltNoise:
+        """The shipped counter's matrix, and the variance that this grid and number of steps need."""
+        return _separated(self, rho, self.dimensions)
+
+    @property
+    def most_items(self) -> int:
+        """Few items are steps."""
+        return self.steps
 
 
 class SmallTreeCounter(Counter, frozen=True, repr_omit_defaults=True, tag="SmallTreeCounter/1"):
@@ -82,6 +117,9 @@ class SmallTreeVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True
         return _small(self, epsilon, reach, self.dimensions)
 
 
+Coarse = CoarseCounter | CoarseVectorCounter | CoarseSeparatedCounter | CoarseSeparatedVectorCounter
+
+
 def _small(
     counter: SmallTreeCounter | SmallTreeVectorCounter, epsilon: Fraction, reach: int, width: int
 ) -> LeastSquaresNoise:
@@ -93,9 +131,24 @@ def _noise(
     counter: CoarseCounter | CoarseVectorCounter, rho: Fraction, squared: int, apart: int = 1, width: int = 1
 ) -> BltNoise:
     """The noise of `blt_noise` at the counter's grid and number of steps."""
-    blt, bits = for_horizon(counter.horizon or 1), counter.bits
-    sensitivity = sqrt_up(4**bits * squared * blt.squared) + sqrt_up(carried(blt) ** 2 * counter.steps * apart)
-    return BltNoise(blt, bits, Fraction(-floor(-(sensitivity**2) / (2 * rho))), width)
+    blt = for_horizon(counter.horizon or 1)
+    return BltNoise(blt, counter.bits, _variance(counter, blt, rho, squared * blt.squared, apart), width)
+
+
+def _separated(
+    counter: CoarseSeparatedCounter | CoarseSeparatedVectorCounter, rho: Fraction, width: int
+) -> SeparatedNoise:
+    """The noise of `separated_noise` at the counter's grid and number of steps."""
+    items, apart, squared, coordinates = counter.far_items
+    blt = for_separated(counter.horizon, items, apart)
+    reach = squared * Fraction(blt.separated(items, apart).upper)
+    return SeparatedNoise(blt, counter.bits, _variance(counter, blt, rho, reach, coordinates), width)
+
+
+def _variance(counter: Coarse, blt: Blt, rho: Fraction, reach: Fraction, coordinates: int) -> Fraction:
+    """What the proof requires where inputs move the steps by `reach` squared."""
+    sensitivity = sqrt_up(4**counter.bits * reach) + sqrt_up(carried(blt) ** 2 * counter.steps * coordinates)
+    return Fraction(-floor(-(sensitivity**2) / (2 * rho)))
 
 
 def _halt_after(steps: int, state: State | None, answer: Answer) -> tuple[State | None, Answer]:

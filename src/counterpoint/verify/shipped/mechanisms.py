@@ -32,6 +32,8 @@ from counterpoint.privacy.relations import Pair
 from counterpoint.privacy.tally import Tally
 from counterpoint.verify.exactly.coarse import (
     CoarseCounter,
+    CoarseSeparatedCounter,
+    CoarseSeparatedVectorCounter,
     CoarseVectorCounter,
     SmallTreeCounter,
     SmallTreeVectorCounter,
@@ -157,6 +159,22 @@ _COUNTERS = (
         CoarseCounter(rho=2, horizon=2, bits=2, steps=2),
         (*updates([(0, 1), (0, 0)]), _ASK),
         4,
+        cut=_COARSE,
+        delta=_HUNDREDTH,
+    ),
+    Instance(
+        "counter, far items",
+        CoarseSeparatedCounter(rho=8, horizon=3, per_unit=2, apart=2, bits=1, steps=3),
+        (*updates([(0, 1), (0, 0)]), _ASK),
+        4,
+        cut=Fraction(1, 10**5),
+        delta=_HUNDREDTH,
+    ),
+    Instance(
+        "vectors, far items",
+        CoarseSeparatedVectorCounter(1, rho=2, horizon=3, squared=1, per_unit=2, apart=1, bits=1, steps=2),
+        (*_UNIT, _ASK),
+        3,
         cut=_COARSE,
         delta=_HUNDREDTH,
     ),

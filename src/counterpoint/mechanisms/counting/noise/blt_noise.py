@@ -232,9 +232,14 @@ def blt_noise(rho: Fraction, horizon: int | None, squared: int = 1, apart: int =
     5.48...
     """
     blt = for_horizon(horizon)
-    carry = carried(blt) ** 2 * LIFETIME * apart
+    return noise_for(blt, rho, squared * blt.squared, apart, width)
+
+
+def noise_for(blt: Blt, rho: Fraction, reach: Fraction, coordinates: int, width: int) -> BltNoise:
+    """The noise of this matrix if inputs move the steps, of which this many coordinates differ, by `reach` squared."""
+    carry = carried(blt) ** 2 * LIFETIME * coordinates
     bits = 0
-    while 4**bits * squared * blt.squared < _SLACK**2 * carry:
+    while 4**bits * reach < _SLACK**2 * carry:
         bits += 1
-    sensitivity = sqrt_up(4**bits * squared * blt.squared) + sqrt_up(carry)
+    sensitivity = sqrt_up(4**bits * reach) + sqrt_up(carry)
     return BltNoise(blt, bits, Exact(-floor(-(sensitivity**2) / (2 * rho))), width)
