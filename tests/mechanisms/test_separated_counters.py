@@ -97,10 +97,10 @@ def test_one_item_needs_the_noise_of_any_other_counter_and_many_far_ones_less_th
 
 
 def test_noise_grows_with_how_far_an_item_moves_and_the_claim_says_how_far_from_each_other_they_are():
-    small, large = (SeparatedCounter(rho=1, per_unit=3, apart=9, bound=bound).noise.sigma2 for bound in (1, 5))
-    assert 24.9 < large / small < 25.1
-    few, many = (SeparatedVectorCounter(4, rho=1, per_unit=3, apart=9, squared=it).noise.sigma2 for it in (1, 2))
-    assert 1.99 < many / few < 2.01
+    small, large = (SeparatedCounter(rho=1, per_unit=3, apart=9, bound=bound).deviation(100) for bound in (1, 5))
+    assert 4.9 < large / small < 5.1
+    few, many = (SeparatedVectorCounter(4, rho=1, per_unit=3, apart=9, squared=it).deviation(100) for it in (1, 2))
+    assert 1.4 < many / few < 1.42
     assert SeparatedCounter(rho=1, per_unit=3, apart=9).claim.relation == Separated(Steps(updates=3, bound=1), 9)
     vectors = SeparatedVectorCounter(4, rho=1, per_unit=3, apart=9, squared=2)
     assert vectors.claim.relation == Separated(Steps(updates=3, squared=2), 9)
@@ -159,6 +159,7 @@ def test_items_past_the_last_step_are_not_counted_and_the_next_answer_says_so():
     counter, coins = CoarseSeparatedCounter(rho=10**6, per_unit=2, apart=2, bits=4, steps=3), SeededCoins(1)
     state = counter.updated(counter.start(coins), [Update(1)] * 5, coins)
     assert counter.step(state, Ask(), coins) == (None, PastHorizon(3))
+    assert counter.step(state, Ask(), Given(0, 0, 0)) == (None, PastHorizon(3)), "with the noise of three steps"
     assert SeparatedCounter(rho=1).most_items == SeparatedVectorCounter(2, rho=1).most_items == LIFETIME
     assert Counter(rho=1).most_items is None and Counter(1, horizon=9).most_items == 9
 
