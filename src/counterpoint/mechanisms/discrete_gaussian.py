@@ -34,7 +34,7 @@ from counterpoint.privacy.formulas.gaussian_curve import normal_quantile
 _DIGITS = 60
 _SMOOTH = 900
 """From this sigma2 on the integral is tried first."""
-_WIDE = 156
+WIDE = 156
 """From this sigma2 on a draw with normal noise of variance 4 has a density within 1 + 10^-33 of a normal one."""
 _CARE = Fraction(1, 10**18)
 """What (1 + 10^-33)^(2^49)/(1 - Q(10)) exceeds 1 by, rounded up."""
@@ -90,7 +90,7 @@ def weighted_within(sigma2: Fraction, squares: Interval, chance: Fraction) -> In
     """
     p = squares.precision
     subgaussian = (2 * sigma2 * squares * p(2 / chance).log()).sqrt()
-    if sigma2 < _WIDE:
+    if sigma2 < WIDE:
         return subgaussian
     normal = squares.sqrt() * (p(sigma2 + 4).sqrt() * normal_quantile(chance * (1 - _CARE) / 2) + 20)
     return min(normal, subgaussian, key=lambda bound: bound.upper)

@@ -22,7 +22,7 @@ k) over N steps and the k coordinates that differ. Rounding is paid for, and N =
 
 from fractions import Fraction
 from functools import lru_cache
-from math import floor
+from math import ceil, erfc, floor, log, sqrt
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -30,7 +30,9 @@ import numpy as np
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.counting.noise.blt import Blt, for_horizon
+from counterpoint.mechanisms.counting.noise.grid_laws import Grid, GridLaw
 from counterpoint.mechanisms.counting.packed import Packed, as_integers, roomy
+from counterpoint.mechanisms.discrete_gaussian import WIDE
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.mechanisms.tails import each_may_fail, weighted_within
 from counterpoint.numbers import Interval, float_up, precision
@@ -157,6 +159,25 @@ class BltNoise(NamedTuple):
         odds = precision(40)(2 * self.width / (1 - probability)).log()
         most = (2 * self._variance(t) * odds).sqrt() + self._rounding(t) + Fraction(1, 2)
         return floor(Fraction(most.upper))
+
+    def worst_law(self, most: int, grid: Grid) -> GridLaw:
+        """A law above that of the noise of one coordinate, where it is above 0, after 1 to `most` steps.
+
+        One side of the tails of `weighted_within`, both of which widen with the steps: for x in whole units, the
+        smaller one of Q((x - y)/s') (1 + 10^-18) and e^(-x^2/(2 s^2)).
+        """
+        spread = self._spread(most)
+        deviation = float_up((spread * self._unit).sqrt().upper)
+        smooth = float_up((spread * ((self.sigma2 + 4) / Fraction(4**self.bits))).sqrt().upper)
+        moved = float_up((spread.sqrt() * Fraction(20, 2**self.bits)).upper)
+        rounding = float_up((self._rounding(most) + Fraction(1, 2)).upper)
+        far = ceil(Fraction(deviation * sqrt(-2 * log(grid.least)) + rounding) / grid.width) + 2
+        least = float(grid.width) * np.arange(far) + (1 - rounding)  # of cells 1, 2, ...
+        tails = np.exp(-np.square(np.maximum(least, 0)) / (2 * deviation**2))
+        if self.sigma2 >= WIDE:
+            normal = np.array([erfc((x - moved) / (smooth * sqrt(2))) / 2 for x in least.tolist()])
+            tails = np.minimum(tails, normal * (1 + 1e-12))
+        return GridLaw.of_tails(0, np.append(1.0, tails + grid.least))
 
     def deviation_between(self, earlier: int, t: int) -> float:
         """The standard deviation of the difference of the answers after `earlier` and after t steps, rounded up.

@@ -13,6 +13,7 @@ one could, so what is drawn depends on the times of the asks alone. `EarlierCoun
 """
 
 from fractions import Fraction
+from functools import reduce
 from math import ceil
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms.counting.noise.grid_laws import Grid, GridLaw
 from counterpoint.mechanisms.counting.noise.laplace_sums import Part, bound_of_sum, deviation_of_sum
 from counterpoint.mechanisms.counting.noise.laplace_tails import sum_within
 from counterpoint.mechanisms.counting.noise.trees import Tree, best_tree, surviving
@@ -182,6 +184,21 @@ class TreeNoise(NamedTuple):
             worst = max(worst, bound_of_sum(self._parts(here, here.tree.most_nodes(time - here.start)), each))
             time = here.start - 1
         return worst
+
+    def worst_law(self, most: int, grid: Grid) -> GridLaw:
+        """A law above that of the noise of one coordinate, where it is above 0, at any time from 1 to `most`.
+
+        More nodes have the wider noise: it is symmetric and falls to either side, so that a sum with one more draw is
+        not likelier to be near 0. Epochs are compared cell by cell.
+        """
+        laws, time = [], most
+        while time >= 0:
+            here = self.epoch(time)
+            draws = self._parts(here, here.tree.most_nodes(time - here.start))
+            nodes, totals = (grid.laplace(scale).times(int(count), grid.least) for scale, count in draws)
+            laws.append(nodes.plus(totals).trimmed(grid.least))
+            time = here.start - 1
+        return reduce(GridLaw.larger, laws)
 
     def _draws(self, scale: Fraction, count: int, coins: Coins) -> Integers:
         """`count` vectors of noise, as rows."""
