@@ -458,10 +458,10 @@ def test_answers_at_all_times_are_as_accurate_as_stated(scale):
     assert failures <= 20 and hits > runs, "and the counters were read"
 
 
-def test_the_bound_at_scale_1_is_that_of_the_theory_sheet():
+def test_the_papers_bound_at_scale_1_is_that_of_the_theory_sheet():
     mechanism = MonotoneHistogram(1, max_of, 4, beta="0.05", scale=1)
     comparing, counting, _ = mechanism._noises(mechanism.beta, 1000, 5)
-    assert mechanism.error("0.95", 1000, hits=4) == 4 * comparing + 5 * counting + 2
+    assert mechanism._papers_error(mechanism.beta, 1000, hits=4) == 4 * comparing + 5 * counting + 2
     logs = [log(4 * pi**2 * i**2 / (6 * 0.05)) for i in (5, 1000)]
     assert 6 * logs[0] + 12 * logs[1] <= comparing <= 6 * logs[0] + 12 * logs[1] + 2
 
