@@ -69,6 +69,7 @@ JUDGES: dict[str, Callable[[int, Any], float]] = {
     "sampled_gaussians": lambda size, answer: answer,
     "threads": lambda size, answer: answer - FITTING,
     "stream": _counts_of_a_stream,
+    "separated": lambda size, answer: math.sqrt(statistics.fmean(deviation**2 for deviation in answer)),
     "group_by": lambda size, answer: root_mean_square(answer, _sums(size)),
     "group_by_units": lambda size, answer: root_mean_square(answer, _sums(size)),
     "counts": lambda size, answer: root_mean_square(answer, _flights("count(*)")),

@@ -9,8 +9,8 @@ from peers.child import TOO_LONG
 from peers.libraries import LIBRARIES, OURS
 from peers.library import Library
 from peers.measuring import GALLERY_TASK, scripts
-from peers.results import LISTS, NOT_RUN, Cell, Results
-from peers.tasks import TASKS, Task
+from peers.results import NOT_RUN, Cell, Results
+from peers.tasks import LISTS, TASKS, Task
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -21,6 +21,7 @@ PEERS = [library for library in EVERY if library is not OURS]
 CLEARLY = 0.95
 """A peer wins where it takes less than this much of ours: less is within what a busy machine blurs."""
 NOT_BY_CHANCE, EXACTLY = 0.8, 0.9995
+EXACT = (*LISTS, "separated")
 """The same for errors that are measured on some dozens of noisy answers, and for those that are computed."""
 
 HEAD = """# Benchmarks
@@ -173,8 +174,8 @@ def _wins(results: Results) -> Iterator[str]:
     yield "## Where a peer wins\n\n"
     yield (
         "Every row of this page in which a peer takes less than 0.95 times our CPU time or memory, has an error below"
-        " 0.8 times ours (below 0.9995 times for lists of losses, which are exact), or fewer lines; and what"
-        " Counterpoint cannot do.\n\n"
+        " 0.8 times ours (below 0.9995 times for lists of losses and deviations, which are exact), or fewer lines; and"
+        " what Counterpoint cannot do.\n\n"
     )
     won = [line for task in TASKS for line in _won(task, results)] + list(_gallery_won(results))
     yield "".join(f"- {line}\n" for line in won) or "None.\n"
@@ -210,8 +211,8 @@ def _better(theirs: Cell, ours: Cell) -> Iterator[tuple[str, str]]:
 
 
 def _clearly(cell: Cell) -> float:
-    """Below which multiple of ours an error is smaller than by chance: epsilons of lists are exact."""
-    return EXACTLY if cell.row["task"] in LISTS else NOT_BY_CHANCE
+    """Below which multiple of ours an error is smaller than by chance: epsilons of lists and deviations are exact."""
+    return EXACTLY if cell.row["task"] in EXACT else NOT_BY_CHANCE
 
 
 def _gallery_won(results: Results) -> Iterator[str]:
@@ -288,7 +289,8 @@ def _section(task: Task, results: Results) -> Iterator[str]:
 
 
 def _error_head(task: Task) -> str:
-    return "epsilon (by the smallest)" if task.name in LISTS else "error"
+    by = " (by the smallest)" if task.name in EXACT else ""
+    return f"{'epsilon' if task.name in LISTS else 'error'}{by}"
 
 
 def _numbers(cell: Cell, ours: Cell, task: Task, best: float) -> list[str]:
@@ -298,7 +300,7 @@ def _numbers(cell: Cell, ours: Cell, task: Task, best: float) -> list[str]:
     preparing = [] if task.with_data else [duration(cell.preparing)]
     error = []
     if task.error and cell.error is not None:
-        error = [f"{cell.error:.4f} ({cell.error / best:.3f})" if task.name in LISTS else number(cell.error)]
+        error = [f"{cell.error:.4f} ({cell.error / best:.3f})" if task.name in EXACT else number(cell.error)]
     return [duration(cell.cpu), *preparing, ratio, size_of(cell.memory), *error, str(cell.lines)]
 
 

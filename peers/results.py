@@ -14,11 +14,9 @@ from typing import Any
 
 from peers.libraries import LIBRARIES, OURS
 from peers.library import Library
-from peers.tasks import FIRST, TASKS, Task
+from peers.tasks import TASKS, Task
 
 WITH_DATA = {task.name for task in TASKS if task.with_data}
-LISTS = tuple(FIRST)
-"""The tasks whose answer is an epsilon, which is compared with the smallest."""
 
 
 def _median(values: Sequence[float]) -> float:

@@ -64,7 +64,9 @@ LIBRARY = Library(
         "filter": NO_FILTER,
         "interleaved": "it has no mechanisms",
         "threads": NO_FILTER,
-        **dict.fromkeys(("stream", "group_by", "group_by_units", "counts", "means", "medians", "keys"), NO_DATA),
+        **dict.fromkeys(
+            ("stream", "separated", "group_by", "group_by_units", "counts", "means", "medians", "keys"), NO_DATA
+        ),
     },
     no_gallery="it accounts for events and touches no data (task 14 is the list of Gaussian mechanisms below)",
     start=_start,

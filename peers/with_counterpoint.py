@@ -9,6 +9,8 @@ from peers.tasks import (
     ANSWERS,
     CARRIERS,
     DELTA,
+    DEVIATIONS,
+    FAR_ITEMS,
     KEYS,
     ROWS_PER_UNIT,
     SAMPLED_SIGMA,
@@ -108,6 +110,14 @@ def _stream(size: int) -> Callable[[], Any]:
     return answers
 
 
+def _separated(size: int) -> Callable[[], Any]:
+    import counterpoint as cp
+
+    stream = cp.Stream(unit="user", per_unit=FAR_ITEMS, apart=size // FAR_ITEMS)
+    counter = cp.Counter(rho=0.5, horizon=size).fitted(stream.relation, None)
+    return lambda: [counter.deviation(size * place // DEVIATIONS) for place in range(1, DEVIATIONS + 1)]
+
+
 def _group_by(size: int) -> Callable[[], Any]:
     import counterpoint as cp
 
@@ -177,6 +187,7 @@ LIBRARY = Library(
         "interleaved": _interleaved,
         "threads": _threads,
         "stream": _stream,
+        "separated": _separated,
         "group_by": _group_by,
         "group_by_units": _group_by_units,
         "counts": _counts,

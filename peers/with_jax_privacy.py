@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from peers.library import Library
-from peers.tasks import ANSWERS
+from peers.tasks import ANSWERS, DEVIATIONS, FAR_ITEMS
 
 
 def _start() -> None:
     import jax
-    import jax_privacy.matrix_factorization.buffered_toeplitz  # noqa: F401 - imported before the clock runs
+    import jax_privacy.matrix_factorization.buffered_toeplitz
+    import jax_privacy.matrix_factorization.toeplitz  # noqa: F401 - imported before the clock runs
 
     jax.config.update("jax_enable_x64", True)
 
@@ -39,6 +40,20 @@ def _stream(size: int) -> Callable[[], Any]:
     return answers
 
 
+def _separated(size: int) -> Callable[[], Any]:
+    from jax_privacy.matrix_factorization import toeplitz
+
+    apart = size // FAR_ITEMS
+
+    def deviations() -> list[float]:
+        factor = toeplitz.optimize_banded_toeplitz(size, apart)
+        squared = toeplitz.minsep_sensitivity_squared(factor, apart, FAR_ITEMS, size)
+        variances = squared * toeplitz.per_query_error(strategy_coef=factor, n=size)
+        return [float(variances[size * place // DEVIATIONS - 1]) ** 0.5 for place in range(1, DEVIATIONS + 1)]
+
+    return deviations
+
+
 NO_TABLES = "it trains models: it has no queries of tables"
 NO_BUDGET = "it has no budget that launches are charged to"
 
@@ -48,7 +63,7 @@ LIBRARY = Library(
     "jax-privacy",
     __name__,
     ("jax-privacy",),
-    works={"stream": _stream},
+    works={"stream": _stream, "separated": _separated},
     cannot={
         "different_losses": "its accounting is dp_accounting's",
         "gaussian_losses": "its accounting is dp_accounting's",

@@ -182,6 +182,7 @@ LIBRARY = Library(
     cannot={
         "sampled_gaussians": "no measure is amplified by a sample of one's own",
         "stream": "there are no streams; make_b_ary_tree takes all items at once",
+        "separated": "there are no streams",
     },
     gallery="with_opendp.py",
     start=_start,

@@ -123,6 +123,7 @@ LIBRARY = Library(
         **dict.fromkeys(("different_losses", "gaussian_losses", "sampled_gaussians"), NO_LISTS),
         **dict.fromkeys(("filter", "interleaved", "threads"), ONE_PIPELINE),
         "stream": "there are no streams",
+        "separated": "there are no streams",
     },
     gallery="with_pipelinedp.py",
     start=_start,

@@ -111,6 +111,7 @@ LIBRARY = Library(
         "interleaved": "queries are answered at once; there are no interactive mechanisms",
         "threads": NO_FILTER,
         "stream": "there are no streams",
+        "separated": "there are no streams",
         "medians": "its SQL has no private median",
     },
     gallery="with_smartnoise.py",

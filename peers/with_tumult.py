@@ -146,6 +146,7 @@ LIBRARY = Library(
         **dict.fromkeys(("different_losses", "gaussian_losses", "sampled_gaussians"), NO_ACCOUNTING),
         "interleaved": "Analytics has no interactive mechanisms",
         "stream": "there are no streams",
+        "separated": "there are no streams",
     },
     gallery="with_tumult.py",
     start=_start,
