@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bench.table import Row, best_cpu, side_by_side
-from counterpoint.mechanisms.counting.counters import Counter
+from counterpoint.mechanisms.counting.counters import Counter, SeparatedCounter
 from counterpoint.mechanisms.counting.noise.blt import for_horizon
 from counterpoint.mechanisms.counting.noise.least_squares import best_shape
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
@@ -57,6 +57,9 @@ def errors() -> Iterator[Row]:
         power = max(range(first, last + 1), key=found.__getitem__)
         what = f"a zCDP counter without a horizon, at the worst of 2^{first} .. 2^{last} items (2^{power})"
         yield Row(what, found[power], 1, "the square root of the matrix", at_most=most, unit="times its error")
+    far, near = SeparatedCounter(rho="0.5", horizon=2**10, per_unit=8, apart=128), Counter(None, 2**10, 1, "0.5", 8)
+    what = "deviation of a zCDP counter after 2^10 items, 8 of a unit, 128 from each other"
+    yield Row(what, far.deviation(2**10), near.deviation(2**10), "at any places", at_most=0.6, unit="items")
 
 
 def zcdp_ratios() -> dict[int, float]:
