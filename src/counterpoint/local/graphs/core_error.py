@@ -53,7 +53,7 @@ class RoundRooms:
         self._level = self._asked = self._number = 0
 
     def note(self, level: int, asked: int) -> None:
-        """A round at this level asks so many vertices; at the end, how many are left."""
+        """Note how many vertices a round at this level asks; after the last round, how many are left."""
         if asked < self._asked:
             self.largest += [0] * (self._number - len(self.largest))
             self.largest[self._number - 1] = max(self.largest[self._number - 1], self._asked - self._level)

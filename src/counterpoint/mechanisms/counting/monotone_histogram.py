@@ -64,7 +64,7 @@ from counterpoint.privacy.relations import Relation, Steps, every_step
 from counterpoint.privacy.secret import Secret
 
 _CELLS = 2**12
-"""Laws of noises are on a grid of which the paper's bound has about so many cells."""
+"""Into how many cells of a grid the paper's bound is divided, about: the laws of noises are on that grid."""
 
 __all__ = ["HistogramInterval", "MonotoneHistogram", "MonotoneQuery", "max_of"]
 

@@ -64,7 +64,7 @@ class GridLaw(NamedTuple):
         return GridLaw(self.first + other.first, np.convolve(self.chances, other.chances), self.beyond + other.beyond)
 
     def times(self, draws: int, least: float) -> "GridLaw":
-        """The sum of so many independent numbers of this law, by doubling, trimmed on the way."""
+        """The sum of `draws` independent numbers of this law, by doubling, trimmed on the way."""
         total, power = GridLaw(0, np.ones(1), 0.0), self
         while draws:
             if draws & 1:
@@ -82,7 +82,7 @@ class GridLaw(NamedTuple):
         return GridLaw.of_tails(self.first + low, np.append(tails[low:high], beyond))
 
     def shifted(self, cells: int) -> "GridLaw":
-        """The number and so many cells."""
+        """The number and `cells` more."""
         return GridLaw(self.first + cells, self.chances, self.beyond)
 
     def at_least(self, cell: int) -> "GridLaw":
@@ -108,7 +108,7 @@ class GridLaw(NamedTuple):
         return np.concatenate([np.ones(self.first - first), self.tails, np.full(top - self.top, self.beyond)])
 
     def largest_of(self, draws: int) -> "GridLaw":
-        """The largest of 0 and of so many independent numbers of this law: at or above c > 0 by 1 - (1 - tail)^draws.
+        """The largest of 0 and of `draws` independent numbers of this law: at or above c > 0 by 1 - (1 - tail)^draws.
 
         >>> coin = GridLaw(0, np.array([0.5, 0.5]), 0.0)
         >>> coin.largest_of(3).tail(1)

@@ -57,7 +57,7 @@ def fits_floats(noises: HistogramNoises, fails: Fraction, t: int) -> bool:
 
 
 def share(hits: int) -> Fraction:
-    """What the bound for so many hits has of what may fail: hits are seen, so that all of them must hold at once.
+    """What the bound for this number of hits has of what may fail: hits are seen, so that all of them must hold at once.
 
     One bound is for all numbers of hits of i binary digits. It has 1/(i(i+1)), or 1/4 for i = 0 and i = 1: together 1.
 
@@ -77,7 +77,7 @@ def last(hits: int) -> int:
 def histogram_error(
     noises: HistogramNoises, fails: Fraction, heights: Heights, *, t: int, hits: int, width: int
 ) -> int:
-    """What no answer until time t is off by, with so many hits, but for a chance of `fails`; on a grid of this width.
+    """What no answer until time t is off by, with up to `hits` hits, but for a chance of `fails`; on a grid of `width`.
 
     `heights` are those of the last interval. An answer is never too low by more than t: the function rises by 1 a step,
     and all bars that are answered are at least 0.
@@ -105,7 +105,7 @@ def histogram_error(
 def _least(grid: Grid, allowed: float, kinds: Sequence[tuple[int, GridLaw | StopLoss]]) -> int:
     """The least number of cells that errors of these kinds exceed with a chance of at most `allowed`; as a value.
 
-    There are so many errors of each kind.
+    A kind comes with how many errors of it there are.
     """
 
     def beyond(cells: int) -> float:

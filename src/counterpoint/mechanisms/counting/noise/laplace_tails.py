@@ -38,7 +38,7 @@ _KEPT = 0.99865
 _REACH = 6
 """Terms are left out from su = 6 on: together they are at most e^(-(su)^2/2)/(pi (su)^2)."""
 _ALIASES = 20
-"""By so many powers of e h falls over 2 pi/d, to either side."""
+"""h falls by this power of e over 2 pi/d, to either side."""
 _MOST_POINTS = 2**15
 _HALVINGS = 24
 _SURE = 1 + 2.0**-40
