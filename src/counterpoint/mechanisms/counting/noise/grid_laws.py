@@ -108,7 +108,7 @@ class GridLaw(NamedTuple):
         return np.concatenate([np.ones(self.first - first), self.tails, np.full(top - self.top, self.beyond)])
 
     def largest_of(self, draws: int) -> "GridLaw":
-        """The largest of 0 and of `draws` independent numbers of this law: at or above c > 0 by 1 - (1 - tail)^draws.
+        """The largest of 0 and `draws` independent numbers of this law: at or above c > 0 by 1 - (1 - tail)^draws.
 
         >>> coin = GridLaw(0, np.array([0.5, 0.5]), 0.0)
         >>> coin.largest_of(3).tail(1)

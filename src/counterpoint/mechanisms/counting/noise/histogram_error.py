@@ -57,7 +57,7 @@ def fits_floats(noises: HistogramNoises, fails: Fraction, t: int) -> bool:
 
 
 def share(hits: int) -> Fraction:
-    """What the bound for this number of hits has of what may fail: hits are seen, so that all of them must hold at once.
+    """What the bound for a number of hits has of what may fail: hits are seen, so that all bounds must hold at once.
 
     One bound is for all numbers of hits of i binary digits. It has 1/(i(i+1)), or 1/4 for i = 0 and i = 1: together 1.
 
