@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, SecretLeak
-from counterpoint.mechanisms.counting.packed import Packed, as_integers, octets_for, roomy
+from counterpoint.mechanisms.counting.packed import Packed, as_integers, as_tuple, octets_for, roomy
 
 integers = st.one_of(st.integers(-130, 130), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**100), 2**100))
 
@@ -35,6 +35,23 @@ def test_roomy_integers_are_the_same_and_have_room(few, bits, times):
     found = roomy(as_integers(values), bits)
     assert found.tolist() == values == roomy(np.array([values], dtype=object), bits)[0].tolist()
     assert found.dtype == object or all(abs(value) * 2**bits <= 2**62 for value in values)
+
+
+@given(st.lists(integers, min_size=1, max_size=5), st.sampled_from([1, 40, 400]))
+def test_integers_of_python_become_an_array_and_come_back_however_many_and_wide_they_are(few, times):
+    values, narrow = few * times, all(-(2**63) <= value < 2**63 for value in few)
+    found = as_integers(values)
+    assert found.dtype == (np.int64 if narrow else object) and found.tolist() == values
+    back = as_tuple(found)
+    assert back == tuple(values) and {type(value) for value in back} == {int}
+
+
+@pytest.mark.parametrize("low", [-(2**63), -30, 2**63 - 51])
+def test_equal_integers_of_an_answer_are_one_object_where_few_differ(low):
+    values = low + np.arange(1000) % 51
+    answer = as_tuple(values)
+    assert list(answer) == values.tolist() and len({id(value) for value in answer}) == 51
+    assert as_tuple(values[:60].copy()) == answer[:60]
 
 
 def test_noise_of_a_scale_has_bytes_enough():

@@ -39,7 +39,7 @@ from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, BltNoise,
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.noise.separated_noise import FarItems, separated_noise
 from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
-from counterpoint.mechanisms.counting.packed import Packed, as_integers, roomy
+from counterpoint.mechanisms.counting.packed import Packed, as_integers, as_tuple, roomy
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
@@ -197,7 +197,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         noise = self.noise
         after = noise.drawn(state.noise, up_to(self.most_items, state.items), coins)
         counts = roomy(state.total.integers, 2) + roomy(noise.now(after), 2)
-        answer = tuple(counts.tolist())
+        answer = as_tuple(counts)
         if is_past(self.most_items, state.items):
             return None, PastHorizon(answer)
         return None if noise.is_last(after) else VectorCounting(state.items, state.total, after), answer
