@@ -41,10 +41,26 @@ _FITS = 62
 def discrete_laplace(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:
     """`size` independent integers z, each with probability proportional to e^(-|z|/scale)."""
     law = geometric(scale, width)
-    counts = list(law.chunks(size))
-    if len(counts) == 1:
-        return law.differences(size, stream)
-    return np.concatenate([law.differences(count, stream) for count in counts])
+    chunks = (law.differences(count, stream) for count in law.chunks(size))
+    drawn = next(chunks)
+    return drawn if len(drawn) == size else _continued(drawn, chunks, size)
+
+
+def parts(scale: Fraction, size: int, most: int) -> Iterator[int]:
+    """How many to draw at a time, about `most`, so that the draws are those of `size` at once.
+
+    >>> stream, other = Keystream(bytes(32)), Keystream(bytes(32))
+    >>> drawn = [discrete_laplace(Fraction(10), count, stream) for count in parts(Fraction(10), 10**5, most=30_000)]
+    >>> [len(part) for part in drawn], (np.concatenate(drawn) == discrete_laplace(Fraction(10), 10**5, other)).all()
+    ([29126, 29126, 29126, 12622], np.True_)
+    """
+    if size <= most:
+        yield size
+        return
+    together = geometric(scale).at_once
+    together *= max(1, most // together)
+    for start in range(0, size, together):
+        yield min(together, size - start)
 
 
 def one_sided(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:
@@ -63,11 +79,15 @@ class Geometric:
     thresholds: NDArray[Any]
     pairs: NDArray[Any]
 
+    @property
+    def at_once(self) -> int:
+        """The differences of a chunk."""
+        return max(1, WORDS_AT_ONCE // (2 * len(self.thresholds)))
+
     def chunks(self, size: int) -> Iterator[int]:
         """How many differences to draw at a time; one chunk at least, so that size 0 has a type too."""
-        most = max(1, WORDS_AT_ONCE // (2 * len(self.thresholds)))
-        for start in range(0, max(size, 1), most):
-            yield min(most, size - start)
+        for start in range(0, max(size, 1), self.at_once):
+            yield min(self.at_once, size - start)
 
     def difference(self, stream: Keystream) -> int:
         """One difference, as `differences` would draw it, at a third of the time: with few of numpy's calls.
@@ -130,11 +150,26 @@ def geometric(scale: Fraction, width: int = WIDTH) -> Geometric:
     return Geometric(width, digits, passing, thresholds, np.repeat(thresholds, 2))
 
 
+def _continued(first: Integers, chunks: Iterator[Integers], size: int) -> Integers:
+    """The first chunk and the others, `size` integers in all; each is copied at once, so that one is kept at a time."""
+    drawn: Any = np.empty(size, dtype=first.dtype)
+    end = len(first)
+    drawn[:end] = first
+    for chunk in chunks:
+        if chunk.dtype != drawn.dtype:
+            drawn = drawn.astype(object)
+        drawn[end : end + len(chunk)] = chunk
+        end += len(chunk)
+    whole: Integers = drawn
+    return whole
+
+
 def _from_digits(ones: NDArray[np.bool_]) -> Integers:
     """Read each column as a binary number from its lowest digit on, eight digits at a time in bytes."""
     kind: Any = np.int64 if len(ones) < _FITS else object
-    values: Integers = np.zeros(ones.shape[1], dtype=kind)
-    for place, octet in enumerate(_octets(ones)):
+    octets = iter(_octets(ones))
+    values: Integers = next(octets, np.zeros(ones.shape[1], dtype=np.uint8)).astype(kind)
+    for place, octet in enumerate(octets, start=1):
         values += octet.astype(kind) << (8 * place)
     return values
 
@@ -147,8 +182,8 @@ def _octets(ones: NDArray[np.bool_]) -> Iterable[NDArray[np.uint8]]:
 
 
 def _octet(ones: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    octet = np.zeros(ones.shape[1], dtype=np.uint8)
-    for row in ones[::-1]:
+    octet: NDArray[np.uint8] = ones[-1].astype(np.uint8)
+    for row in ones[-2::-1]:
         octet += octet
         octet |= row
     return octet
