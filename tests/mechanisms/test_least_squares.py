@@ -1,5 +1,6 @@
 """Counting by least squares: weights that cover each prefix, noises that are drawn once, errors as small as stated."""
 
+import hashlib
 import random
 from collections import Counter as Multiset
 from collections import defaultdict
@@ -291,6 +292,24 @@ def test_a_single_counter_has_the_noise_of_one_among_many_however_large_it_is(ho
         among = many.drawn(among, time, other)
         assert one.now(alone).tolist() == many.now(among).tolist()[1:2]
         assert alone.heads.integers.tolist() == among.heads.integers.tolist()[1::3]
+
+
+STATES = {
+    (2, 2**10): "a731932f7b3e9437",
+    (100, None): "f73a2301e416e647",
+    (40_000, 2**20): "99f325105fabac75",
+}
+
+
+@pytest.mark.parametrize(("width", "horizon"), STATES)
+def test_the_states_and_answers_of_a_seed_are_those_that_ledgers_hold(width, horizon):
+    """Found before noises were drawn and added up in parts: what is stored and answered must stay what it was."""
+    noise, coins, found = LeastSquaresNoise(Fraction(1), 2, horizon, width), SeededCoins(7), hashlib.sha256()
+    state = noise.start()
+    for time in (1, 2, 3, 30, 31, 700, 800, 801) if width < 1000 else (1, 2, 19, 20, 21):
+        state = noise.drawn(state, time, coins)
+        found.update(encode(state, sealed=True) + repr(noise.now(state).tolist()).encode())
+    assert found.hexdigest()[:16] == STATES[width, horizon]
 
 
 def cheapest(noise, times, item):

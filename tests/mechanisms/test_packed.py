@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, SecretLeak
-from counterpoint.mechanisms.counting.packed import Packed, as_integers, as_tuple, octets_for, roomy
+from counterpoint.mechanisms.counting.packed import (
+    Packed,
+    added,
+    as_integers,
+    as_tuple,
+    narrow,
+    octets_for,
+    roomy,
+    weighted_sum,
+)
 
 integers = st.one_of(st.integers(-130, 130), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**100), 2**100))
 
@@ -54,6 +63,44 @@ def test_equal_integers_of_an_answer_are_one_object_where_few_differ(low):
     assert as_tuple(values[:60].copy()) == answer[:60]
 
 
+@given(st.lists(st.tuples(integers, integers), min_size=1, max_size=5), st.sampled_from([1, 40]))
+def test_two_vectors_are_added_however_wide_they_are(pairs, times):
+    one, other = ([pair[side] for pair in pairs * times] for side in (0, 1))
+    expected = [a + b for a, b in zip(one, other, strict=True)]
+    assert added(as_integers(one), as_integers(other)).tolist() == expected
+    assert added(narrow(as_integers(one), 2), as_integers(other)).tolist() == expected
+
+
+def test_a_sum_that_does_not_fit_into_64_bits_is_added_in_pythons_integers():
+    high = np.array([2**62, 2**61])
+    assert added(high, high).tolist() == [2**63, 2**62]
+    assert added(np.array([2**62 - 1]), np.array([2**60])).tolist() == [2**62 - 1 + 2**60]
+    assert added(np.array([2**63 - 1]), np.array([1])).tolist() == [2**63]
+
+
+ends = st.sampled_from([-(2**15), 2**15 - 1, -1, 0, 1])
+weights = st.one_of(st.sampled_from([-(2**24), 2**24, 2**12, 4095, -4095, 1, -1, 0, 2**27]), integers)
+
+
+@given(
+    st.lists(st.tuples(weights, st.lists(st.one_of(ends, integers), min_size=2, max_size=2)), min_size=1, max_size=40)
+)
+def test_a_weighted_sum_is_exact_however_large_weights_and_rows_are(pairs):
+    factors, rows = [weight for weight, _ in pairs], [row for _, row in pairs]
+    expected = [sum(weight * row[at] for weight, row in pairs) for at in (0, 1)]
+    assert weighted_sum(factors, [narrow(as_integers(row), 2) for row in rows]).tolist() == expected
+    assert weighted_sum(factors, [as_integers(row) for row in rows]).tolist() == expected
+
+
+@pytest.mark.parametrize("weight", [1, -1, 4095, 4096, -4097, 2**24 - 1, -(2**24), 2**28 - 1, 2**40, 2**60])
+@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 31, 32, 33])
+def test_a_weighted_sum_of_rows_of_16_bits_is_exact_at_their_ends(weight, count):
+    rows = [np.array([-(2**15), 2**15 - 1, 7], dtype=np.int16)] * count
+    assert weighted_sum([weight] * count, rows).tolist() == [
+        weight * count * value for value in (-(2**15), 2**15 - 1, 7)
+    ]
+
+
 def test_noise_of_a_scale_has_bytes_enough():
     for scale in (1, 10, 1000, 10**7, 10**16, 10**40):
         assert 200 * scale < 2 ** (8 * octets_for(scale) - 1)
@@ -83,4 +130,7 @@ def test_vectors_that_are_joined_have_the_bytes_of_the_whole_and_come_apart_agai
     assert joined.__sealed__() == whole.__sealed__() and len(joined) == len(whole)
     assert [row.tolist() for row in joined.rows(2)] == rows == [row.tolist() for row in whole.rows(2)]
     assert Packed.joined(joined.rows(2), octets).__sealed__() == whole.__sealed__(), "narrow as they are"
+    narrower = Packed.joined([narrow(as_integers(row), 1) for row in rows], octets)
+    assert narrower.__sealed__() == whole.__sealed__(), "narrower in memory"
+    assert narrower.rest(2).__sealed__() == joined.rest(2).__sealed__() == whole.rest(2).__sealed__()
     assert joined.rest(2).integers.tolist() == [value for row in rows[1:] for value in row]

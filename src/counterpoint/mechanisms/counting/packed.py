@@ -30,6 +30,9 @@ _BITS = 62
 _FEW = 64
 _SHARED = 4
 """How many integers each possible value has to stand for, on average, to be made once for all of them."""
+_HALF = 2**12
+_SHORT = 2**16
+"""Weights that add up to less than this, times 16 bits, stay in 32."""
 _CODE = np.dtype(np.int64).char
 
 
@@ -39,11 +42,45 @@ def roomy(values: Integers, bits: int) -> Integers:
     >>> roomy(np.array([2**40]), 8).dtype, roomy(np.array([2**40]), 30).dtype
     (dtype('int64'), dtype('O'))
     """
-    if values.dtype.kind == "i" and 8 * values.dtype.itemsize + bits <= _BITS:  # whatever they are
-        return values.astype(np.int64, copy=False)
-    low, high = _range(values)
-    fits = max(high, -low) >> max(0, _BITS - bits) == 0
-    return values.astype(np.int64 if fits else object, copy=False)
+    return values.astype(np.int64 if _has_room(values, bits) else object, copy=False)
+
+
+def added(one: Integers, other: Integers) -> Integers:
+    """The sum of two vectors, in 64 bits if it fits there, else in Python's own integers; narrow ones are not copied.
+
+    >>> added(np.array([1, 2]), np.array([3, -4], dtype=np.int8)), added(np.array([2**62]), np.array([2**62])).dtype
+    (array([ 4, -2]), dtype('O'))
+    """
+    if one.dtype.kind == other.dtype.kind == "i" and _has_room(one, 2) and _has_room(other, 2):
+        return np.add(one, other, dtype=np.int64)
+    return roomy(one, 2) + roomy(other, 2)
+
+
+def weighted_sum(weights: Sequence[int], rows: Sequence[Integers]) -> Integers:
+    """The sum of the rows, each times its weight: in a type that has room for it, so exactly.
+
+    Rows of 16 bits are added up in 32 bits, which takes numpy half of the time.
+
+    >>> weighted_sum([1, -2**40], [np.array([1, 2]), np.array([3, 4])]).tolist()
+    [-3298534883327, -4398046511102]
+    """
+    most, short = sum(map(abs, weights)), all(row.dtype == np.int16 for row in rows)
+    if short and most < _SHORT:
+        return _products(weights, np.array(rows, dtype=np.int32))
+    if short and max(sum(abs(w // _HALF) for w in weights), sum(w % _HALF for w in weights)) < _SHORT:
+        return _sum_by_halves(weights, rows)
+    together: Any = np.array(rows)
+    return _products(weights, roomy(together, most.bit_length()))
+
+
+def narrow(values: Integers, octets: int) -> Integers:
+    """The same integers in so many bytes each if they fit there, else as they are.
+
+    >>> narrow(np.array([1, -2, 300]), 2).dtype, narrow(np.array([2**15]), 2).dtype
+    (dtype('int16'), dtype('int64'))
+    """
+    fits = octets in _KINDS and _octets(values, octets) == octets
+    return values.astype(_KINDS[octets], copy=False) if fits else values
 
 
 def as_integers(values: Sequence[int]) -> Integers:
@@ -97,13 +134,14 @@ class Packed:
 
     @classmethod
     def joined(cls, pieces: Sequence[Integers], octets: int) -> "Packed":
-        """These vectors one after another, in the memory that they have where they are as narrow already.
+        """These vectors one after another, in the memory that they have where they are as narrow, or narrower.
 
         >>> Packed.joined([np.array([1, 2]), np.array([3])], octets=1).__sealed__()
         '1:AQID'
         """
         whole = cls(as_integers([]), max((_octets(piece, octets) for piece in pieces), default=octets))
-        whole._pieces += [piece.astype(whole._pieces[0].dtype, copy=False) for piece in pieces]
+        kind = whole._pieces[0].dtype
+        whole._pieces += [piece if _is_within(piece, whole._octets) else piece.astype(kind) for piece in pieces]
         return whole
 
     @property
@@ -133,7 +171,10 @@ class Packed:
         array([ -2, 300])
         """
         others = Packed.__new__(Packed)
-        others._octets, others._pieces = self._octets, [self._values[count:]]
+        others._octets, others._pieces = self._octets, []
+        for piece in self._pieces:
+            others._pieces.append(piece[count:])
+            count = max(0, count - len(piece))
         return others
 
     def __repr__(self) -> str:
@@ -142,7 +183,7 @@ class Packed:
     def __sealed__(self) -> str:
         """The bytes of all integers, for `encode` alone, where what is written is going to be sealed."""
         if self._octets in _MACHINE:
-            data = b"".join(piece.tobytes() for piece in self._pieces)
+            data = b"".join(piece.astype(_KINDS[self._octets], copy=False).tobytes() for piece in self._pieces)
         else:
             data = b"".join(int(value).to_bytes(self._octets, "little", signed=True) for value in self._values)
         return f"{self._octets}:{b64encode(data).decode()}"
@@ -168,9 +209,33 @@ class Packed:
         raise SecretLeak("a packed vector must not be copied or pickled: states are stored sealed, by their encoding")
 
 
+def _has_room(values: Integers, bits: int) -> bool:
+    """Whether each could still be multiplied by 2^bits in 64 bits."""
+    if values.dtype.kind == "i" and 8 * values.dtype.itemsize + bits <= _BITS:  # whatever they are
+        return True
+    low, high = _range(values)
+    return max(high, -low) >> max(0, _BITS - bits) == 0
+
+
+def _sum_by_halves(weights: Sequence[int], rows: Sequence[Integers]) -> Integers:
+    """The same for rows of 16 bits and larger weights: by their low bits, where there are any, and by the high ones."""
+    pairs = sorted(zip(weights, rows, strict=True), key=lambda pair: pair[0] % _HALF == 0)
+    low = [weight % _HALF for weight, _ in pairs if weight % _HALF]
+    wide = np.array([row for _, row in pairs], dtype=np.int32)
+    high_sum = _products([weight // _HALF for weight, _ in pairs], wide).astype(np.int64)
+    return high_sum * _HALF + _products(low, wide[: len(low)])
+
+
+def _products(weights: Sequence[int], rows: NDArray[Any]) -> Integers:
+    total: Integers = np.einsum("i,ij->j", np.array(weights, dtype=rows.dtype), rows)
+    return total
+
+
 def _many_integers(values: Sequence[int]) -> Integers:
     """The same as an array of 64 bits, in half of numpy's time: `struct` asks no value for its type. May raise."""
-    return np.frombuffer(struct.pack(f"{len(values)}{_CODE}", *values), dtype=np.int64)
+    packed = np.empty(len(values), dtype=np.int64)
+    struct.pack_into(f"{len(values)}{_CODE}", packed.data, 0, *values)
+    return packed
 
 
 def _range(values: Integers) -> tuple[int, int]:
@@ -181,9 +246,14 @@ def _range(values: Integers) -> tuple[int, int]:
     return min(few, default=0), max(few, default=0)
 
 
+def _is_within(values: Integers, octets: int) -> bool:
+    """Whether so many bytes hold the values, whatever they are."""
+    return values.dtype.kind == "i" and values.dtype.itemsize <= octets
+
+
 def _octets(values: Integers, least: int) -> int:
     """The narrowest width from `least` on that holds every value."""
-    if values.dtype.kind == "i" and values.dtype.itemsize <= least:  # whatever they are
+    if _is_within(values, least):
         return least
     low, high = _range(values)
     bits = max(high, ~low).bit_length() + 1

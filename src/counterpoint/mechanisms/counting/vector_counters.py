@@ -39,7 +39,7 @@ from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, BltNoise,
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
 from counterpoint.mechanisms.counting.noise.separated_noise import FarItems, separated_noise
 from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
-from counterpoint.mechanisms.counting.packed import Packed, as_integers, as_tuple, roomy
+from counterpoint.mechanisms.counting.packed import Packed, added, as_integers, as_tuple
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
@@ -196,8 +196,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
             return self._counted(state, message), None
         noise = self.noise
         after = noise.drawn(state.noise, up_to(self.most_items, state.items), coins)
-        counts = roomy(state.total.integers, 2) + roomy(noise.now(after), 2)
-        answer = as_tuple(counts)
+        answer = as_tuple(added(state.total.integers, noise.now(after)))
         if is_past(self.most_items, state.items):
             return None, PastHorizon(answer)
         return None if noise.is_last(after) else VectorCounting(state.items, state.total, after), answer
@@ -207,7 +206,7 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         if not is_past(self.most_items, items):
             vector = reveal(update.private)
             assert isinstance(vector, tuple)
-            total = Packed(roomy(total.integers, 2) + roomy(as_integers(vector), 2))
+            total = Packed(added(total.integers, as_integers(vector)))
         return VectorCounting(items, total, state.noise)
 
     def deviation(self, t: int) -> float:

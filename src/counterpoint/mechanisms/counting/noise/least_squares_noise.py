@@ -14,10 +14,11 @@ O(k^2 log T).
 (Shape(arity=15, height=3, top=5, root=None), 12.65)
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
+from operator import mul
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,10 +28,11 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.counting.noise.laplace_sums import Part, Term, deviation_of_sum, limit_of_sum, squares
 from counterpoint.mechanisms.counting.noise.laplace_tails import sum_within
 from counterpoint.mechanisms.counting.noise.least_squares import BITS, GRID_BITS, Node, Shape, best_shape
-from counterpoint.mechanisms.counting.packed import Packed, as_integers, octets_for, roomy
+from counterpoint.mechanisms.counting.packed import Packed, as_integers, narrow, octets_for, weighted_sum
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.mechanisms.tails import each_may_fail
 from counterpoint.randomness.coins import Coins, Integers
+from counterpoint.randomness.samplers.laplace import parts
 
 FIRST_EPOCH = 768
 GROWTH = 4
@@ -43,9 +45,12 @@ tree for a known horizon, for every power of two T from 2^8 to 2^24.
 
 _HEADS = 4
 """Rows of a level that an answer is made of: done, below, on the path, ahead."""
-_AT_ONCE = 2**14
+_AT_ONCE = 2**15
+_DRAWN_AT_ONCE = 2**18
+_NARROW = 2
+"""The bytes that a row has in memory if it fits into them; what is stored of it has as many as `Packed` is told."""
 _CHUNK = 2**22
-"""How many noises are drawn at once, at most, if only their sum is kept."""
+"""How many noises are kept at once, at most, if only their sum is to be kept."""
 
 Row: TypeAlias = Any
 """A noise for each counter: an array, or of a single counter a Python integer, with which numpy would take longer."""
@@ -111,7 +116,7 @@ class LeastSquaresNoise(NamedTuple):
         if here != before:
             ended = [self._ended(before.shape, levels, coins)]
             ended += [self._ended(self._numbered(n), None, coins) for n in range(before.number + 1, here.number)]
-            past = self._packed_past(_sum([self._roomy(self._rows(past)[0], GRID_BITS), *ended]))
+            past = self._packed_past(self._added([*self._rows(past), *ended]))
             levels = None
         if now == here.start:  # nothing has a weight there
             return LeastSquaresState(now, past, self._heads([], here.shape))
@@ -120,25 +125,16 @@ class LeastSquaresNoise(NamedTuple):
         return LeastSquaresState(now, past, self._heads(after.heads, here.shape), tuple(after.ahead))
 
     def now(self, state: State) -> Integers:
-        """The weighted sum of the noises, rounded to a whole number."""
+        """The weighted sum of the noises, rounded to a whole number; of many counters as narrow as it can be."""
         assert isinstance(state, LeastSquaresState)
-        noise = self._roomy(self._rows(state.past)[0], GRID_BITS) << BITS
+        past, weights, rows = self._rows(state.past)[0], [], []
         if state.ahead:
             here = self.epoch(state.asked)
-            noise = noise + self._weighted(here.shape.row_weights(state.asked - here.start), self._rows(state.heads))
-        rounded = noise + (1 << GRID_BITS >> 1) >> GRID_BITS
-        return as_integers([rounded]) if self.width == 1 else rounded
-
-    def _weighted(self, weights: list[int], rows: list[Row]) -> Row:
-        """The sum of the rows, each times its weight, which is at most 1; in pieces that stay in the cache."""
-        weighing = [(weight, row) for weight, row in zip(weights, rows, strict=True) if weight]
+            weights, rows = here.shape.row_weights(state.asked - here.start), self._rows(state.heads)
         if self.width == 1:
-            return sum(weight * row for weight, row in weighing)
-        room, pieces = (
-            GRID_BITS + len(rows).bit_length(),
-            [slice(at, at + _AT_ONCE) for at in range(0, self.width, _AT_ONCE)],
-        )
-        return np.concatenate([sum(roomy(row[piece], room) * weight for weight, row in weighing) for piece in pieces])
+            return as_integers([_rounded((past << BITS) + sum(map(mul, weights, rows)))])
+        weighing = [pair for pair in zip(weights, rows, strict=True) if pair[0]]
+        return self._in_pieces(lambda at: _rounded(_noise_at(at, past, weighing)))
 
     def is_last(self, state: State) -> bool:
         """Never: a tree ends by its horizon, an endless counter not at all."""
@@ -285,26 +281,42 @@ class LeastSquaresNoise(NamedTuple):
             old = then // shape.arity**level if came and then is not None else first
             if came and old == path:
                 continue
-            done, below, on, later = map(self._roomy, heads[at : at + _HEADS] if came else [self._blank] * _HEADS)
+            done, below, on, later = heads[at : at + _HEADS] if came else [self._blank] * _HEADS
             kept = ahead[level] if came else ahead[level].rest(len(ahead[level]))
             passed, held = path - old, _held(shape, level, digits[level])
             fresh = self._drawn_nodes(shape, passed + held - len(kept) // self.width, coins)
             gone, ahead[level] = self._split(kept, fresh, passed, shape)
             if level and came:
-                below = below + _sum([self._roomy(heads[at - place]) for place in (4, 2, 1)])  # of all its children
-            if level:
-                below = below + self._drawn_sum(shape, (passed - came) * shape.arity, coins)
-            path_noise = self._roomy(self._rows(ahead[level], 1)[0]) if held else self._blank
-            later = _sum([on + later - gone - path_noise, *fresh])
-            heads[at : at + _HEADS] = done + gone, below, path_noise, later
+                below = self._added([below, *(heads[at - place] for place in (4, 2, 1))])  # of all its children
+            if level and passed > came:
+                below = self._added([below, self._drawn_sum(shape, (passed - came) * shape.arity, coins)])
+            path_noise = self._rows(ahead[level], 1)[0] if held else self._blank
+            later = self._added([on, later, *fresh], [*gone, path_noise])
+            heads[at : at + _HEADS] = self._added([done, *gone]), below, path_noise, later
         return Levels(heads, ahead)
 
-    def _split(self, kept: Packed, fresh: list[Row], passed: int, shape: Shape) -> tuple[Row, Packed]:
-        """The sum of the first `passed` of these noises, and the others."""
+    def _added(self, rows: list[Row], less: Sequence[Row] = ()) -> Row:
+        """The sum of these rows less that of the others."""
+        if self.width == 1:
+            return sum(rows) - sum(less)
+        return self._weighted([1] * len(rows) + [-1] * len(less), [*rows, *less])
+
+    def _weighted(self, weights: list[int], rows: list[Row]) -> Row:
+        """The sum of the rows, each times its weight."""
+        if self.width == 1:
+            return sum(map(mul, weights, rows))
+        return self._in_pieces(lambda at: weighted_sum(weights, [row[at] for row in rows]))
+
+    def _in_pieces(self, compute: Callable[[slice], Integers]) -> Integers:
+        """A row, computed for so few counters at a time that all of it stays in the cache; as narrow as it can be."""
+        pieces = [slice(at, at + _AT_ONCE) for at in range(0, self.width, _AT_ONCE)]
+        return np.concatenate([narrow(compute(piece), _NARROW) for piece in pieces])
+
+    def _split(self, kept: Packed, fresh: list[Row], passed: int, shape: Shape) -> tuple[list[Row], Packed]:
+        """The first `passed` of these noises, and the others."""
         if fresh:
             kept = self._joined([*self._rows(kept), *fresh], octets_for(ceil(self.node_scale(shape))))
-        gone = _sum([self._blank, *map(self._roomy, self._rows(kept, passed))])
-        return gone, kept.rest(passed * self.width)
+        return self._rows(kept, passed), kept.rest(passed * self.width)
 
     def _ended(self, shape: Shape, levels: "Levels | None", coins: Coins) -> Row:
         """The noise of an epoch's total, over 2^BITS: that of the root and of its children, drawn if they were not."""
@@ -314,41 +326,44 @@ class LeastSquaresNoise(NamedTuple):
         else:
             root = levels.heads[-1]
             highest = levels.heads[-1 - _HEADS : -1]
-            children = _sum([self._roomy(highest[place]) for place in (0, 2, 3)])
+            children = self._added([highest[place] for place in (0, 2, 3)])
         below = shape.total_handed_down
-        return self._roomy(root, BITS + 8) * ((1 << BITS) - below) + self._roomy(children, BITS + 8) * below
+        return self._weighted([(1 << BITS) - below, below], [root, children])
 
     def _drawn_nodes(self, shape: Shape, count: int, coins: Coins) -> list[Row]:
         """The noises of `count` nodes."""
         return self._draws(self.node_scale(shape), count, coins) if count else []
 
     def _draws(self, scale: Fraction, count: int, coins: Coins) -> list[Row]:
-        """`count` vectors of noise."""
-        drawn = coins.discrete_laplace(scale, count * self.width)
+        """`count` vectors of noise, drawn in parts that are narrowed before the next one is drawn."""
+        octets, drawn = octets_for(ceil(scale)), []
+        for size in parts(scale, count * self.width, _DRAWN_AT_ONCE):
+            part = coins.discrete_laplace(scale, size)
+            drawn.append(self._narrowed(part, octets))
+        whole = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
+        return list(whole.tolist() if self.width == 1 else whole.reshape(count, self.width))
+
+    def _narrowed(self, drawn: Integers, octets: int) -> Integers:
         if drawn.dtype != np.int64:  # wide ones, or those of an enumeration, which decides them here
             drawn = np.array([int(value) for value in drawn], dtype=object)
-        return drawn.tolist() if self.width == 1 else list(roomy(drawn, 16).reshape(count, self.width))
+        return drawn if self.width == 1 else narrow(drawn, octets)
 
     def _drawn_sum(self, shape: Shape, count: int, coins: Coins) -> Row:
         """The sum of the noises of `count` nodes."""
         most, total = max(1, _CHUNK // self.width), self._blank
         for at in range(0, count, most):
-            total = _sum([total, *self._drawn_nodes(shape, min(most, count - at), coins)])
+            total = self._added([total, *self._drawn_nodes(shape, min(most, count - at), coins)])
         return total
 
     @property
     def _blank(self) -> Row:
-        return 0 if self.width == 1 else np.zeros(self.width, dtype=np.int64)
+        return 0 if self.width == 1 else np.zeros(self.width, dtype=np.int16)
 
     def _rows(self, packed: Packed, count: int | None = None) -> list[Row]:
         """All rows, or the first ones, as narrow as they are kept."""
         if self.width == 1:
             return list(packed.integers.tolist() if count is None else packed.first(count).tolist())
         return packed.rows(self.width)[:count]
-
-    def _roomy(self, row: Row, bits: int = 16) -> Row:
-        """The same with room to compute: Python's integers have it."""
-        return row if self.width == 1 else roomy(row, bits)
 
     def _joined(self, rows: list[Row], octets: int) -> Packed:
         return Packed(as_integers(rows), octets) if self.width == 1 else Packed.joined(rows, octets)
@@ -379,9 +394,14 @@ def _octets_of_heads(noise: LeastSquaresNoise, shape: Shape) -> int:
     return octets_for(ceil(shape.arity * noise.node_scale(shape)))
 
 
-def _sum(rows: list[Row]) -> Row:
-    """The sum of at least one row."""
-    total = rows[0]
-    for row in rows[1:]:
-        total = total + row
-    return total
+def _noise_at(at: slice, past: Row, weighing: list[tuple[int, Row]]) -> Integers:
+    """The noise of the epochs before and of the rows, each times its weight, which is at most 1, at these places."""
+    before = weighted_sum([1 << BITS], [past[at]])
+    if not weighing:
+        return before
+    return before + weighted_sum([weight for weight, _ in weighing], [row[at] for _, row in weighing])
+
+
+def _rounded(noise: Row) -> Row:
+    """What is over 2^GRID_BITS, to the nearest whole number."""
+    return noise + (1 << GRID_BITS >> 1) >> GRID_BITS
