@@ -145,7 +145,12 @@ def interleaved() -> tuple[Callable[[], object], Callable[[], object]]:
 
 
 def counted(counter: Counter) -> Callable[[], object]:
-    """A counter that is asked after every item: 60 us where the tree takes 3.75, and both are computed in memory."""
+    """A counter that is asked after every item: 60 us where the tree takes 3.75, and both are computed in memory.
+
+    Reached are 64 to 68 us, 17 to 18 times the tree. 20 us are the counter's update and ask, 6 the stream that the
+    request's seed keys, 4 the append; to check, record, follow and settle is the rest, in which no function of ours
+    takes 2 us by itself. The garbage collector takes none of it.
+    """
     stream = Stream(bound=1)
     handle = Session(stream, within=counter.claim.loss).launch(counter)
 
