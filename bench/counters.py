@@ -15,6 +15,7 @@ from counterpoint.mechanisms.counting.counters import Counter, SeparatedCounter
 from counterpoint.mechanisms.counting.noise.blt import for_horizon
 from counterpoint.mechanisms.counting.noise.least_squares import best_shape
 from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
+from counterpoint.mechanisms.counting.packed import Packed, as_integers
 from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask, Message, Update
@@ -137,11 +138,17 @@ def wide_and_pure(counter: VectorCounter, both: list[Message], tree: str) -> Ite
     Python integers that come in and go out are 0.7 of it, and weighing the 18 rows of noises that an answer is made of
     0.4. What is left is memory that the system has to clear, up to a half of it.
 
+    Counts that are mostly noise have a few hundred values, which an answer shares. Where nearly all of them differ it
+    takes a Python integer for each, which is once more as much as all of the tree: that is a row of its own.
+
     The first ask draws the path and its siblings of every level, 82 noises for each counter where the tree draws one.
     """
     arity = best_shape(HORIZON).arity
     times = best_cpu(running(counter, both * arity, HORIZON // 2), binary_tree(WIDE, arity, gaussian=False))
     yield Row(f"{arity} updates with asks of 10^6 counters, pure", *times, tree, at_most=3)
+    apart = running(counter, both * arity, HORIZON // 2, total=range(WIDE))
+    times = best_cpu(apart, binary_tree(WIDE, arity, gaussian=False))
+    yield Row(f"{arity} updates with asks of 10^6 counters, pure, no two counts alike", *times, tree)
     times = best_cpu(running(counter, both), binary_tree(WIDE, 1, gaussian=False), rounds=1)
     yield Row("the first update with an ask of 10^6 counters, pure", *times, tree)
 
@@ -151,10 +158,13 @@ def flat(counter: Mechanism, messages: Sequence[Message], rounds: int = 5) -> tu
     return side_by_side(running(counter, messages, HORIZON // 2), running(counter, messages), rounds)
 
 
-def running(counter: Mechanism, messages: Sequence[Message], start: int = 0) -> Callable[[], object]:
-    """The messages, from the state on that a counter has after so many items and an ask."""
+def running(
+    counter: Mechanism, messages: Sequence[Message], start: int = 0, total: Sequence[int] | None = None
+) -> Callable[[], object]:
+    """The messages, from the state on that a counter has after so many items, with this total, and an ask."""
     coins = SecureCoins()
     begun: Any = counter.start(coins)
+    begun = begun if total is None else replace(begun, total=Packed(as_integers(total)))
     first, _ = counter.step(replace(begun, items=start), Ask(), coins)
 
     def run() -> object:
