@@ -345,3 +345,23 @@ def test_simulated_errors_are_as_large_as_stated(counter, time):
         beyond = (np.abs(errors) > counter.error(probability, time)).sum()
         assert beyond <= binom.isf(1e-11, SAMPLES, 1 - float(probability))
     assert (errors**2).mean() == pytest.approx(counter.deviation(time) ** 2, rel=8 * (2.5 / SAMPLES) ** 0.5)
+
+
+@pytest.mark.parametrize("epsilon, octets", [("1", 2), ("0.05", 8)])
+def test_how_narrow_sums_are_in_memory_depends_on_their_scale_and_not_on_what_was_drawn(epsilon, octets):
+    noise = LeastSquaresNoise(Fraction(epsilon), 1, 2**10, 3)
+
+    class Drawn:
+        """Noises that are all alike."""
+
+        def __init__(self, value):
+            self.value = value
+
+        def discrete_laplace(self, scale, size=None):
+            return np.full(size, self.value)
+
+    for value in (0, 1, 100):
+        state = noise.drawn(noise.start(), 549, Drawn(value))
+        assert noise.now(state).dtype.itemsize == octets
+    far = noise.now(noise.drawn(noise.start(), 549, Drawn(2**40)))
+    assert far.dtype.itemsize == 8, "what does not fit is kept all the same"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, blt_noise
-from counterpoint.mechanisms.discrete_gaussian import _CARE, _WIDE, subgaussian_within, weighted_within
+from counterpoint.mechanisms.discrete_gaussian import _CARE, WIDE, subgaussian_within, weighted_within
 from counterpoint.numbers import precision
 
 CHANCES = [Fraction(chance) for chance in ("0.9", "0.5", "0.317", "0.1", "0.0456", "0.01", "1e-4", "1e-9", "1e-14")]
@@ -53,7 +53,7 @@ def test_the_bound_is_at_most_its_shift_beyond_where_the_sum_stays(sigma2, weigh
 def test_the_care_covers_more_draws_than_a_counter_ever_makes():
     """The numbers of the proof (theory, Counters), which speaks of at most 2^49 draws."""
     with mpmath.workdps(60):
-        narrowest = mpmath.mpf(4 * _WIDE) / (_WIDE + 4)
+        narrowest = mpmath.mpf(4 * WIDE) / (WIDE + 4)
         assert narrowest >= mpmath.mpf("3.9")
         assert 2 * sum(mpmath.exp(-2 * mpmath.pi**2 * narrowest * j**2) for j in range(1, 6)) < mpmath.mpf("1e-33")
         beyond = (1 + mpmath.mpf("1e-33")) ** (2**49) / (1 - mpmath.ncdf(-10)) - 1

@@ -47,8 +47,10 @@ _HEADS = 4
 """Rows of a level that an answer is made of: done, below, on the path, ahead."""
 _AT_ONCE = 2**15
 _DRAWN_AT_ONCE = 2**18
-_NARROW = 2
-"""The bytes that a row has in memory if it fits into them; what is stored of it has as many as `Packed` is told."""
+_NARROW, _WIDE = 2, 8
+"""The bytes that a row's integers have in memory; what is stored of it has as many as `Packed` is told."""
+_FAR, _LATE = 90, 20
+"""Sums of arity^2 noises stay within this multiple of arity times their scale, 60 deviations; and a late epoch."""
 _CHUNK = 2**22
 """How many noises are kept at once, at most, if only their sum is to be kept."""
 
@@ -116,7 +118,7 @@ class LeastSquaresNoise(NamedTuple):
         if here != before:
             ended = [self._ended(before.shape, levels, coins)]
             ended += [self._ended(self._numbered(n), None, coins) for n in range(before.number + 1, here.number)]
-            past = self._packed_past(self._added([*self._rows(past), *ended]))
+            past = self._packed_past(self._added([*self._rows(past), *ended], octets=_WIDE))
             levels = None
         if now == here.start:  # nothing has a weight there
             return LeastSquaresState(now, past, self._heads([], here.shape))
@@ -125,7 +127,7 @@ class LeastSquaresNoise(NamedTuple):
         return LeastSquaresState(now, past, self._heads(after.heads, here.shape), tuple(after.ahead))
 
     def now(self, state: State) -> Integers:
-        """The weighted sum of the noises, rounded to a whole number; of many counters as narrow as it can be."""
+        """The weighted sum of the noises, rounded to a whole number."""
         assert isinstance(state, LeastSquaresState)
         past, weights, rows = self._rows(state.past)[0], [], []
         if state.ahead:
@@ -134,7 +136,7 @@ class LeastSquaresNoise(NamedTuple):
         if self.width == 1:
             return as_integers([_rounded((past << BITS) + sum(map(mul, weights, rows)))])
         weighing = [pair for pair in zip(weights, rows, strict=True) if pair[0]]
-        return self._in_pieces(lambda at: _rounded(_noise_at(at, past, weighing)))
+        return self._in_pieces(lambda at: _rounded(_noise_at(at, past, weighing)), _octets_of_sums(self))
 
     def is_last(self, state: State) -> bool:
         """Never: a tree ends by its horizon, an endless counter not at all."""
@@ -295,22 +297,22 @@ class LeastSquaresNoise(NamedTuple):
             heads[at : at + _HEADS] = self._added([done, *gone]), below, path_noise, later
         return Levels(heads, ahead)
 
-    def _added(self, rows: list[Row], less: Sequence[Row] = ()) -> Row:
+    def _added(self, rows: list[Row], less: Sequence[Row] = (), octets: int | None = None) -> Row:
         """The sum of these rows less that of the others."""
         if self.width == 1:
             return sum(rows) - sum(less)
-        return self._weighted([1] * len(rows) + [-1] * len(less), [*rows, *less])
+        return self._weighted([1] * len(rows) + [-1] * len(less), [*rows, *less], octets or _octets_of_sums(self))
 
-    def _weighted(self, weights: list[int], rows: list[Row]) -> Row:
-        """The sum of the rows, each times its weight."""
+    def _weighted(self, weights: list[int], rows: list[Row], octets: int) -> Row:
+        """The sum of the rows, each times its weight, in this many bytes each."""
         if self.width == 1:
             return sum(map(mul, weights, rows))
-        return self._in_pieces(lambda at: weighted_sum(weights, [row[at] for row in rows]))
+        return self._in_pieces(lambda at: weighted_sum(weights, [row[at] for row in rows]), octets)
 
-    def _in_pieces(self, compute: Callable[[slice], Integers]) -> Integers:
-        """A row, computed for so few counters at a time that all of it stays in the cache; as narrow as it can be."""
+    def _in_pieces(self, compute: Callable[[slice], Integers], octets: int) -> Integers:
+        """A row in this many bytes each, computed for so few counters at a time that all of it stays in the cache."""
         pieces = [slice(at, at + _AT_ONCE) for at in range(0, self.width, _AT_ONCE)]
-        return np.concatenate([narrow(compute(piece), _NARROW) for piece in pieces])
+        return np.concatenate([narrow(compute(piece), octets) for piece in pieces])
 
     def _split(self, kept: Packed, fresh: list[Row], passed: int, shape: Shape) -> tuple[list[Row], Packed]:
         """The first `passed` of these noises, and the others."""
@@ -328,7 +330,7 @@ class LeastSquaresNoise(NamedTuple):
             highest = levels.heads[-1 - _HEADS : -1]
             children = self._added([highest[place] for place in (0, 2, 3)])
         below = shape.total_handed_down
-        return self._weighted([(1 << BITS) - below, below], [root, children])
+        return self._weighted([(1 << BITS) - below, below], [root, children], _WIDE)
 
     def _drawn_nodes(self, shape: Shape, count: int, coins: Coins) -> list[Row]:
         """The noises of `count` nodes."""
@@ -392,6 +394,17 @@ def _held(shape: Shape, level: int, digit: int) -> int:
 @lru_cache(maxsize=256)
 def _octets_of_heads(noise: LeastSquaresNoise, shape: Shape) -> int:
     return octets_for(ceil(shape.arity * noise.node_scale(shape)))
+
+
+@lru_cache(maxsize=256)
+def _octets_of_sums(noise: LeastSquaresNoise) -> int:
+    """In how many bytes sums of noises are kept in memory: by their scale, so that what was drawn decides nothing.
+
+    >>> [_octets_of_sums(LeastSquaresNoise(Fraction(epsilon), 1, 2**20, 9)) for epsilon in ("1", "0.1")]
+    [2, 8]
+    """
+    shape = noise.epoch(0).shape if noise.horizon is not None else noise._numbered(_LATE)
+    return _NARROW if _FAR * shape.arity * noise.node_scale(shape) < 2 ** (8 * _NARROW - 1) else _WIDE
 
 
 def _noise_at(at: slice, past: Row, weighing: list[tuple[int, Row]]) -> Integers:
