@@ -22,6 +22,7 @@ from counterpoint.privacy.relations import (
     static_parts,
     up_to_steps,
 )
+from counterpoint.privacy.tally import Tally
 
 limits = st.none() | st.integers(0, 3)
 bounds = st.none() | st.integers(1, 3)
@@ -105,6 +106,8 @@ def test_updates_that_differ_are_as_far_from_each_other_as_is_said_among_those_o
     assert relation.valid([other, same, ask, same, ask, other, same, same])
     assert not relation.valid([other, same, other])
     assert not relation.valid([other, same, wide, wide, other]), "who receives numbers does not see the vectors"
+    tallies, nothing = (Update(Tally(())), Update(Tally((("key", 1),)))), (Update(()), Update(()))
+    assert not relation.valid([tallies, nothing, nothing, tallies]), "nor does who receives tallies, empty ones or not"
     assert not relation.valid([other, same, same, other, same, same, other]), "a third"
     assert not relation.valid([(Update(0), Update(2))]), "or too far moved"
     assert Separated(Steps(updates=2), apart=1).valid([other, other])

@@ -67,7 +67,7 @@ class Separated(Relation, Value, frozen=True):
         inner = self.inner.check(before, left, right)
         if inner is None or isinstance(left, Ask):
             return None if inner is None else (inner, waiting)
-        to_wait, shape = dict(waiting), left.private.width
+        to_wait, shape = dict(waiting), "a tally" if left.private.keyed else left.private.width
         left_to_wait = to_wait.pop(shape, 0)
         if distance.l1 > 0:
             if left_to_wait:
