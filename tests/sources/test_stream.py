@@ -336,6 +336,8 @@ def test_many_threads_may_append_at_once():
         {"unit": "user", "per_unit": 2, "apart": 0},
         {"unit": "user", "per_unit": 2, "apart": 1.5},
         {"unit": "user", "per_unit": 2, "apart": "far"},
+        {"unit": "user", "per_unit": 2, "apart": 10**5000},
+        {"unit": "user", "per_unit": 10**5000},
         {"l1": 2},
         {"l2_squared": 2},
         {"dimensions": 3, "l1": 1},

@@ -137,12 +137,12 @@ class Stream(Feedable, Source):
                 "signed, l1 and l2_squared"
             )
         self._kind: ItemShape | Fields = shape if fields is None else Fields.of(fields)
+        self._log = Log(unit, per_unit, apart)  # which reads them: Python writes no number of any length
         items = {"bound": bound} if isinstance(self._kind, ItemShape) else {"fields": list(self._kind.names)}
         other = {"dimensions": dimensions, "unit": unit, "per_unit": per_unit, "apart": apart, "signed": signed or None}
         last = {"l1": l1, "l2_squared": l2_squared, "neighbours": None if neighbours == "replace" else neighbours}
         given = {**items, **other, **last}
         self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
-        self._log = Log(unit, per_unit, apart)
         self._neighbours = neighbours
         self._records = RecordReader(self._kind, unit) if isinstance(self._kind, Fields) else None
         self._reading: Reading | Contribution | None = None
