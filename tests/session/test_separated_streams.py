@@ -45,6 +45,15 @@ def test_an_own_number_of_items_and_pure_privacy_keep_the_counter():
     assert session.launch(cp.Counter(1)).mechanism == cp.Counter(1, bound=1, per_unit=2, clamp=False)
 
 
+def test_who_was_granted_counters_launches_what_they_become():
+    session = session_of(phones())
+    hers = session.grant("ann", cp.zCDP(2), mechanisms=[cp.Counter])
+    assert isinstance(hers.launch(cp.Counter(rho=1)).mechanism, cp.SeparatedCounter)
+    his = session.grant("bob", cp.zCDP(1), mechanisms=[cp.SeparatedCounter])
+    with pytest.raises(cp.NotGranted, match="'bob' was granted SeparatedCounter here, not Counter"):
+        his.launch(cp.Counter(rho=1, per_unit=2))
+
+
 def test_a_counter_for_greater_distances_is_refused_and_told_what_would_fit():
     for stream in (phones(), cp.Stream(unit="phone", per_unit=2), cp.Stream(unit="phone", per_unit=2, apart=4)):
         session = session_of(stream)

@@ -6,7 +6,7 @@ What was launched stays charged. Whether a request is allowed follows from publi
 say is checked outside, before a session is handed out.
 
 >>> grant = Grant("ann", until=None, mechanisms=("Laplace",))
->>> grant.check("SparseVector", now=0)
+>>> grant.check(("SparseVector",), now=0)
 Traceback (most recent call last):
 ...
 counterpoint.errors.NotGranted: 'ann' was granted Laplace here, not SparseVector
@@ -43,13 +43,13 @@ class Grant(Tagged, Value, frozen=True):
                 f"the grant of {self.to!r} was revoked: what was launched in it stays charged and answers no more"
             )
 
-    def check(self, mechanism: str | None, now: int) -> None:
-        """`NotGranted` if such a mechanism may not be launched here, or nothing asked (None), at this time."""
+    def check(self, kinds: tuple[str, ...], now: int) -> None:
+        """`NotGranted` if no mechanism of these kinds may be launched here, or nothing asked (no kinds), at this time."""
         self.must_stand()
         if self.until is not None and now >= self.until:
             raise NotGranted(f"the grant of {self.to!r} has expired; its custodian can grant another")
-        if mechanism is not None and self.mechanisms is not None and mechanism not in self.mechanisms:
-            raise NotGranted(f"{self.to!r} was granted {', '.join(self.mechanisms)} here, not {mechanism}")
+        if kinds and self.mechanisms is not None and not set(kinds) & set(self.mechanisms):
+            raise NotGranted(f"{self.to!r} was granted {', '.join(self.mechanisms)} here, not {kinds[0]}")
 
 
 class Acting(msgspec.Struct, frozen=True):

@@ -77,9 +77,9 @@ class Wanted(msgspec.Struct, frozen=True):
         """Check it and charge for it, or raise the refusal; nothing but what is returned changes."""
 
     @property
-    def launches(self) -> str | None:
-        """Which kind of mechanism it launches, as a grant names it; None if none."""
-        return None
+    def launches(self) -> tuple[str, ...]:
+        """Which kinds of mechanism it launches one of, as a grant names them; none if it launches nothing."""
+        return ()
 
     def fact(self, who: str) -> Fact:
         """Its line of the history: who did it, now."""
@@ -151,9 +151,14 @@ class Launching(Wanted, frozen=True):
         return encode(self.claim.loss).decode()
 
     @property
-    def launches(self) -> str | None:
-        """The kind of mechanism; a session releases nothing by itself."""
-        return None if self.kind == "delegation" else type(self.mechanism).__name__
+    def launches(self) -> tuple[str, ...]:
+        """The kind of mechanism, then those that it is one of: a `Counter` may become one for the data that it follows.
+
+        A session releases nothing by itself.
+        """
+        if self.kind == "delegation":
+            return ()
+        return tuple(kind.__name__ for kind in type(self.mechanism).__mro__ if issubclass(kind, Mechanism))
 
     def plan(self, read: Read) -> Plan:
         """Charge the session's account, or raise what its rule says against it."""
