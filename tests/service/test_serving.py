@@ -114,6 +114,24 @@ fields.new = {{ type = "boolean" }}
     assert (tmp_path / "books" / "ledger.db.data-key").stat().st_mode & 0o077 == 0
 
 
+def test_a_configured_stream_says_how_far_from_each_other_the_items_of_a_unit_are(tmp_path):
+    text = """
+[streams.reports]
+budget = { measure = "zCDP", rho = 0.5 }
+unit = "phone"
+per_unit = 10
+"""
+    house = open_house(config.read(f"{text}apart = 100", tmp_path))
+    try:
+        counter = house.data_set("reports").session().launch(cp.Counter(rho="0.1")).mechanism
+        assert counter == cp.SeparatedCounter(rho="0.1", bound=1, per_unit=10, clamp=False, apart=100)
+    finally:
+        house.close()
+    for wrong, reason in (("0", "apart must be at least 1"), ("'far'", "Expected `int"), ("1.5", "Expected `int")):
+        with pytest.raises(InvalidParameter, match=reason):
+            open_house(config.read(f"{text}apart = {wrong}", tmp_path))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
