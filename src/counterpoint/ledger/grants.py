@@ -44,7 +44,7 @@ class Grant(Tagged, Value, frozen=True):
             )
 
     def check(self, kinds: tuple[str, ...], now: int) -> None:
-        """`NotGranted` if no mechanism of these kinds may be launched here, or nothing asked (no kinds), at this time."""
+        """`NotGranted` if no mechanism of these kinds may be launched here now, or (no kinds) nothing may be asked."""
         self.must_stand()
         if self.until is not None and now >= self.until:
             raise NotGranted(f"the grant of {self.to!r} has expired; its custodian can grant another")
