@@ -297,3 +297,19 @@ def test_the_engine_finds_the_rows_that_two_valued_logic_says(world, conditions)
     rows = [row for unit in world.values() for row in unit]
     for where, holds in conditions:
         assert people.found(source, requests.count(where)) == (sum(map(holds, rows)),), where
+
+
+@pytest.mark.parametrize(
+    ("where", "states"),
+    [
+        ("CASE WHEN state = 'CA' THEN 'a' END = 'a'", {"CA"}),
+        ("CASE WHEN state = 'CA' THEN 'a' END IN ('a', 'b')", {"CA"}),
+        ("NOT CASE WHEN state = 'CA' THEN 'a' END = 'a'", {"NY", "WY"}),
+        ("CASE WHEN state = 'CA' THEN 'a' WHEN state = 'NY' THEN 'b' END IN ('a', 'b')", {"CA", "NY"}),
+        ("CASE WHEN state = 'CA' THEN 'a' END <> 'a'", set()),
+    ],
+)
+def test_rows_whose_case_is_missing_are_equal_to_no_text(where, states):
+    row = {"age": 30, "income": 1, "vip": True, "zip": "1"}
+    source = people.table({unit: [{**row, "state": state}] for unit, state in enumerate(("CA", "NY", "WY"))}, 5)
+    assert people.found(source, requests.count(where)) == (len(states),)

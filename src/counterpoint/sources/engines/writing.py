@@ -69,7 +69,9 @@ def written_condition(condition: Condition, dialect: str, *, total: bool) -> "ex
     if isinstance(condition, Missing):
         return exp.Is(this=_compared(condition.column, dialect), expression=exp.Null())
     bare = _comparison(condition, dialect)
-    return exp.Coalesce(this=bare, expressions=[exp.false()]) if total else bare
+    # DuckDB 2.0 lets rows pass WHERE CASE ... THEN 'text' END IN ('text') whose CASE is missing
+    chosen_text = isinstance(condition, OneOf) and isinstance(condition.column, Label)
+    return exp.Coalesce(this=bare, expressions=[exp.false()]) if total or chosen_text else bare
 
 
 def written_term(term: Term, dialect: str) -> "exp.Expr":
