@@ -63,6 +63,12 @@ def test_a_counter_for_greater_distances_is_refused_and_told_what_would_fit():
     assert session_of(phones()).launch(cp.SeparatedCounter(rho=1, apart=2)).mechanism.per_unit == 2
 
 
+def test_a_single_item_of_a_unit_needs_no_distance_and_a_counter_that_declares_one_fits_all_the_same():
+    session = session_of(cp.Stream(unit="phone", per_unit=1, apart=3))
+    assert session.launch(cp.Counter(rho=1)).mechanism == cp.Counter(rho=1, bound=1, per_unit=1, clamp=False)
+    assert session.launch(cp.SeparatedCounter(rho=1, apart=3)).mechanism.per_unit == 1
+
+
 def test_parts_delegations_and_samples_of_such_streams_have_the_same_distances():
     stream = phones(fields={"kind": cp.category(["call", "text"])}, neighbours="add-or-remove")
     session = cp.Session(stream, within=cp.ApproxDP(1, 1e-6))

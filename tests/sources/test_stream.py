@@ -207,7 +207,6 @@ def test_items_of_a_unit_that_follow_too_closely_arrive_as_zeros_and_are_none_of
     #    ann 0, too near, bob 2, ann 3, bob too near, bob 5, ann 6, too near, too near, ann's fourth
     assert raw(stream) == [1, 0, 3, 4, 0, 6, 7, 0, 0, 0]
     assert stream.relation == Separated(Steps(updates=3, bound=9), 3)
-    assert Stream(unit="user", per_unit=1, apart=3).relation == Steps(updates=1, bound=1), "one item is far from none"
 
 
 def test_a_distance_is_declared_shown_and_part_of_the_fingerprint():

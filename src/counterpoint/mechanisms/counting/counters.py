@@ -392,12 +392,12 @@ def declared(relation: Relation) -> tuple[int, int | None, int | None]:
 
 
 def distance(relation: Relation) -> int | None:
-    """How far from each other the updates of a unit are that may differ, if that is declared.
+    """How far from each other the updates of a unit are that may differ, if that is declared and there are several.
 
     >>> distance(Separated(Steps(updates=3, bound=2), apart=100)), distance(Steps(updates=3, bound=2))
     (100, None)
     """
-    return relation.apart if isinstance(relation, Separated) else None
+    return relation.apart if isinstance(relation, Separated) and declared(relation)[0] > 1 else None
 
 
 def counting_claim(

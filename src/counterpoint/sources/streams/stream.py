@@ -219,7 +219,7 @@ class Stream(Feedable, Source):
             self._log.apart,
         )
         steps = Steps(updates=most, bound=moves.l1, squared=moves.squared)
-        return steps if apart is None or most == 1 else Separated(steps, apart)
+        return steps if apart is None else Separated(steps, apart)
 
     @property
     def dimensions(self) -> int | None:
