@@ -281,7 +281,7 @@ class SeparatedCounter(Counter, frozen=True, repr_omit_defaults=True, tag="Separ
     """The same under zCDP for units of which any two items are at least `apart` items from each other.
 
     Eight items of a unit at any places need eight times the noise of one; eight that are far from each other, about
-    three times. A step of the noise is an item here, also where no ask follows it, so that items which are far from
+    four times. A step of the noise is an item here, also where no ask follows it, so that items which are far from
     each other in the stream are as many steps apart (`separated_noise.py`, with the proof): an ask takes time for every
     new item, and `deviation` and `error` depend on the number of items, not of asks. Items after the 2^40th are not
     counted, and the next ask gets `PastHorizon`.

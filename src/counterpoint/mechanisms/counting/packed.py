@@ -74,7 +74,7 @@ def weighted_sum(weights: Sequence[int], rows: Sequence[Integers]) -> Integers:
 
 
 def narrow(values: Integers, octets: int) -> Integers:
-    """The same integers in so many bytes each if they fit there, else as they are.
+    """The same integers in `octets` bytes each if they fit there, else as they are.
 
     >>> narrow(np.array([1, -2, 300]), 2).dtype, narrow(np.array([2**15]), 2).dtype
     (dtype('int16'), dtype('int64'))
@@ -247,7 +247,7 @@ def _range(values: Integers) -> tuple[int, int]:
 
 
 def _is_within(values: Integers, octets: int) -> bool:
-    """Whether so many bytes hold the values, whatever they are."""
+    """Whether `octets` bytes hold the values, whatever they are."""
     return values.dtype.kind == "i" and values.dtype.itemsize <= octets
 
 
