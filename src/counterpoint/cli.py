@@ -211,21 +211,6 @@ def backup(place: Place, file: str = typer.Argument(help="The file to make; it m
     _echo_lines(place, lambda where: iter([tending.back_up(where, file)]))
 
 
-@ledger.command()
-def migrate(
-    place: Place,
-    key_file: str | None = typer.Option(None, help="The file with the master key, if it is not found by default."),
-    witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
-) -> None:
-    """Bring a ledger of an earlier version up to this one, and verify it."""
-    from counterpoint.ledger.operating import tending  # noqa: PLC0415
-    from counterpoint.ledger.places import Durable  # noqa: PLC0415
-
-    with explained():
-        for line in tending.migrate(Durable(place, key_file=key_file, witness=witness)):
-            typer.echo(line)
-
-
 def _echo_lines(place: str, lines: "Callable[[Durable], Iterator[str]]") -> None:
     from counterpoint.ledger.places import Durable  # noqa: PLC0415
 

@@ -3,19 +3,16 @@
 What is then still wrong is wrong by what the entries say, which `verify` alone can find.
 """
 
-from hashlib import sha256
-
 from msgspec.structs import replace
 
 from counterpoint.ledger.checking.witness import WitnessFile
-from counterpoint.ledger.store.records import FORM, INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
+from counterpoint.ledger.store.records import INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
 
 
-def forge(place, edit=lambda entries: entries, renumber=True, name="session", *, form=FORM, before=bytes):
+def forge(place, edit=lambda entries: entries, renumber=True, name="session", *, before=bytes):
     """Change the entries by `edit`, from a list of them to another one, and make everything fit again.
 
-    With `form=1` as an earlier version would have, whose entries say less; `before` is what answers say of the head
-    before them.
+    `before` is what answers say of the head before them.
     """
     found = place.sql("SELECT entry FROM counterpoint_entry WHERE name = ? ORDER BY number", name)
     entries = edit([read_entry(bytes(data)) for (data,) in found])
@@ -23,15 +20,13 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session", *,
     columns = ", ".join(StoredRequest._fields)
     requests = place.sql(f"SELECT {columns} FROM counterpoint_request WHERE name = ?", name)
     fitted = _fitted(
-        entries, {row[0]: StoredRow(*row) for row in rows}, {row[0]: StoredRequest(*row) for row in requests}, form
+        entries, {row[0]: StoredRow(*row) for row in rows}, {row[0]: StoredRequest(*row) for row in requests}
     )
-    if form == 1:
-        fitted = [first_form(entry) for entry in fitted]
     ((genesis,),) = place.sql("SELECT genesis FROM counterpoint_book WHERE name = ?", name)
     head = genesis
     place.sql("DELETE FROM counterpoint_entry WHERE name = ?", name)
     for number, entry in enumerate(fitted, start=1):
-        what = before(head).hex() if entry.kind == "answer" and form > 1 else entry.what
+        what = before(head).hex() if entry.kind == "answer" else entry.what
         data = replace(entry, what=what, number=number if renumber else entry.number).encoded()
         head = link(head, data)
         place.sql("INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)", name, number, data)
@@ -42,7 +37,7 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session", *,
     witness.close()
 
 
-def _fitted(entries, rows, requests, form):
+def _fitted(entries, rows, requests):
     """The last entry about each row or request has its fingerprint; those about what is gone have none."""
 
     def fit(entry):
@@ -52,18 +47,7 @@ def _fitted(entries, rows, requests, form):
         if not entry.state or entry.kind in ("data", "keys"):
             return entry
         row = rows.pop(path_text(entry.path), None)
-        state = "" if row is None else row.fingerprint if form > 1 else first_fingerprint(row)
+        state = "" if row is None else row.fingerprint
         return replace(entry, version=row.version if row else 0, state=state)
 
     return [fit(entry) for entry in reversed(entries)][::-1]
-
-
-def first_fingerprint(row):
-    """What stood on record for a row before form 2."""
-    return sha256(b"%d %s%s" % (len(row.frame), row.frame, row.node or row.sealed or b"")).hexdigest()
-
-
-def first_form(entry):
-    """An entry without what form 2 has added."""
-    what = "" if entry.kind == "answer" else entry.what
-    return replace(entry, record="", what=what, version=0 if entry.kind == "data" else entry.version)

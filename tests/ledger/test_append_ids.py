@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.ledger.crashes import Killer, in_child
 from tests.ledger.forging import forge
 from tests.ledger.places import Place, fresh_database
-from tests.ledger.test_streams import SURE, bring_back, exact, visits
+from tests.ledger.test_streams import SURE, exact, visits
 
 import counterpoint as cp
 from counterpoint.errors import (
@@ -402,21 +402,6 @@ def test_the_entries_of_items_carry_their_id(three):
 
     entries = [read_entry(bytes(data)) for (data,) in three.sql("SELECT entry FROM counterpoint_entry ORDER BY number")]
     assert [entry.request for entry in entries if entry.kind == "items"] == ["a", "a", "", "b"]
-
-
-def test_ids_work_on_a_ledger_of_the_schema_before_them(lasting):
-    stream = visits()
-    stream.extend([1, 2])
-    with lasting.session(SURE, source=stream):
-        stream.append(3)
-    bring_back(lasting, 3)
-    for _ in range(2):
-        stream = visits()
-        with lasting.reopened(source=stream) as s:
-            stream.append(4, id="new")
-            assert stream.log.items == [1, 2, 3, 4]
-            s._engine.ledger.verify()
-    assert sent(lasting) == [(0, 2, None, None), (2, 1, None, None), (3, 1, "new", 0)]
 
 
 def test_ids_are_known_after_a_change_of_keys_and_not_without_the_key(lasting):

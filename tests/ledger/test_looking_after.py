@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 
 import psycopg
 import pytest
-from tests.ledger import upgrading
 from tests.ledger.crashes import in_child
 from tests.ledger.places import Place
 from typer.testing import CliRunner
@@ -68,14 +67,6 @@ def test_verifying_what_a_crash_left_writes_nothing_and_misses_no_commit(tmp_pat
     before = contents(folder)
     (said,) = opening.sessions_at(copy)
     assert "7 entries hold; 1 launched, PureDP(0.1) lost" in said and contents(folder) == before
-
-
-def test_verifying_a_ledger_of_an_earlier_version_leaves_it_so(tmp_path):
-    for folder in sorted(upgrading.FIXTURES.glob("schema-*")):
-        (tmp_path / folder.name).mkdir()
-        copy = upgrading.put(folder, "sqlite", tmp_path / folder.name)
-        before = contents(tmp_path / folder.name)
-        assert list(opening.sessions_at(copy)) and contents(tmp_path / folder.name) == before
 
 
 def test_a_copy_that_may_only_be_read_is_verified():

@@ -20,7 +20,6 @@ from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.operating import exporting
 from counterpoint.ledger.receipts import Receipt, Signer
 from counterpoint.ledger.store.records import read_entry
-from counterpoint.ledger.store.store import Unit
 
 
 def new(tmp_path, within=None, name="ledger.db"):
@@ -374,29 +373,6 @@ def test_few_grounds_are_kept_and_none_of_a_ledger_that_is_closed(tmp_path, monk
         large.ask(cp.count(), id="large")
         assert set(sealer.grounds) == before != set() and as_json(session, "large")
     assert not sealer.grounds
-
-
-def test_an_answer_of_an_earlier_version_has_a_receipt_at_the_head_as_it_is(tmp_path, monkeypatch):
-    """Its entry does not say what was before it."""
-    append = Unit.append
-    with new(tmp_path) as session:
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                Unit,
-                "append",
-                lambda self, kind, request, path, what, *rest, **more: append(
-                    self, kind, request, path, "" if kind == "answer" else what, *rest, **more
-                ),
-            )
-            session.launch(cp.Laplace("0.1", asks=2)).ask(cp.count(), id="a")
-        session._engine.ledger._sealer.grounds.clear()
-        first = as_json(session, "a")
-        session.launch(cp.Laplace("0.1"))
-        later = as_json(session, "a")
-        heads = [json.loads(one["receipt"])["head_number"] for one in (first, later)]
-        assert heads[1] == heads[0] + 3, "the signer, and the launch with its answer"
-        assert checker.check(iter(lines(session)), [first, later]).endswith("2 receipts hold")
-        session._engine.ledger.verify()
 
 
 def test_the_receipt_of_an_ask_is_not_that_of_a_question_under_the_same_id(tmp_path):

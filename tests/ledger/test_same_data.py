@@ -7,7 +7,6 @@ from itertools import count
 
 import pyarrow as pa
 import pytest
-from tests.ledger import upgrading
 from tests.ledger.places import Place
 from tests.sources import engines
 
@@ -180,27 +179,6 @@ def test_of_two_that_begin_at_once_one_is_refused(postgres, monkeypatch):
 
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(begin, "ab")) == ["made", "refused"]
-
-
-def test_sessions_of_an_earlier_version_are_compared_once_they_are_opened_with_their_data(tmp_path):
-    """Two names for the same rows were allowed then: neither is refused now, and both say so."""
-    folder = upgrading.FIXTURES / "schema-5"
-    copy = upgrading.put(folder, "sqlite", tmp_path)
-
-    def table():
-        return upgrading.people(folder)
-
-    cp.Session(table(), cp.PureDP(1), ledger=copy, name="before they are known").close()
-    with cp.open(copy, "people", source=table()) as s:
-        assert "'before they are known'" in str(s.certificate())
-    with cp.open(copy, "again", source=table()) as s:
-        assert [fact.what for fact in s.history if fact.kind == "rows"] == [
-            "the data that this session is about; the same rows as those of 'before they are known', 'people': an "
-            "earlier version did not compare them"
-        ]
-        s._engine.ledger.verify()
-    with pytest.raises(cp.DataInUse, match="'again', 'before they are known', 'people'"):
-        cp.Session(table(), cp.PureDP(1), ledger=copy, name="new")
 
 
 def test_each_table_of_several_has_one_budget(lasting):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ledger.crashes import Killer, in_child
-from tests.ledger.forging import forge
 from tests.ledger.places import Place
 from tests.ledger.test_sealing import CANARY, dumped
 
@@ -16,7 +15,6 @@ from counterpoint.encoding import encode
 from counterpoint.errors import DataChanged, LedgerError, LedgerFailed, LedgerRolledBack, LedgerTampered, Unsealable
 from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.durable import DurableLedger
-from counterpoint.ledger.store import schema
 from counterpoint.ledger.store.records import StoredItems
 from counterpoint.ledger.store.store import Unit
 from counterpoint.ledger.wanted import Asking
@@ -392,79 +390,6 @@ def test_the_size_of_what_is_sealed_does_not_tell_a_value_or_a_unit(tmp_path):
         for value, unit in ((0, "a"), (10**9, "a longer name"), (None, 7), (3, "a")):
             stream.append(value, unit=unit)
     assert len(set(place.sql("SELECT length(sealed) FROM counterpoint_items"))) == 1
-
-
-EARLIER = {
-    2: ["DROP TABLE counterpoint_items"],
-    3: ["ALTER TABLE counterpoint_row DROP COLUMN spent"],
-    4: [
-        "DROP INDEX counterpoint_sent",
-        "ALTER TABLE counterpoint_items DROP COLUMN part",
-        "ALTER TABLE counterpoint_items DROP COLUMN request",
-    ],
-    5: [
-        "DROP INDEX counterpoint_open",
-        "CREATE UNIQUE INDEX counterpoint_open ON counterpoint_request (name, path) WHERE seed IS NOT NULL",
-        "DROP INDEX counterpoint_sent",
-        "CREATE UNIQUE INDEX counterpoint_sent ON counterpoint_items (name, request, part) WHERE request IS NOT NULL",
-    ],
-    6: [
-        "ALTER TABLE counterpoint_book DROP COLUMN content",
-        "ALTER TABLE counterpoint_book DROP COLUMN beside",
-    ],
-    7: [
-        "DROP TABLE counterpoint_principal",
-        "DROP TABLE counterpoint_api_key",
-    ],
-}
-"""How the tables of each version become those of the one before it."""
-
-
-def bring_back(place, version):
-    """Make a ledger one of an earlier schema, and of the form that entries had then."""
-    forge(place, form=1)
-    for later in range(schema.VERSION, version, -1):
-        for statement in EARLIER[later]:
-            place.sql(statement)
-    mark = "PRAGMA user_version =" if place.kind == "sqlite" else "UPDATE counterpoint_schema SET version ="
-    place.sql(f"{mark} {version}")
-
-
-SHAPES = {
-    "sqlite": "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "
-    "UNION SELECT name, sql FROM sqlite_schema WHERE type = 'index'",
-    "postgres": "SELECT table_name, column_name::text FROM information_schema.columns WHERE table_schema = 'public' "
-    "UNION SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
-}
-"""The columns of all tables and indexes of a ledger, and what its indexes are."""
-
-
-def shape(place):
-    """What a database says its tables and indexes are."""
-    return sorted(place.sql(SHAPES[place.kind]), key=str)
-
-
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
-def test_a_ledger_of_an_older_schema_is_brought_up_to_date(lasting, version):
-    stream = visits()
-    with lasting.session(source=stream) as s:
-        handle = s.launch(cp.Laplace("0.5", asks=2))
-        told = handle.ask(cp.total(), id="before")
-    now = shape(lasting)
-    bring_back(lasting, version)
-    assert shape(lasting) != now
-    stream = visits()
-    with lasting.session(source=stream) as s:
-        stream.append(1, id="first")
-        stream.append(1, id="first")
-        s.launch(cp.Laplace("0.25"))
-        s._engine.ledger.verify()
-        assert s.at(handle.path).ask(cp.total(), id="before") == told
-    stream = visits()
-    with lasting.reopened(source=stream) as s:
-        assert stream.pin() == 1 and s.loss == cp.PureDP("0.75")
-    assert shape(lasting) == now, "as one that is new"
-    assert lasting.sql("SELECT spent FROM counterpoint_row WHERE path = '[]'") == [(3 * 2**60,)]
 
 
 OWNERS = st.sampled_from(["ann", "bob", 7, "7"])

@@ -3,11 +3,7 @@
 The tamperer has the database, open or closed, and neither the key nor the witness.
 """
 
-import shutil
-
 import pytest
-from tests.ledger import upgrading
-from tests.ledger.places import Place
 from tests.ledger.test_left_open import Flaky
 
 import counterpoint as cp
@@ -126,17 +122,6 @@ def test_every_column_of_every_row_is_covered_by_verification(lasting):
 @pytest.mark.long
 def test_every_column_of_every_row_is_covered_in_postgres_too(lasting):
     assert unnoticed(lived(lasting)) == set()
-
-
-@pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.long)])
-def test_so_is_every_column_that_an_earlier_version_wrote_once_it_has_been_opened(tmp_path, most):
-    folder = upgrading.FIXTURES / "schema-5"
-    copy = upgrading.put(folder, "sqlite", tmp_path)
-    for name in upgrading.SOURCES:
-        upgrading.opened(copy, folder, name)
-    place = Place("sqlite", tmp_path)
-    shutil.copy(tmp_path / "sqlite.witness", tmp_path / "witness")
-    assert unnoticed(place, most) == set()
 
 
 @pytest.fixture
@@ -274,19 +259,6 @@ def test_the_question_of_an_answer_cannot_be_exchanged(answered):
     )
     with answered.reopened() as s, pytest.raises(Unsealable):
         s.handles[0].ask("apples", id="a")
-
-
-def test_nor_that_of_an_answer_from_an_earlier_version(tmp_path):
-    folder = upgrading.FIXTURES / "schema-5"
-    copy = upgrading.put(folder, "sqlite", tmp_path)
-    upgrading.opened(copy, folder, "people")
-    Place("sqlite", tmp_path).sql(
-        "UPDATE counterpoint_request SET digest = (SELECT digest FROM counterpoint_request WHERE request = '() sum') "
-        "WHERE request = '() count'"
-    )
-    refused = pytest.raises(LedgerTampered, match="not stored as the entries say")
-    with cp.open(copy, "people", source=upgrading.people(folder)) as s, refused:
-        s.handles[0].ask(cp.sum("age"), id="count")
 
 
 def test_an_id_is_known_after_any_number_of_others():

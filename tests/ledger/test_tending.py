@@ -80,11 +80,6 @@ def test_a_backup_is_made_while_requests_go_on(place, tmp_path):
         assert "another process" not in run("ledger", "verify", place.url, "--witness", place.home / "witness")
 
 
-def test_a_ledger_is_brought_up_to_date_and_verified(place):
-    words = ("ledger", "migrate", place.url, "--key-file", place.key, "--witness", place.home / "witness")
-    assert "people: up to date, and holds" in run(*words)
-
-
 def test_a_ledger_in_postgresql_is_backed_up_as_its_database_is():
     assert "pg_dump" in run("ledger", "backup", "postgresql://nowhere.invalid/ledger", "copy.db", code=1)
 

@@ -5,7 +5,6 @@ from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
-from tests.ledger import upgrading
 
 import counterpoint as cp
 from counterpoint.ledger.memory import MemoryLedger
@@ -260,18 +259,6 @@ def test_a_launch_that_a_crash_left_open_is_charged_and_not_started():
     assert [(lane.name, lane.detail) for lane in score.lanes] == [("Laplace", "0 asks · not started")]
     assert score.lost == float(s.loss.epsilon) == 0.5
     classes(s.plot())
-
-
-@pytest.mark.parametrize("name", upgrading.SOURCES)
-def test_a_ledger_of_an_earlier_version_is_drawn(tmp_path, name):
-    (folder, *_) = sorted(upgrading.FIXTURES.glob("schema-*"))
-    place = upgrading.put(folder, "sqlite", tmp_path)
-    with cp.open(place, name, source=upgrading.SOURCES[name](folder)) as s:
-        score = score_of(s)
-        assert score.lost == pytest.approx(float(s.loss.amounts[0]))
-        assert len([lane for lane in score.lanes if not lane.depth]) == len(s.handles) + len(s.given)
-        assert len(score.refusals) == (name == "people"), "one launch was refused, which an older version recorded"
-        classes(s.plot())
 
 
 def test_a_session_by_time_keeps_its_order_and_says_when(monkeypatch):

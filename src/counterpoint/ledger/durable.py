@@ -28,7 +28,6 @@ from counterpoint.errors import (
     Unsealable,
 )
 from counterpoint.ledger.checking import books, same_data, sightings, verification
-from counterpoint.ledger.checking.upgrade import upgrade
 from counterpoint.ledger.checking.witness import Witness
 from counterpoint.ledger.crypto.keeping import KeptLog
 from counterpoint.ledger.crypto.rows import seen_row
@@ -40,7 +39,7 @@ from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Grounds, Signed, Signer
 from counterpoint.ledger.state import Fact, Lost, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
-from counterpoint.ledger.store.records import FORM, HISTORY, Book, Head, StoredItems, path_text, read_entry
+from counterpoint.ledger.store.records import HISTORY, Book, Head, StoredItems, path_text, read_entry
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store, Unit
 from counterpoint.randomness.fresh import fresh
@@ -243,9 +242,6 @@ class DurableLedger(Ledger):
                 f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. "
                 "Bind the data as it was; for new data make a session with another name, and a budget of its own"
             )
-        if rows is not None and self._opened_book.content is None and self._sealer.keys.usable:
-            with self._store.lock, self._connection_at_stake():
-                self._book = books.note_rows(self._store, self.name, self._sealer.keys, self._master, rows)
         if log is not None:
             log.keep(KeptLog(self.name, self._opened_book.genesis, self._sealer, self))
             with suppress(Unsealable):  # charges can be read without a key; asking for items says what is missing
@@ -272,26 +268,19 @@ class DurableLedger(Ledger):
         self._open_book()
 
     def _open_book(self) -> None:
-        """Check the record as it is found, bring it up to date, and go on from there."""
+        """Check the record as it is found, and continue from there."""
         with self._store.lock:
             found = verification.opened(self._store, self.name, self._witness)
             if found is None:
                 return
             books.must_not_be_retired(self.name, found.book)
             keys = DataKeys(self.name, self._master, found.book.keys)
-            changes = False
-            if found.form < FORM and self._master is not None and keys.usable:
-                with self._connection_at_stake():
-                    upgrade(self._store, self.name, keys)
-                changes = True
             if self._witness is not None and not (found.sighting and found.sighting.placed):
                 self._witness.note_place(self.name, found.book.genesis)
             if self._witness is not None and not found.book.witnessed:
                 with self._connection_at_stake():
                     book = books.require_witness(self._store, self.name)
                 self._witness.note(self.name, *book.head, book.genesis, self._entries_after)
-                changes = True
-            if changes:
                 found = verification.opened(self._store, self.name, self._witness)
                 assert found is not None
             self._book, self._sealer.keys, self._sealer.ids = found.book, keys, found.ids

@@ -29,11 +29,7 @@ from counterpoint.ledger.store.records import Head, read_entry
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What is signed. `entry` is the hash of the question's entry, `head` the chain's with the answer's entry.
-
-    An answer that was stored by an earlier version of this library does not say where the chain was: its receipts name
-    the head as it is when they are made.
-    """
+    """What is signed. `entry` is the hash of the question's entry, `head` the chain's with the answer's entry."""
 
     ledger: str
     session: str

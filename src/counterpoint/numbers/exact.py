@@ -11,6 +11,7 @@ True
 
 import math
 import operator
+import re
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -22,10 +23,19 @@ Number = int | float | str | Decimal | Fraction
 """What may be given where a number is meant; a float stands for the decimal that it prints as."""
 
 PLACES = 400
-"""The most decimal places that a parameter may have, and the largest power of ten."""
+"""The bound on parameters and on sums: none is above 10^PLACES, and no denominator is."""
 LARGEST = 10**PLACES
-"""The largest number that a parameter may be, and one over the smallest above 0."""
-_DIGITS = frozenset("0123456789")
+"""10^PLACES: the largest number that a parameter may be, and one over the smallest above 0."""
+_WRITTEN = 3 * PLACES + 3
+"""How long a parameter may be as it is written: a sign, 2 PLACES + 1 digits, a slash, PLACES + 1 digits."""
+STORED_DIGITS = 4000
+"""How many digits the two integers of a stored rational have at most.
+
+What is derived from parameters (a share of a delta, a grid, a state) may be longer than a parameter and is stored as it
+is. Python reads and writes integers of at most 4300 digits.
+"""
+_STORED_BITS = (10**STORED_DIGITS - 1).bit_length() - 1
+_STORED = re.compile(r"(-?[0-9]+)/([0-9]+)", re.ASCII)
 _LONG = 1000
 """A ratio is written as one while both of its numbers are below this."""
 
@@ -78,9 +88,12 @@ def exact(value: object, what: str = "the value") -> Exact:
 
 
 def _ratio(text: str, what: str) -> Exact:
+    if len(text) > _WRITTEN:
+        raise InvalidParameter(_too_long(what))
+    written = _STORED.fullmatch(text)
+    if written is not None and (bottom := int(written[2])):
+        return _in_range(Fraction(int(written[1]), bottom), what)  # as we write them ourselves
     above, _, below = text.partition("/")
-    if len(text) <= 2 * PLACES and _DIGITS.issuperset(above + below) and above and below.strip("0"):
-        return _in_range(Fraction(int(above), int(below)), what)  # as we write them ourselves
     if "/" in below:  # reading it again would recurse once for every slash
         raise InvalidParameter(f"{what} must be a number, but {text[:40]!r} was given")
     bottom = exact(below.strip(), what)
@@ -91,8 +104,8 @@ def _ratio(text: str, what: str) -> Exact:
 
 def _decimal(value: object, what: str) -> Exact:
     text = str(value)
-    if len(text) > 3 * PLACES:
-        raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
+    if len(text) > _WRITTEN:
+        raise InvalidParameter(_too_long(what))
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -101,7 +114,7 @@ def _decimal(value: object, what: str) -> Exact:
         raise InvalidParameter(f"{what} must be a finite number, but {text} was given")
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int) or exponent < -2 * PLACES or exponent > 2 * PLACES:
-        raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
+        raise InvalidParameter(_too_long(what))
     above, below = number.as_integer_ratio()
     _check_range(above, below, what)
     return _made(above, below)
@@ -114,7 +127,35 @@ def _in_range(value: Fraction, what: str) -> Exact:
 
 def _check_range(above: int, below: int, what: str) -> None:
     if below > LARGEST or abs(above) > LARGEST * below:
-        raise InvalidParameter(f"{what} must be a number of at most {PLACES} decimal places")
+        raise InvalidParameter(_too_long(what))
+
+
+def _too_long(what: str) -> str:
+    return (
+        f"{what} must be a number of at most {PLACES} decimal places: neither the number nor its denominator may be "
+        f"above 10^{PLACES}"
+    )
+
+
+def must_be_storable(value: Fraction) -> None:
+    """`InvalidParameter` if a rational is longer than `read_stored` reads back."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _STORED_BITS:
+        raise InvalidParameter(f"a rational of more than {STORED_DIGITS} digits cannot be stored")
+
+
+def read_stored(text: object) -> Exact:
+    """A rational that was stored, as `n/d`; it may be longer than a parameter.
+
+    >>> read_stored("1/10"), read_stored(f"{10**900 + 1}/{10**900}") > 1
+    (0.1, True)
+    """
+    written = _STORED.fullmatch(text) if isinstance(text, str) and len(text) <= 2 * STORED_DIGITS + 2 else None
+    if written is None or max(len(written[1]) - (text[0] == "-"), len(written[2])) > STORED_DIGITS:
+        return exact(text, "a stored number")
+    above, below = int(written[1]), int(written[2])
+    if not below:
+        raise InvalidParameter("a stored number must be a finite number, but its denominator is 0")
+    return Exact(above, below)
 
 
 def _as_exact(value: Fraction) -> Exact:
@@ -181,8 +222,13 @@ def whole(value: object, low: int, what: str) -> int:
     return number.numerator
 
 
+# How sums are rounded: the four functions below, and nowhere else. A sum is exact while its denominator is at most
+# 10^PLACES; beyond that it is rounded to a whole multiple of 10^-PLACES after each launch, against the analyst. Whoever
+# computes an account again (`ledger verify`, `checker.py`) must do the same after every launch, in the same order.
+
+
 def bounded_up(value: Fraction) -> Fraction:
-    """The value itself while it can be a parameter, else the next larger decimal of a bounded length.
+    """The value itself while its denominator is at most 10^PLACES, else the next larger multiple of 10^-PLACES.
 
     Sums of decimals stay exact for ever; sums of ever new denominators keep a bounded size, rounded up.
 
@@ -192,6 +238,17 @@ def bounded_up(value: Fraction) -> Fraction:
     if value.denominator <= LARGEST:
         return value
     return Fraction(-(-value.numerator * LARGEST // value.denominator), LARGEST)
+
+
+def bounded_down(value: Fraction) -> Fraction:
+    """The same, rounded down: what a budget has left.
+
+    >>> bounded_down(Fraction(1, 3)) == Fraction(1, 3), bounded_down(Fraction(1, 3) ** 1000)
+    (True, Fraction(0, 1))
+    """
+    if value.denominator <= LARGEST:
+        return value
+    return Fraction(value.numerator * LARGEST // value.denominator, LARGEST)
 
 
 def added_up(total: Fraction, amount: Fraction) -> Fraction:
@@ -204,6 +261,15 @@ def added_up(total: Fraction, amount: Fraction) -> Fraction:
     if value.numerator > LARGEST and value > LARGEST:
         raise InvalidParameter(f"this would bring the sum of all launches above 10^{PLACES}, which no account can hold")
     return bounded_up(value)
+
+
+def taken_out(total: Fraction, amount: Fraction) -> Fraction:
+    """A sum without an amount that was added to it, `bounded_up`: never below the sum of all other amounts.
+
+    >>> taken_out(Fraction(1, 2), Fraction(1, 3))
+    Fraction(1, 6)
+    """
+    return bounded_up(total - amount)
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from hashlib import sha256
 from counterpoint.errors import NotAllowed, Unsealable
 from counterpoint.ledger.checking import same_data
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
-from counterpoint.ledger.store.records import FORM, Book, Entry, Head, keys_digest
+from counterpoint.ledger.store.records import Book, Entry, Head, keys_digest
 from counterpoint.ledger.store.store import Store, Unit
 
 _WITNESSED = "there is a witness from here on"
@@ -41,8 +41,8 @@ def create(  # noqa: PLR0917 - all that a book is made of
     if beside and not second_budget:
         raise same_data.in_use(name, beside)
     book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witnessed, content, beside)
-    what = same_data.about(beside, insisted=True)
-    first = Entry(1, "data", "", (), what, fingerprint, FORM, keys_digest(wrapped), record=book.record)
+    what = same_data.about(beside)
+    first = Entry(1, "data", "", (), what, fingerprint, state=keys_digest(wrapped), record=book.record)
     store.create(name, book._replace(head=Head(1, first.hash(genesis))), first.encoded())
     store.commit()
 
@@ -61,15 +61,6 @@ def require_witness(store: Store, name: str) -> Book:
     head, book = store.begin(name), store.book(name)
     assert head is not None and book is not None
     return _replace(store, Unit(store, name, head), book._replace(witnessed=True), "witness", _WITNESSED)
-
-
-def note_rows(store: Store, name: str, keys: DataKeys, master: MasterKey | None, rows: bytes) -> Book:
-    """Put on record which rows an earlier version did not compare; a session that is there is not refused."""
-    head, book = store.begin_alone(name), store.book(name)
-    assert head is not None and book is not None
-    beside = same_data.with_rows(store, name, rows, master)
-    noted = book._replace(content=same_data.sealed(rows, keys, book.genesis), beside=beside)
-    return _replace(store, Unit(store, name, head), noted, "rows", same_data.about(beside, insisted=False))
 
 
 def note_signer(store: Store, name: str, public: str) -> None:

@@ -24,7 +24,7 @@ from counterpoint.ledger.checking.sightings import Recovered
 from counterpoint.ledger.crypto.rows import read_frame, spent
 from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.state import Node, Path
-from counterpoint.ledger.store.records import FORM, INTENTS, Entry, StoredRow, path_text, upgrade_digest
+from counterpoint.ledger.store.records import INTENTS, Entry, StoredRow, path_text
 from counterpoint.ledger.store.store import Store
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -63,12 +63,9 @@ class Replay:
         self._open: dict[str, Entry] = {}
         self._places: dict[str, Path] = {}
         self._recounted: set[Path] = set()
-        self._form = 0
         self._asked: dict[str, bytes] = {}
         self._done: dict[str, str] = {}
         self._records: dict[str, str] = {}
-        self._first: set[str] = set()
-        self._upgraded = ""
         self._sent: set[str] = set()
         self._sending = ""
         self._recovered = self._recovering = self._retired = False
@@ -82,8 +79,6 @@ class Replay:
                 raise self._wrong(entry, "a request was admitted twice")
             self._open[entry.request] = entry
             self._asked[entry.request] = sha256(entry.body.encode()).digest()
-            if not entry.record:
-                self._first.add(entry.request)
         self._recorded(entry)
         if entry.kind == "open":
             _, composition, _ = _parts(entry)
@@ -141,13 +136,9 @@ class Replay:
         self._records[entry.request] = entry.record
 
     def _recorded(self, entry: Entry) -> None:
-        """Which fingerprint the request of an entry must have; from form 2 on each has one."""
-        if entry.kind in ("data", "upgraded"):
-            self._form = entry.version
-        if entry.kind == "upgraded":
-            self._upgraded = entry.body
-        if entry.kind in (*INTENTS, "answer", "upgrade"):
-            if self._form >= FORM and not entry.record:
+        """Which fingerprint the request of an entry must have."""
+        if entry.kind in (*INTENTS, "answer"):
+            if not entry.record:
                 raise self._wrong(entry, "it does not say what is stored of its request")
             self._records[entry.request] = entry.record
 
@@ -160,7 +151,7 @@ class Replay:
             node = None if stored is None or stored.node is None else decode(stored.node, Node)
             if stored is None or node is None or node.account != account or node.launched != launched:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
-            if stored.spent != spent(composition, node) and (stored.spent is not None or self._form >= FORM):
+            if stored.spent != spent(composition, node):
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
             if node.grant != self._grants.get(path, UNSET):
                 raise LedgerTampered(f"to whom the session at {path!r} is granted is not what is on record")
@@ -171,7 +162,7 @@ class Replay:
             self._compare_requests(store)
 
     def _compare_kinds(self, store: Store) -> None:
-        """A session's state is in the open and its budget counted, a mechanism's sealed and not; before form 2, too.
+        """A session's state is in the open and its budget counted, a mechanism's sealed and not.
 
         Of a session only the sample of its units is sealed, if it sees one.
         """
@@ -185,20 +176,15 @@ class Replay:
 
     def _compare_requests(self, store: Store) -> None:
         count = 0
-        first: list[tuple[int, str]] = []
         for request in store.requests(self._name):
             count += 1
             answer = None if request.answer is None else sha256(request.answer).hexdigest()
             if (request.digest, answer) != (self._asked.get(request.request), self._done.get(request.request)):
                 raise other_request(request.request)
-            if self._records[request.request] not in ("", request.fingerprint):
+            if self._records[request.request] != request.fingerprint:
                 raise other_request(request.request)
-            if request.request in self._first:
-                first.append((request.entry, request.fixed))
         if count != len(self._asked):
             raise LedgerTampered("a request on record is missing")
-        if self._upgraded and self._upgraded != upgrade_digest(first):
-            raise LedgerTampered("a request that an earlier version has stored is not as it was found at the upgrade")
 
     def _launch(self, entry: Entry) -> None:
         _, parent, name, mechanism, data, *_ = _parts(entry)

@@ -63,12 +63,12 @@ def beside(store: Store, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*own, *later)))
 
 
-def about(beside: Sequence[str], insisted: bool) -> str:
+def about(beside: Sequence[str]) -> str:
     """What the history says about the data of a session."""
     if not beside:
         return "the data that this session is about"
-    why = "the custodian insisted" if insisted else "an earlier version did not compare them"
-    return f"the data that this session is about; the same rows as those of {_listed(beside)}: {why}"
+    same = _listed(beside)
+    return f"the data that this session is about; the same rows as those of {same}: the custodian insisted"
 
 
 def in_use(name: str, beside: Sequence[str]) -> DataInUse:

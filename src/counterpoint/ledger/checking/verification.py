@@ -20,7 +20,6 @@ from counterpoint.ledger.checking.sightings import Recovered, Sighting
 from counterpoint.ledger.checking.witness import Line, Witness
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.store.records import (
-    FORM,
     INTENTS,
     KINDS,
     Book,
@@ -34,20 +33,19 @@ from counterpoint.ledger.store.records import (
 from counterpoint.ledger.store.store import Store
 from counterpoint.pictures.progress import working
 
-_ABOUT_BOOK = ("data", "keys", "witness", "rows", "upgraded", "retirement")
+_ABOUT_BOOK = ("data", "keys", "witness", "retirement")
 _HASH = 32
 _Arrived = tuple[int, str, str | None]
 """Of items on record: how many there are with them, the fingerprint, the id."""
 
 
 class Opened(NamedTuple):
-    """A session's record as it was found: its book, the form of its last entries, the ids that it has.
+    """A session's record as it was found: its book, and the ids that it has.
 
     `sighting` is what its witness, if there is one, has seen of it.
     """
 
     book: Book
-    form: int
     ids: Ids
     sighting: Sighting | None
     signer: str = ""
@@ -156,14 +154,14 @@ def _check(  # noqa: PLR0917 - all that a record is compared with
         raise sightings.rolled_back(name, number, sighting.beyond)
     followed.compare(store, name, book)
     followed.ids.head = book.head
-    return Opened(book, followed.form, followed.ids, sighting, followed.signer, tuple(followed.recoveries))
+    return Opened(book, followed.ids, sighting, followed.signer, tuple(followed.recoveries))
 
 
 class _Followed:
     """What the entries say about the records as they are now, and which ids they have."""
 
     def __init__(self) -> None:
-        self.form, self.ids, self.signer = 0, Ids(), ""
+        self.ids, self.signer = Ids(), ""
         self._false_answer: int | None = None
         self.recoveries: list[Recovered] = []
         self._data = self._keys = self._book = ""
@@ -185,9 +183,9 @@ class _Followed:
             self.recoveries.append(recovered(entry, before))
         elif entry.kind in ("answer", "lost"):
             self._waiting.pop(entry.request, None)
-            if entry.kind == "answer" and entry.what not in ("", before.hex()):
+            if entry.kind == "answer" and entry.what != before.hex():
                 self._false_answer = entry.number
-        elif entry.kind in INTENTS or entry.kind == "upgrade":
+        elif entry.kind in INTENTS:
             self._waiting[entry.request] = entry.record
         if entry.state and entry.kind not in _ABOUT_BOOK:
             self._rows[path_text(entry.path)] = (entry.version, entry.state)
@@ -197,8 +195,6 @@ class _Followed:
         self._keys = entry.state or self._keys
         if entry.kind == "data":
             self._data = entry.body
-        if entry.kind in ("data", "upgraded"):
-            self.form = entry.version
         self._retired = entry.kind == "retirement"
 
     def compare(self, store: Store, name: str, book: Book) -> None:
@@ -206,7 +202,7 @@ class _Followed:
         if self._false_answer is not None:
             raise LedgerTampered(f"entry {self._false_answer} of {name!r} does not say what was before it")
         same = (self._data, self._keys) == (book.fingerprint, keys_digest(book.keys))
-        if not same or (self.form >= FORM and self._book != book.record):
+        if not same or self._book != book.record:
             raise LedgerTampered(
                 f"the data or the keys of {name!r} are not those on record: they were changed or put back"
             )
@@ -239,7 +235,7 @@ def _compare_states(store: Store, name: str, last: dict[str, tuple[int, str]]) -
     """Every row is the one that the last charge or answer at its path left: mechanism, parameters, account, state."""
     for row in store.rows(name):
         version, state = last.pop(row.path, (-1, ""))
-        if version != row.version or not row.is_as(state):
+        if (version, state) != (row.version, row.fingerprint):
             raise changed(row)
     if last:
         raise LedgerTampered(f"the row at {next(iter(last))} is missing")
@@ -249,7 +245,7 @@ def _compare_retired(store: Store, name: str, last: dict[str, tuple[int, str]]) 
     """Nothing is left but the accounts of sessions, as the last charges left them."""
     for row in store.rows(name):
         version, state = last.pop(row.path, (-1, ""))
-        if row.node is None or row.sealed is not None or version != row.version or not row.is_as(state):
+        if row.node is None or row.sealed is not None or (version, state) != (row.version, row.fingerprint):
             raise changed(row)
     if next(store.requests(name), None) is not None or next(store.items(name, 0), None) is not None:
         raise LedgerTampered(f"{name!r} is retired, and something is stored of its requests or items")
@@ -259,7 +255,7 @@ def _compare_waiting(store: Store, name: str, waiting: dict[str, str]) -> None:
     """Every open request is as its intent left it, seed and all, and none was taken away: it is finished from there."""
     for request in store.open_requests(name):
         record = waiting.pop(request.request, None)
-        if record is None or record not in ("", request.fingerprint):
+        if record != request.fingerprint:
             raise other_request(request.request)
     if waiting:
         missing = next(iter(waiting))

@@ -18,7 +18,7 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, decode, encode
-from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak, Unsealable
+from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.rows import OpenRows, cost_of, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
@@ -220,15 +220,10 @@ class SealedTransaction:
     def _done(self, found: StoredRequest) -> StoredAnswer:
         """An answer on record, about to be released: the process that settled it may have died right after.
 
-        Its seal covers all other columns. Before form 2 it did not cover the question: that is compared with its entry.
+        Its seal covers all other columns.
         """
         assert found.answer is not None
-        keys = self._sealer.keys
-        try:
-            answer = keys.unseal(found.answer, "answer", *found.place)
-        except Unsealable:
-            answer = keys.unseal(found.answer, "answer", *found.first_place)
-            self._line(found)
+        answer = self._sealer.keys.unseal(found.answer, "answer", *found.place)
         self.unit.settled = True
         return StoredAnswer(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
 
@@ -242,11 +237,11 @@ class SealedTransaction:
         return _grounds(found, line, row, not_lost(request, self._done(found)).answer, self._head_with_answer(found))
 
     def _head_with_answer(self, found: StoredRequest) -> Head:
-        """The head of the chain with the answer's entry; the present one, if that does not say what was before it."""
+        """The head of the chain with the answer's entry."""
         for number, data in self.unit.added(found.entry, _NEXT):
             entry = read_entry(data, number)
             if (entry.kind, entry.request) == ("answer", found.request):
-                return Head(number, link(_hash_before(entry), data)) if entry.what else self.unit.head
+                return Head(number, link(_hash_before(entry), data))
         raise LedgerTampered("the entry of an answer is missing; `counterpoint ledger verify` says more")
 
     def _line(self, found: StoredRequest) -> bytes:

@@ -1,4 +1,4 @@
-"""What an operator does with a ledger besides asking: list its sessions, read their histories, copy it, bring it up.
+"""What an operator does with a ledger besides asking: list its sessions, read their histories, copy it.
 
 Reading needs no key and writes nothing. An SQLite ledger is opened by one process at a time, so while a service runs
 its ledger is read, and backed up, through the service.
@@ -12,16 +12,14 @@ counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
 import os
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path as FilePath
 
 from counterpoint.encoding import decode
 from counterpoint.errors import InvalidParameter, LedgerError
 from counterpoint.ledger.crypto.rows import read_frame
-from counterpoint.ledger.opening import durable
 from counterpoint.ledger.places import Durable, hold, looked_at, release
 from counterpoint.ledger.state import Fact, Node
-from counterpoint.ledger.store import schema
 from counterpoint.ledger.store.records import HISTORY, Book, path_text, read_entry
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store
@@ -78,22 +76,6 @@ def back_up(place: Durable, file: str | os.PathLike[str]) -> str:
     finally:
         release(store)
     return f"copied to {str(target)!r}; the master key and the witness are not in it: keep them apart from it"
-
-
-def migrate(place: Durable) -> Iterator[str]:
-    """Bring the tables, and the record of every session, up to this version; needs the key."""
-    store = hold(place, existing=True)
-    try:
-        yield f"the tables have schema {schema.VERSION}"
-        for name in store.names():
-            if not _book(store, name).keys:
-                yield f"{name}: retired"
-                continue
-            with closing(durable(place, name, existing=True)) as ledger:
-                ledger.verify()
-            yield f"{name}: up to date, and holds"
-    finally:
-        release(store)
 
 
 @contextmanager

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _WAIT = 30.0
 _SOONEST = 2
 """Seconds: the shortest time in which a server may be given up."""
-_MIGRATING = 0x43506F69
-"""The advisory lock under which one process at a time looks after the schema, or makes a session."""
+_MAKING = 0x43506F69
+"""The advisory lock under which one process at a time makes the tables, or a session."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
 """No scans: a plan that was made for a small table, and reads all of it, would be kept while the table grows."""
 _SECRET = ("counterpoint_book", "counterpoint_key", "counterpoint_request", "counterpoint_row", "counterpoint_items")
@@ -44,7 +44,7 @@ class PostgresStore(Tables):
     """A transaction that has waited for a book sees what the one before has written."""
     _LOCKED = f"{Tables._HEAD} FOR UPDATE"
     _AMONG = "= ANY(?)"
-    _ALONE = f"SELECT pg_catalog.pg_advisory_xact_lock({_MIGRATING})"
+    _ALONE = f"SELECT pg_catalog.pg_advisory_xact_lock({_MAKING})"
 
     def __init__(self, url: str, *, existing: bool = False, wait: float | None = None, read_only: bool = False) -> None:
         try:
@@ -83,32 +83,28 @@ class PostgresStore(Tables):
             self._run("SELECT pg_catalog.set_config(?, ?, false)", (setting, value))
 
     def _must_be_current(self) -> None:
-        """From here on the server refuses to write; tables of another version, which would be brought up, are left."""
+        """From here on the server refuses to write."""
         self._run("SELECT pg_catalog.set_config('default_transaction_read_only', 'on', false)")
         found = self._version()
         if found == 0:
             raise _no_ledger()
-        if schema.statements(found, "BYTEA"):
-            raise LedgerError(
-                f"this ledger has schema {found}, and this version of counterpoint reads {schema.VERSION}. A look "
-                "changes nothing, so migrate it first: counterpoint ledger migrate"
-            )
+        schema.must_be_known(found)
 
     def _set_up(self, existing: bool) -> None:
         if self._run("SHOW fsync") != [("on",)]:
             raise LedgerError("this server has fsync off: it would lose charges and answers when the power fails")
         self._run(self._BEGIN)
-        self._run("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_MIGRATING,))
+        self._run("SELECT pg_catalog.pg_advisory_xact_lock(?)", (_MAKING,))
         found = self._version()
         if found == 0 and existing:
             raise _no_ledger()
-        for statement in schema.statements(found, "BYTEA"):
-            self._run(statement)
-        if found == 0:
+        if found:
+            schema.must_be_known(found)
+        else:
+            for statement in schema.statements("BYTEA"):
+                self._run(statement)
             self._run("CREATE TABLE counterpoint_schema (version BIGINT NOT NULL)")
             self._run("INSERT INTO counterpoint_schema (version) VALUES (?)", (schema.VERSION,))
-        elif found < schema.VERSION:
-            self._run("UPDATE counterpoint_schema SET version = ?", (schema.VERSION,))
         self._run("COMMIT")
 
     def _version(self) -> int:

@@ -1,8 +1,7 @@
 """Reading an SQLite ledger without a write to it or beside it: a copy on a read-only disk, or evidence.
 
-A ledger at rest is opened as immutable. One that a crash left with a journal or a WAL has its last commits there, and
-one of an older schema cannot be asked as it is: both are copied into a folder of our own, recovered and brought up to
-date there, and the copy is deleted in the end.
+A ledger at rest is opened as immutable. One that a crash left with a journal or a WAL has its last commits there: it is
+copied into a folder of our own and recovered there, and the copy is deleted in the end.
 
 >>> import tempfile
 >>> path = os.path.join(tempfile.mkdtemp(), "ledger.db")
@@ -20,7 +19,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from counterpoint.errors import LedgerError, LedgerFailed
-from counterpoint.ledger.store import schema
 from counterpoint.ledger.store.locking import at_rest
 from counterpoint.ledger.store.sqlite import SqliteStore
 
@@ -36,9 +34,8 @@ def read_only(path: str, wait: float) -> Iterator[SqliteStore]:
     with at_rest(real, wait):
         if not _unfinished(real):
             with closing(SqliteStore(real, immutable=True)) as store:
-                if store.version >= schema.VERSION:
-                    yield store
-                    return
+                yield store
+                return
         with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:
             copy = os.path.join(folder, "ledger.db")
             _copy(real, copy)
@@ -58,6 +55,6 @@ def _copy(path: str, copy: str) -> None:
             shutil.copyfile(f"{path}{ending}", f"{copy}{ending}")
     except OSError as error:
         raise LedgerFailed(
-            f"the ledger {path!r} was left unfinished by a crash, or by an older version, and is verified in a copy; "
+            f"the ledger {path!r} was left unfinished by a crash, and is verified in a copy; "
             f"that could not be made: {error.strerror}. TMPDIR says where it goes"
         ) from None

@@ -24,31 +24,26 @@ INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount")
 REFUSALS = ("refusal", "denial")
 ENDINGS = ("recovery", "retirement")
 """Acts of a custodian after which nothing more is answered."""
-HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, "data", "rows")
+HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, "data")
 """Which entries are lines of the history."""
 KINDS = (
     *HISTORY,
-    *("answer", "keys", "signer", "items", "witness", "upgrade", "upgraded", "lost"),
+    *("answer", "keys", "signer", "items", "witness", "lost"),
 )
 BUDGET = 2**62
 """A whole budget, where a database counts in 64 bits. Parts of it are rounded up: they exceed it iff the loss does."""
-FORM = 2
-"""What entries say: from 2 on, the fingerprint of every record that they change, all of its columns."""
-_SECOND = "2:"
-"""What the fingerprint of a row begins with from form 2 on; earlier ones leave columns out."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
     `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `what` of an answer is
-    the hash of the entry before it, which its receipts need; earlier versions left it empty. `version` and `state`
+    the hash of the entry before it, which its receipts need. `version` and `state`
     are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state`
     is the fingerprint of the wrapped keys; of items, `version` is how many there are with them, and `request` the id
     under which they were sent, if any. `at` is when, by the clock of the process that wrote it: for people, nothing is
     decided by it. `record` is the fingerprint of the record that the entry leaves: of the request, if it is an intent,
-    an answer or the upgrade of one; of the book, if it is about data, rows, the witness or a finished upgrade. Before
-    form 2 it was empty; the `version` of data and of a finished upgrade is the form from there on.
+    or an answer; of the book, if it is about data or the witness.
     `who` is the principal whose request it was, if one was named. `salt` is random: the head of the chain confirms no
     guess at what an entry says. `cost` is the loss of a launch, exactly, for auditors who have no code of ours.
     """
@@ -153,19 +148,7 @@ class StoredRow(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """Stands on record for the whole row: whichever column is changed, this differs."""
-        return _SECOND + _fingerprint(self)
-
-    def is_as(self, fingerprint: str) -> bool:
-        """Whether this is the row of which that is the fingerprint.
-
-        >>> row = StoredRow("[]", 1, b"frame", b"node", None, 7)
-        >>> row.is_as(row.fingerprint), row._replace(spent=8).is_as(row.fingerprint)
-        (True, False)
-        """
-        if fingerprint.startswith(_SECOND):
-            return fingerprint == self.fingerprint
-        first = b"%d %s%s" % (len(self.frame), self.frame, self.node or self.sealed or b"")
-        return fingerprint == sha256(first).hexdigest()
+        return _fingerprint(self)
 
 
 class StoredRequest(NamedTuple):
@@ -187,20 +170,10 @@ class StoredRequest(NamedTuple):
         return _fingerprint(self)
 
     @property
-    def fixed(self) -> str:
-        """Stands on record for the columns that never change."""
-        return _fingerprint(self[:-2])
-
-    @property
     def place(self) -> tuple[Path | int | str, ...]:
         """What the seals of its seed and its answer are bound to: all other columns."""
         pinned = (self.entry, self.digest.hex(), self.pin, self.sampler)
         return (read_path(self.path), self.version, self.request, *pinned)
-
-    @property
-    def first_place(self) -> tuple[Path | int | str, ...]:
-        """What they were bound to before form 2."""
-        return (read_path(self.path), self.version, self.request)
 
     def settled(self, answer: bytes) -> "StoredRequest":
         """The same, done: the seed is gone."""
@@ -228,15 +201,6 @@ class StoredItems(NamedTuple):
         """
         bound = ((self.start,), self.size)
         return bound if self.request is None or self.part is None else (*bound, self.request, self.part)
-
-
-def upgrade_digest(requests: list[tuple[int, str]]) -> str:
-    """What stands on record for the requests of an earlier form: by the numbers of their entries, what never changes.
-
-    >>> upgrade_digest([(2, "b"), (1, "a")]) == upgrade_digest([(1, "a"), (2, "b")]) != upgrade_digest([(1, "a")])
-    True
-    """
-    return sha256("".join(fixed for _, fixed in sorted(requests)).encode()).hexdigest()
 
 
 def _fingerprint(columns: tuple[object, ...]) -> str:

@@ -80,7 +80,10 @@ class SqliteStore(Tables):
             self._refuse(error)
         leave_to_parent(self, "_connection", "_apsw")  # a library that is let go of closes what is left
         try:
-            self.version = self._found() if immutable else self._set_up(wait, synchronous)
+            if immutable:
+                schema.must_be_known(self._found())
+            else:
+                self._set_up(wait, synchronous)
         except BaseException:
             self.close()
             raise
@@ -93,21 +96,22 @@ class SqliteStore(Tables):
             raise UnknownSchema(f"{self.path!r} is an SQLite database, but no ledger; choose another path")
         return int(self._run("PRAGMA user_version")[0][0]) if marked == APPLICATION else 0
 
-    def _set_up(self, wait: float, synchronous: str) -> int:
+    def _set_up(self, wait: float, synchronous: str) -> None:
         self._connection.set_busy_timeout(int(wait * 1000))
         self._run("PRAGMA locking_mode = EXCLUSIVE")
         version = self._found()
+        if version:
+            schema.must_be_known(version)
         self._run("PRAGMA secure_delete = ON")  # or old wrapped keys and seeds of settled requests stay in the file
         self._run(f"PRAGMA synchronous = {synchronous}")
         self._run(f"PRAGMA journal_mode = {journal_mode(self._apsw.sqlite_lib_version())}")
         self._run("BEGIN EXCLUSIVE")  # from here on no other process gets in
-        for statement in schema.statements(version, "BLOB", " WITHOUT ROWID"):
-            self._run(statement)
-        if version < schema.VERSION:
+        if not version:
+            for statement in schema.statements("BLOB", " WITHOUT ROWID"):
+                self._run(statement)
             self._run(f"PRAGMA application_id = {APPLICATION}")
             self._run(f"PRAGMA user_version = {schema.VERSION}")
         self._run("COMMIT")
-        return schema.VERSION
 
     def begin_reading(self) -> None:
         """See one moment only."""
@@ -125,7 +129,7 @@ class SqliteStore(Tables):
             self._run("ROLLBACK")
 
     def erase_deleted(self) -> bool:
-        """Write the file anew: ledgers of earlier versions did not overwrite what they deleted."""
+        """Write the file anew, without what was deleted or replaced."""
         try:
             if self._lock is not None:
                 self._lock.check()

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, Number, certify, precision, spell
-from counterpoint.numbers.exact import LARGEST, added_up, at_least, whole
+from counterpoint.numbers.exact import LARGEST, added_up, at_least, taken_out, whole
 from counterpoint.numbers.parameters import NonNegative, Probability
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.divergences import renyi_offset
@@ -213,7 +213,9 @@ class ApproximateSum(Accumulator, Value, frozen=True):
             )
         counted = ApproximateSum().plus(*charge)
         assert counted.basic is not None
-        return ApproximateSum(None, self.basic - counted.basic, ZERO, self.exposed - counted.exposed)
+        return ApproximateSum(
+            None, taken_out(self.basic, counted.basic), ZERO, taken_out(self.exposed, counted.exposed)
+        )
 
     def _plus_renyi(self, loss: Loss, epsilon: Fraction | None) -> Fraction:
         if self.tail is None:

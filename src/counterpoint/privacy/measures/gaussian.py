@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Interval, Number, precision, spell, sqrt_up
-from counterpoint.numbers.exact import added_up, at_least, probability, whole
+from counterpoint.numbers.exact import added_up, at_least, probability, taken_out, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.gaussian_curve import (
@@ -200,7 +200,7 @@ class GaussianSum(Accumulator, Value, frozen=True):
         return GaussianSum(added_up(self.squares, self._square(loss, interaction)))
 
     def _without(self, charge: Summand) -> "GaussianSum":
-        return GaussianSum(self.squares - self._square(*charge))
+        return GaussianSum(taken_out(self.squares, self._square(*charge)))
 
     def _square(self, loss: Loss, interaction: Interaction) -> Fraction:
         mu = loss.added_mu(interaction)

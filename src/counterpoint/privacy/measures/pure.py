@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
-from counterpoint.numbers.exact import LARGEST, added_up, at_least, whole
+from counterpoint.numbers.exact import LARGEST, added_up, at_least, taken_out, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.divergences import concentrated_of_pure, delta_below, pure_near, renyi_of_pure
@@ -212,7 +212,7 @@ class PureSum(Accumulator, Value, frozen=True):
         return PureSum(added_up(self.epsilon, epsilon))
 
     def _without(self, charge: Summand) -> "PureSum":
-        return PureSum(self.epsilon - PureSum().plus(*charge).epsilon)
+        return PureSum(taken_out(self.epsilon, PureSum().plus(*charge).epsilon))
 
     @property
     def total(self) -> PureDP:

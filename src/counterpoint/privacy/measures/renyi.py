@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.numbers import Interval, Number, certify, float_up, precision, spell
-from counterpoint.numbers.exact import added_up, probability, whole
+from counterpoint.numbers.exact import added_up, probability, taken_out, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.bernoulli_pairs import worst_delta, worst_epsilon
@@ -175,7 +175,7 @@ class RenyiSum(Accumulator, Value, frozen=True):
         return RenyiSum(self.alpha, added_up(self.epsilon, loss.added_renyi(self.alpha)))
 
     def _without(self, charge: Summand) -> "RenyiSum":
-        return RenyiSum(self.alpha, self.epsilon - charge.loss.added_renyi(self.alpha))
+        return RenyiSum(self.alpha, taken_out(self.epsilon, charge.loss.added_renyi(self.alpha)))
 
     @property
     def total(self) -> RenyiDP:

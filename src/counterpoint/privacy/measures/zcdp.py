@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.numbers import Number, certify, float_up, precision, spell
-from counterpoint.numbers.exact import added_up, probability, whole
+from counterpoint.numbers.exact import added_up, probability, taken_out, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.formulas.divergences import best_order_for_delta, best_order_for_epsilon
@@ -155,7 +155,7 @@ class ZCDPSum(Accumulator, Value, frozen=True):
         return ZCDPSum(added_up(self.rho, rho))
 
     def _without(self, charge: Summand) -> "ZCDPSum":
-        return ZCDPSum(self.rho - ZCDPSum().plus(*charge).rho)
+        return ZCDPSum(taken_out(self.rho, ZCDPSum().plus(*charge).rho))
 
     @property
     def total(self) -> zCDP:

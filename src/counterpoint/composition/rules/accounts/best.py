@@ -46,7 +46,7 @@ from counterpoint.composition.rules.accounts.reserve import UNIT, Payment, pure_
 from counterpoint.composition.rules.accounts.shares import SHARES, Division, Shares
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
-from counterpoint.numbers.exact import added_up
+from counterpoint.numbers.exact import added_up, taken_out
 from counterpoint.privacy.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.losses import ApproxDP, PureDP, Unbounded
@@ -208,9 +208,9 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
             self.union,
             rooms,
             None,
-            None if basic is None else basic - counted.pays.epsilon,
+            None if basic is None else taken_out(basic, counted.pays.epsilon),
             tuple(None if total is None or total > room else total - (units or 0) for total, room, units in sums),
-            self.exposed - counted.pays.delta,
+            taken_out(self.exposed, counted.pays.delta),
         )
 
     @property
