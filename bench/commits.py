@@ -143,7 +143,7 @@ def _sqlite(place: str, name: str) -> Iterator[Callable[[list[Step]], None]]:
     connection = apsw.Connection(f"{place}.{name}.raw")
     for setting in ("locking_mode = EXCLUSIVE", "synchronous = EXTRA", "journal_mode = WAL"):
         connection.execute(f"PRAGMA {setting}")
-    for statement in schema.statements(0, "BLOB", " WITHOUT ROWID"):
+    for statement in schema.statements("BLOB", " WITHOUT ROWID"):
         connection.execute(statement)
     connection.execute(BOOK, (name, bytes(32), bytes(32)))
     entries = count(1)

@@ -91,8 +91,8 @@ def _ratio(text: str, what: str) -> Exact:
     if len(text) > _WRITTEN:
         raise InvalidParameter(_too_long(what))
     written = _STORED.fullmatch(text)
-    if written is not None and (bottom := int(written[2])):
-        return _in_range(Fraction(int(written[1]), bottom), what)  # as we write them ourselves
+    if written is not None and int(written[2]):
+        return _in_range(Fraction(int(written[1]), int(written[2])), what)  # as we write them ourselves
     above, _, below = text.partition("/")
     if "/" in below:  # reading it again would recurse once for every slash
         raise InvalidParameter(f"{what} must be a number, but {text[:40]!r} was given")
@@ -150,7 +150,7 @@ def read_stored(text: object) -> Exact:
     (0.1, True)
     """
     written = _STORED.fullmatch(text) if isinstance(text, str) and len(text) <= 2 * STORED_DIGITS + 2 else None
-    if written is None or max(len(written[1]) - (text[0] == "-"), len(written[2])) > STORED_DIGITS:
+    if written is None or max(len(written[1].lstrip("-")), len(written[2])) > STORED_DIGITS:
         return exact(text, "a stored number")
     above, below = int(written[1]), int(written[2])
     if not below:
