@@ -14,7 +14,7 @@ counterpoint.errors.InvalidParameter: data must be a path to a .parquet or .csv 
 
 import atexit
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 class BesideTable(NamedTuple):
-    """A table that a statement reads beside an engine's own rows: it is put there in this version, if it is not yet."""
+    """A table that a statement reads beside an engine's own rows: it is put there in this version, if it is not yet.
+
+    No two tables have one name in a process: the engine knows what it holds by name and version alone.
+    """
 
     name: str
     version: object
@@ -81,9 +84,8 @@ class EmbeddedEngine:
             return self._run(sql, parameters)
         with self._joining:  # no other statement may put another version of such a table there meanwhile
             for table in beside:
-                if self._versions.get(table.name) != table.version:
-                    self._put(table)
-                    self._versions[table.name] = table.version
+                self._put(table)
+            self._drop_besides({table.name for table in beside})
             return self._run(sql, parameters)
 
     def run_on_sample(self, sql: str, name: str, query: str) -> list[tuple[Any, ...]]:
@@ -95,6 +97,19 @@ class EmbeddedEngine:
             return self.run(sql)
 
     def _put(self, table: "BesideTable") -> None:
+        """Hold a table in its version. While its rows are replaced, and after a failure, it counts as not there."""
+        if self._versions.pop(table.name, _ABSENT) != table.version:
+            self._replace(table)
+        self._versions[table.name] = table.version  # as the latest
+
+    def _drop_besides(self, read: Collection[str]) -> None:
+        """Drop the tables beside the rows that were not read for the longest time, but none of these."""
+        idle = [name for name in self._versions if name not in read]
+        for name in idle[: max(0, len(self._versions) - _BESIDES)]:
+            del self._versions[name]
+            self.drop(name)
+
+    def _replace(self, table: "BesideTable") -> None:
         named = ", ".join(f"f{i} {kind}" for i, kind in enumerate(table.kinds))
         self._run(f"CREATE OR REPLACE TABLE {table.name} ({named})", ())
         self.insert(table.name, table.columns())
@@ -160,6 +175,11 @@ class EmbeddedEngine:
 
 
 _OPEN: WeakSet[EmbeddedEngine] = WeakSet()
+
+_ABSENT = object()
+
+_BESIDES = 16
+"""How many tables of others an engine keeps beside its rows: sources that are gone leave theirs behind."""
 
 _SAMPLES = 8
 """How many samples of its rows an engine keeps: each takes the memory of its rows, and a scan of the table to make."""

@@ -6,6 +6,7 @@ table are put there as they were at the pin of an ask, whenever that has changed
 
 from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any, TypeAlias
 
 from counterpoint.errors import InvalidParameter
@@ -24,6 +25,12 @@ from counterpoint.sources.tables.table import Table
 Member: TypeAlias = Table | Stream | LiveTable
 """A source that can be one of several."""
 
+_numbers = count()
+"""Several `Sources` may share a table and its engine, so what each of them puts there has a name of its own.
+
+A name by position or by source would let one session read what another put there, and an `id()` is given out again.
+"""
+
 PinOf: TypeAlias = Callable[[str], int | str]
 """The pin of each source at one moment, by its name."""
 
@@ -40,7 +47,7 @@ class Beside:
         self._name, self._members, self._lookups = name, members, lookups
         self.rows = _rows(members[name])
         found = () if self.rows is None else (*self._attributes(), *self._looked_up(self.rows[0]))
-        self.joins = tuple(join._replace(table=f"beside{number}") for number, join in enumerate(found))
+        self.joins = tuple(join._replace(table=f"beside{next(_numbers)}") for join in found)
         self._check_names()
 
     def _check_names(self) -> None:
