@@ -23,7 +23,7 @@ SOURCE = people.table({})
 @given(people.questions)
 def test_every_dialect_parses_and_names_nothing_but_stored_columns(request_):
     plan = request_.plan(SOURCE.declaration)
-    names = {f"c{i}" for i in range(len(SOURCE.declaration.columns))} | {"u"}
+    names = {f"{kind}{i}" for kind in "ct" for i in range(len(SOURCE.declaration.columns))} | {"u"}
     for dialect in WIDE_SUMS:
         trees = sqlglot.parse(statement(plan, "bound", dialect=dialect), read=dialect)
         assert len(trees) == 1 and isinstance(trees[0], exp.Select)

@@ -120,7 +120,9 @@ def test_attributes_that_were_closed_are_not_answered_from_the_copy_and_bound_ag
     with pytest.raises(NotAllowed, match="closed"):
         old.resolve(pin, prepared)
     assert asked(cp.Sources(visits=shared, joined=a_table(5), unit="person")) == 30
-    assert asked(cp.Sources(visits=shared, joined=a_table(3), unit="person")) == 18, "the same pin as that of the closed"
+    assert asked(cp.Sources(visits=shared, joined=a_table(3), unit="person")) == 18, (
+        "the same pin as that of the closed"
+    )
 
 
 def test_rows_that_could_not_be_put_there_are_not_taken_for_the_version_before(monkeypatch):
@@ -163,9 +165,15 @@ def test_a_live_table_or_stream_is_in_one_sources_only():
 def test_parts_of_a_table_in_several_sources_answer_for_themselves_on_every_engine(engine):
     whole = engines.bound(engine, VISITS, "person", 2, {"page": cp.text()}, key=KEY)
     both = [
-        cp.Sources(visits=whole.part("page", page), joined=a_lookup(x), unit="person") for page, x in (("a", 1), ("b", 2))
+        cp.Sources(visits=whole.part("page", page), joined=a_lookup(x), unit="person")
+        for page, x in (("a", 1), ("b", 2))
     ]
-    assert [asked(sources, cp.count(f"page = '{key}'", of="visits")) for key in "ab" for sources in both] == [3, 0, 0, 3]
+    assert [asked(sources, cp.count(f"page = '{key}'", of="visits")) for key in "ab" for sources in both] == [
+        3,
+        0,
+        0,
+        3,
+    ]
     for sources, x in zip(both, (1, 2), strict=True):
         if engine == "duckdb":
             assert asked(sources) == 3 * x

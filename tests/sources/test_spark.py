@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 from tests.sources import engines, people
 
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import DataLost, InvalidParameter, NotAllowed
 from counterpoint.sources.asking import requests, variances
 from counterpoint.sources.declaring.columns import number, text
 from counterpoint.sources.declaring.dates import date
@@ -122,3 +122,25 @@ def test_a_pattern_that_could_share_out_a_text_in_many_ways_is_answered_at_once(
         engines.spark().createDataFrame([("b" + 300 * "a",)], "s string"), unit=each_row, columns={"s": text()}
     )
     assert people.found(source, requests.count(f"s LIKE '{40 * '%a_'}%b_'")) == (0,)
+
+
+def test_after_the_application_was_stopped_a_table_is_lost_and_is_bound_again():
+    def frame():
+        return engines.spark().createDataFrame([(1,), (2,)], "x int")
+
+    source = Table(frame(), unit=each_row, columns={"x": number(0, 9)})
+    closed = Table(frame(), unit=each_row, columns={"x": number(0, 9)})
+    closed.close()
+    prepared = source.prepare(requests.sum("x"))
+    assert not source.is_lost
+    engines.spark().stop()
+    engines._spark.cache_clear()
+    for _ in range(2):  # also once there is another application in the same process
+        assert source.is_lost and not closed.is_lost
+        with pytest.raises(DataLost, match=r"^the connection to the data was lost: bind the data again"):
+            source.resolve(source.pin(), prepared)
+        again = Table(frame(), unit=each_row, columns={"x": number(0, 9)})
+    assert people.found(again, requests.sum("x")) == (3,)
+    with pytest.raises(NotAllowed):
+        closed.pin()
+    source.close()

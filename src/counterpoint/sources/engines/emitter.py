@@ -103,25 +103,22 @@ def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select
     """The aggregates of the source's rows, cell by cell."""
     from sqlglot import exp  # noqa: PLC0415
 
-    aggregates = _aggregates(plan, dialect)
     if plan.cells is None:
-        return source.select(*aggregates)
+        return source.select(*_aggregates(plan, dialect))
     columns = [written_term(term, dialect) for term in plan.cells.columns]
     grouped = [str(place + 1) for place in range(len(columns))]
     if isinstance(plan.cells, ByKeys | ByFound):
-        return source.select(*columns, *aggregates).group_by(*grouped)
-    if not all(isinstance(term, int) for term in plan.cells.columns):  # computed once, and not for every threshold
-        computed = [exp.alias_(column, f"t{place}") for place, column in enumerate(columns)]
-        source = exp.select().from_(source.select(*computed).subquery("computed"))
-        columns = [exp.column(f"t{place}") for place in range(len(columns))]
+        return source.select(*columns, *_aggregates(plan, dialect)).group_by(*grouped)
+    # Each has a name of its own, since one column may be among them twice, and is computed once for all thresholds.
+    inner = source.select(*(exp.alias_(column, f"t{place}") for place, column in enumerate(columns)))
+    *keys, column = [exp.column(f"t{place}") for place in range(len(columns))]
     cut = plan.cells.cut if isinstance(plan.cells, Crossed) else plan.cells
-    *keys, column = columns
+    assert isinstance(plan.adds, Rows), "the rows of a threshold's cells are counted, and nothing of them is added up"
+    total: exp.Expr = exp.Count(this=exp.Star())
+    if cut.span <= FEW:
+        inner, total = inner.select(exp.alias_(total, "n")).group_by(*grouped), exp.Sum(this=exp.column("n"))
     cell = _tree(column, cut.thresholds, 0, len(cut.thresholds))
-    if cut.span > FEW:
-        return source.select(*keys, cell, *aggregates).group_by(*grouped)
-    by_value = source.select(*columns, exp.alias_(exp.Count(this=exp.Star()), "n")).group_by(*grouped)
-    counted = exp.select(*(key.copy() for key in keys), cell, exp.Sum(this=exp.column("n")))
-    return counted.from_(by_value.subquery("v")).group_by(*grouped)
+    return exp.select(*keys, cell, total).from_(inner.subquery("v")).group_by(*grouped)
 
 
 def tally(plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> tuple[int, ...]:

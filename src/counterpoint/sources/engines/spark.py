@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from counterpoint.errors import InvalidParameter
 from counterpoint.randomness.process import leave_to_parent
 from counterpoint.sources.engines.dialects import SPARK, Dialect
-from counterpoint.sources.engines.engine import refused, unreadable
+from counterpoint.sources.engines.engine import lost, refused, unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,7 @@ class SparkEngine:
         """The rows that a statement returns."""
         with suppress(Exception):  # Spark's errors, Java's, and Python's if the session was stopped
             return [tuple(row) for row in self._session.sql(sql).collect()]
-        raise refused()
+        raise lost() if self.is_lost else refused()
 
     def create(self, name: str, query: str) -> None:
         """Compute a query's rows once and store them under this name, unless the name exists."""
@@ -99,8 +99,8 @@ class SparkEngine:
 
     @property
     def is_lost(self) -> bool:
-        """Never: the rows are in Spark's hands."""
-        return False
+        """Whether the application was stopped, and with it the stored rows."""
+        return not self._closed and _is_stopped(self._session)
 
     @property
     def closed(self) -> bool:
@@ -171,3 +171,11 @@ class SparkOffer:
         """Drop the views of the frame; the frame itself belongs to the user."""
         if self._engine is not None:
             self._engine.close()
+
+
+def _is_stopped(session: "SparkSession") -> bool:
+    """Whether the session's application has ended, by `stop` or with its Java process."""
+    with suppress(Exception):  # Java does not answer any more
+        application = session.sparkContext._jsc  # None after `stop`
+        return application is None or bool(application.sc().isStopped())
+    return True
