@@ -11,7 +11,8 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed
-from counterpoint.ledger.checking import witness as module
+from counterpoint.ledger.checking import line_file as module
+from counterpoint.ledger.checking.line_file import _BEGIN, _sealed
 from counterpoint.ledger.checking.witness import Line, WitnessFile
 from counterpoint.ledger.crypto.sealing import MasterKey
 
@@ -56,27 +57,26 @@ def test_the_file_is_read_in_pieces_of_any_size(witness, monkeypatch, chunk):
     assert [line.sequence for line in witness.lines("a", witness.size() - 5)] == list(range(19)), "what is cut is none"
 
 
-OLD = f"1000 {OTHER.hex()} session2\n"
-NEW = f"1000 {OTHER.hex()} {GENESIS.hex()} session2\n"
-TORN = [(whole, torn) for whole in (OLD, NEW) for torn in range(1, len(whole))]
+WHOLE = _sealed(f"1000 {OTHER.hex()} {GENESIS.hex()} session2".encode())
 
 
-@pytest.mark.parametrize(("whole", "torn"), TORN)
-def test_a_line_torn_anywhere_is_nobodys(witness, whole, torn):
+@pytest.mark.parametrize("torn", range(1, len(WHOLE)))
+def test_a_line_torn_anywhere_is_nobodys(witness, torn):
     """Not that of another session either, whose name is the beginning of this one's."""
-    with open(witness.path, "w", encoding="ascii") as file:
-        file.write(f"5 {HEAD.hex()} session\n" + whole[:torn])
-    assert seen(witness, "session") == [Line(5, HEAD, None)] and seen(witness, "session2") == []
+    witness.note("session", 5, HEAD, GENESIS)
+    with open(witness.path, "ab") as file:
+        file.write(_BEGIN + WHOLE[:torn])
+    assert seen(witness, "session") == [Line(5, HEAD, GENESIS)] and seen(witness, "session2") == []
     witness.note("session", 6, HEAD, GENESIS)
     assert seen(witness, "session")[1:] == [Line(6, HEAD, GENESIS)] and seen(witness, "session2") == []
 
 
-@pytest.mark.parametrize("garbage", [b"\xff\xfe \x00", b"x " + HEAD.hex().encode() + b" a", b"7 zz a", b"7  a"])
+@pytest.mark.parametrize("garbage", [b"\xff\xfe \x00", b"x " + HEAD.hex().encode() + b" a", WHOLE[:-5] + b"\0\0\0\0"])
 def test_what_is_no_line_is_passed_over(witness, garbage):
     witness.note("a", 3, HEAD, GENESIS)
     with open(witness.path, "ab") as file:
-        file.write(garbage + b"\n" + b"9 " + b"g" * 64 + b" a\n" + b"+9 " + HEAD.hex().encode() + b" a\n")
-    assert seen(witness, "a") == [Line(3, HEAD, GENESIS)]
+        file.write(garbage + b"\n" + f"9 {HEAD.hex()} {GENESIS.hex()} a\n".encode())
+    assert [line for _, line in witness.everything()] == seen(witness, "a") == [Line(3, HEAD, GENESIS)]
 
 
 def test_a_witness_that_cannot_be_read_is_a_clear_error_and_not_one_that_has_seen_nothing(tmp_path):

@@ -67,7 +67,7 @@ class RemoteWitness(Witness):
         said = self._call("GET", f"/v1/heads?session={quote(whose, safe='')}", None)
         lines = [Line(number, bytes.fromhex(head), bytes.fromhex(chain)) for number, head, chain in said["lines"]]
         for number, head, genesis in lines:
-            if number and genesis is not None:
+            if number:
                 self._newest[whose, genesis] = (number, head)
         return iter(lines)
 

@@ -51,7 +51,7 @@ class _Seen:
         self._heads = heads
         self._wrong: set[int] = set()
         self.any = False
-        self.furthest = Line(0, b"", None)
+        self.furthest = Line(0, b"", b"")
 
     @property
     def wrong(self) -> bool:
@@ -70,14 +70,7 @@ class _Seen:
         lost = range(recovered.number, recovered.seen + 1)
         self._wrong.difference_update(lost)
         if self.furthest.sequence in lost:
-            self.furthest = Line(recovered.number, b"", None)  # on the chain
-
-    def furthest_alone(self) -> "_Seen":
-        """As if there were no other line."""
-        alone = _Seen(self._heads)
-        if self.any:
-            alone.look(self.furthest)
-        return alone
+            self.furthest = Line(recovered.number, b"", b"")  # on the chain
 
     @property
     def beyond(self) -> int:
@@ -95,40 +88,29 @@ def compare(
 ) -> Sighting | None:
     """Compare each line about this chain with its heads; None if one is of another history."""
     here = Line(0, mark, book.genesis)
-    own, first, placed = _Seen(heads), _Seen(heads), False
-    named: set[bytes] = set()
+    seen, placed = _Seen(heads), False
     known, found = {one.number: one for one in recoveries}, set()
     for line in lines:
-        if line.genesis is None and not line.sequence:
-            named.add(line.head)
-        elif line.genesis is None:
-            first.look(line)
-        elif line.genesis == book.genesis:
-            own.look(line)
-            placed = placed or line == here
-            if line.sequence in known and not own.differs(line):
-                found.add(line.sequence)
-                own.take_back(known[line.sequence])
-                first.take_back(known[line.sequence])
-    if named > {book.genesis}:
-        first = first.furthest_alone()
-    elif not named <= {book.genesis}:
-        first = _Seen(heads)
-    if own.wrong or first.wrong:
+        if line.genesis != book.genesis:
+            continue
+        seen.look(line)
+        placed = placed or line == here
+        if line.sequence in known and not seen.differs(line):
+            found.add(line.sequence)
+            seen.take_back(known[line.sequence])
+    if seen.wrong:
         return None
-    seen = own.any or first.any or book.genesis in named
     last = {one.number for one in recoveries[-1:]}
-    furthest = max(own, first, key=lambda one: one.furthest.sequence)
-    return Sighting(seen, furthest.furthest, furthest.beyond, placed, last <= found)
+    return Sighting(seen.any, seen.furthest, seen.beyond, placed, last <= found)
 
 
 def must_be_new(name: str, witness: Witness, lines: Iterable[Line]) -> None:
     """Refuse to begin a session that was seen here before; one that was seen at another place is of another ledger."""
-    furthest: dict[bytes | None, int] = {}
-    places: dict[bytes | None, set[bytes]] = {}
+    furthest: dict[bytes, int] = {}
+    places: dict[bytes, set[bytes]] = {}
     for line in lines:
         furthest[line.genesis] = max(furthest.get(line.genesis, 0), line.sequence)
-        place = None if line.sequence or line.genesis is None else witness.place_in(line.head)
+        place = None if line.sequence else witness.place_in(line.head)
         if place is not None:
             places.setdefault(line.genesis, set()).add(place)
     here = witness.place_in(witness.mark)

@@ -4,18 +4,14 @@ After every commit that settles something, and before its answer is released, a 
 the hash chain, genesis of the chain, the session's name. At every start each line is compared with the chain: a
 database that is older than its witness (an old copy was put back), or that has another entry at any place that was seen
 (it was forked), is refused. Keep it on another disk than the database, and out of its backups. Several processes, and
-several ledgers, may append to one file: a line counts for the chain of its genesis alone. A line that a crash has torn
-is passed over.
+several ledgers, may append to one file: a line counts for the chain of its genesis alone. What a full disk or a crash
+leaves of a line is never read as one, and spoils no other (`line_file.py`).
 
 After a lost disk a backup may be opened on purpose (`recovering.py`). The line of the entry that says so takes back
 what lines before it have seen from that number on: they are of the record that was lost.
 
 The line with number 0 has in the place of a head where the file and the ledger were then: a ledger that is missing at
 the place where it was seen was taken away; at another place another one may begin, with sessions of the same names.
-
-Lines of an earlier form have no genesis. They are this chain's if every one of them with number 0, which named the
-genesis, names this one. If they name several, two ledgers shared the file when only the furthest line was looked at:
-then only the furthest counts, and only for a chain that is named.
 
 >>> import tempfile, os.path
 >>> witness = WitnessFile(os.path.join(tempfile.mkdtemp(), "witness"))
@@ -24,27 +20,24 @@ then only the furthest counts, and only for a chain that is named.
 [7]
 """
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
-from counterpoint.errors import WitnessFailed
-from counterpoint.ledger.store.folders import sync_folder_of
+from counterpoint.ledger.checking.line_file import LineFile
 from counterpoint.ledger.store.records import link
 
-_CHUNK = 2**20
 _HALF = 16
 
 
 class Line(NamedTuple):
-    """How far a chain had come; `genesis` is None in the earlier form."""
+    """How far a chain had come; number 0 has in the place of a head where its ledger was."""
 
     sequence: int
     head: bytes
-    genesis: bytes | None
+    genesis: bytes
 
 
 def place_mark(witness: str, ledger: str) -> bytes:
@@ -97,9 +90,9 @@ class WitnessFile(Witness):
     __slots__ = ("_file", "path", "place")
 
     def __init__(self, path: str | os.PathLike[str], place: str = "") -> None:
-        self.path = os.fspath(path)
+        self._file = LineFile(path)
+        self.path = self._file.path
         self.place = place
-        self._file: int | None = None
 
     @property
     def mark(self) -> bytes:
@@ -112,14 +105,7 @@ class WitnessFile(Witness):
 
     def note(self, whose: str, sequence: int, head: bytes, genesis: bytes, entries: Entries | None = None) -> None:
         """Append a line, and wait until it is on disk."""
-        line = _written(whose, sequence, head, genesis)
-        try:
-            file = self._open()
-            if os.write(file, line) < len(line):  # a disk that is almost full takes a part, and calls it no error
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fdatasync(file)
-        except OSError as error:
-            raise WitnessFailed(f"the witness {self.path!r} cannot be written: {error.strerror}") from None
+        self._file.append(_written(whose, sequence, head, genesis))
 
     def note_place(self, whose: str, genesis: bytes) -> None:
         """Append the line that says where this file and the ledger are now."""
@@ -135,92 +121,35 @@ class WitnessFile(Witness):
 
     def size(self) -> int:
         """How long the file is: what is compared with a moment of the database must have been seen before it."""
-        try:
-            return os.stat(self.path).st_size
-        except FileNotFoundError:
-            return 0
-        except OSError as error:
-            raise self._unreadable(error) from None
+        return self._file.size()
 
     def lines(self, whose: str, upto: int) -> Iterator[Line]:
         """The lines about this session, of whatever ledger, in the first `upto` bytes."""
-        ending = b" " + quote(whose, safe="").encode()
-        for line in self._whole_lines(upto):
-            if line.endswith(ending) and (read := _read(line[: -len(ending)])):
-                yield read
+        for text in self._file.texts(upto, ending=b" " + _name(whose)):
+            yield _read(text)[1]
 
     def everything(self) -> Iterator[tuple[str, Line]]:
-        """Every whole line with its genesis, and whose it is."""
-        for line in self._whole_lines(self.size()):
-            begin, _, whose = line.rpartition(b" ")
-            if (read := _read(begin)) and read.genesis is not None:
-                yield unquote(whose.decode("ascii")), read
+        """Every line, and whose it is."""
+        return map(_read, self._file.texts())
 
-    def rewrite(self, lines: Iterable[tuple[str, int, bytes, bytes]], first: str | os.PathLike[str]) -> None:
-        """Put these lines in the place of all others. They go to the file `first`, which then takes this one's name.
-
-        A crash leaves all of the old lines or all of the new ones. One process alone may have the file open.
-        """
-        try:
-            with open(os.open(first, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.writelines(_written(*line) for line in lines)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(first, self.path)
-        except OSError as error:
-            raise WitnessFailed(f"the witness {self.path!r} cannot be written: {error.strerror}") from None
-        self.close()  # the next line opens the new file
+    def rewrite(self, lines: Iterable[tuple[str, Line]], first: str | os.PathLike[str]) -> None:
+        """Put these lines in the place of all others, by way of the file `first` (`LineFile.rewrite`)."""
+        self._file.rewrite((_written(whose, *line) for whose, line in lines), first)
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        self._file.close()
 
-    def _open(self) -> int:
-        if self._file is None:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                sync_folder_of(self.path)  # of a new file, or of one that was rewritten, its name has to last
-                size = os.fstat(file).st_size
-                if size and os.pread(file, 1, size - 1) != b"\n":
-                    # So that the line a crash has torn does not spoil the next; with a space, or what is left of a
-                    # longer name could be taken for that of another session.
-                    os.write(file, b" \n")
-            except BaseException:
-                os.close(file)
-                raise
-            self._file = file
-        return self._file
 
-    def _whole_lines(self, upto: int) -> Iterator[bytes]:
-        if not upto:
-            return
-        try:
-            with open(self.path, "rb") as file:
-                rest = b""
-                while upto > 0 and (chunk := file.read(min(_CHUNK, upto))):
-                    upto -= len(chunk)
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    yield from lines
-        except OSError as error:
-            raise self._unreadable(error) from None
-
-    def _unreadable(self, error: OSError) -> WitnessFailed:
-        return WitnessFailed(f"the witness {self.path!r} cannot be read: {error.strerror}")
+def _name(whose: str) -> bytes:
+    """A name as one word, whatever characters it has."""
+    return quote(whose, safe="").encode()
 
 
 def _written(whose: str, sequence: int, head: bytes, genesis: bytes) -> bytes:
-    return f"{sequence} {head.hex()} {genesis.hex()} {quote(whose, safe='')}\n".encode()
+    return f"{sequence} {head.hex()} {genesis.hex()} ".encode() + _name(whose)
 
 
-def _read(line: bytes) -> Line | None:
-    """A line without its name, or None if it is none: torn, or about a session with a longer name."""
-    sequence, *hashes = line.split(b" ")
-    if not sequence.isdigit() or not 1 <= len(hashes) <= 2 or any(len(found) != 64 for found in hashes):
-        return None
-    try:
-        head, *genesis = (bytes.fromhex(found.decode("ascii")) for found in hashes)
-    except ValueError:
-        return None
-    return Line(int(sequence), head, genesis[0] if genesis else None)
+def _read(text: bytes) -> tuple[str, Line]:
+    sequence, head, genesis, name = text.decode("ascii").split(" ")
+    return unquote(name), Line(int(sequence), bytes.fromhex(head), bytes.fromhex(genesis))

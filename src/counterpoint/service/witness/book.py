@@ -7,7 +7,8 @@ one, that it is about what the witness has seen last, and that the new head is t
 through it has the recovery on record, and answers nothing more. Each line is on disk before it is acknowledged.
 
 A file has a line for each commit, of which the newest and those around recoveries are needed: a long one is rewritten
-with these alone.
+with these alone. It is also rewritten before the first acknowledgement after a start or after a line that failed: what
+is in the file may never have reached the disk, although it can be read.
 
 >>> import tempfile
 >>> book = WitnessBook(tempfile.mkdtemp())
@@ -36,9 +37,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from counterpoint.errors import InvalidParameter, LedgerTampered
+from counterpoint.ledger.checking.line_file import LineFile
 from counterpoint.ledger.checking.witness import Line, WitnessFile
 from counterpoint.ledger.grants import principal
-from counterpoint.ledger.store.folders import sync_folder_of
 from counterpoint.ledger.store.locking import FileLock
 from counterpoint.ledger.store.records import link, read_entry
 from counterpoint.service.identity import ApiKey
@@ -46,6 +47,8 @@ from counterpoint.service.identity import ApiKey
 Seen = tuple[int, bytes]
 """A number and the head there."""
 _KEYS, _HEADS, _REWRITTEN, _LOCK = "keys.jsonl", "heads.", "rewritten.", "lock"
+_WAIT = 10.0
+"""Seconds to wait for another process that adds or ends a key."""
 LONGEST = 10_000
 """How many lines a file has before it is rewritten; later on, twice as many as are needed, if these are more."""
 
@@ -109,24 +112,34 @@ class _Owned:
         self.chains: dict[SeenChain, _Followed] = {}
         self._length, self._limit = 0, LONGEST
         for session, line in self.file.everything():
-            assert line.genesis is not None
             self._length += 1
             self.chain(SeenChain(session, line.genesis)).add(line.sequence, line.head)
+        self._is_on_disk = not self._length
 
     def chain(self, chain: SeenChain) -> _Followed:
         return self.chains.setdefault(chain, _Followed())
 
     def append(self, chain: SeenChain, number: int, head: bytes) -> None:
+        """See a head, or a place."""
+        self.put_on_disk()
         if self._length >= self._limit:
             self._rewrite()
+        self._is_on_disk = False
         self.file.note(chain.session, number, head, chain.genesis)
+        self._is_on_disk = True
         self._length += 1
         self.chain(chain).add(number, head)
+
+    def put_on_disk(self) -> None:
+        """Make sure that all that was seen is on disk, and nothing else is in the file: before it is acknowledged."""
+        if not self._is_on_disk:
+            self._rewrite()
+            self._is_on_disk = True
 
     def _rewrite(self) -> None:
         """Leave out the lines that are not needed."""
         needed = [
-            (chain.session, number, head, chain.genesis)
+            (chain.session, Line(number, head, chain.genesis))
             for chain, seen in self.chains.items()
             for number, head in seen.needed()
         ]
@@ -170,12 +183,13 @@ class WitnessBook:
             if not number:
                 if head not in seen.places:
                     owned.append(chain, number, head)
-                return seen.newest
-            if seen.newest == (number, head):  # sent again
-                return seen.newest
-            if after != seen.newest or (after is not None and number <= after[0]):
+            elif seen.newest == (number, head):
+                pass  # sent again
+            elif after != seen.newest or (after is not None and number <= after[0]):
                 raise HeadRefused(seen.newest)
-            owned.append(chain, number, head)
+            else:
+                owned.append(chain, number, head)
+            owned.put_on_disk()
             return seen.newest
 
     def recover(  # noqa: PLR0917 - all that a recovery is
@@ -185,11 +199,13 @@ class WitnessBook:
         with self._lock:
             owned, head = self._of(owner), link(before, entry)
             seen = owned.chain(chain)
-            if seen.newest == (number, head):  # sent again
-                return seen.newest
-            if after != seen.newest or not _is_recovery(entry, number, before, after):
+            if seen.newest == (number, head):
+                pass  # sent again
+            elif after != seen.newest or not _is_recovery(entry, number, before, after):
                 raise HeadRefused(seen.newest)
-            owned.append(chain, number, head)
+            else:
+                owned.append(chain, number, head)
+            owned.put_on_disk()
             return seen.newest
 
     def _of(self, owner: str) -> _Owned:
@@ -219,7 +235,7 @@ class WitnessKeys:
     """The keys of a witness, in a file of digests. It is read anew for each caller: an ended key ends at once."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / _KEYS
+        self._file = LineFile(folder / _KEYS)
 
     def new(self, owner: str) -> ApiKey:
         """A key for the ledgers of an owner; it is shown once, and its digest stored."""
@@ -253,18 +269,14 @@ class WitnessKeys:
 
     def _read(self) -> list[dict[str, Any]]:
         try:
-            lines = self._file.read_text(encoding="utf-8").split("\n")[:-1]  # what a crash has torn has no end
-            return [json.loads(line) for line in lines if line]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError):
-            raise LedgerTampered(f"the keys of the witness in {str(self._file)!r} cannot be read") from None
+            return [json.loads(line) for line in self._file.texts()]
+        except ValueError:
+            raise LedgerTampered(f"the keys of the witness in {self._file.path!r} cannot be read") from None
 
     def _append(self, said: dict[str, Any]) -> None:
-        file = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        """All keys go to a new file, so that one that could not be added or ended is as it was before."""
+        lock = FileLock(f"{self._file.path}.lock", time.monotonic() + _WAIT)  # the service and commands add keys
         try:
-            os.write(file, f"{json.dumps(said)}\n".encode())
-            os.fsync(file)
+            self._file.rewrite([*self._file.texts(), json.dumps(said).encode()], f"{self._file.path}.new")
         finally:
-            os.close(file)
-        sync_folder_of(self._file)
+            lock.release()

@@ -81,7 +81,7 @@ def heads(request: Request[str, Any, State], session: _Asked) -> Json:
     """The newest head of each chain of this name, its recoveries and places."""
     book: WitnessBook = request.app.state.book
     found = book.lines(request.user, session)
-    return {"lines": [(line.sequence, line.head.hex(), (line.genesis or b"").hex()) for line in found]}
+    return {"lines": [(line.sequence, line.head.hex(), line.genesis.hex()) for line in found]}
 
 
 @post("/v1/heads", sync_to_thread=True, summary="See a head, behind the newest one")
