@@ -19,7 +19,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import OpenAPI
 
 from counterpoint.privacy.losses import PureDP
-from counterpoint.service.limits import PROBLEM
+from counterpoint.service.edge import PROBLEM
 from counterpoint.service.problems import BudgetExceeded, problem
 
 REASONS = {

@@ -16,11 +16,12 @@ from litestar.datastructures import State
 from litestar.exceptions import HTTPException, NotAuthorizedException
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult, DefineMiddleware
 from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import JSONBody, QueryParameter
 
 import counterpoint
 from counterpoint.errors import CounterpointError
-from counterpoint.service.limits import PROBLEM
+from counterpoint.service.edge import PROBLEM, StrictRequest, harden
 from counterpoint.service.operating.serving import Listening, address, check_tls, listener_at, server_config
 from counterpoint.service.problems import problem
 from counterpoint.service.witness.book import HeadRefused, Seen, SeenChain, WitnessBook
@@ -109,7 +110,12 @@ def witness_application(book: WitnessBook) -> Litestar:
         exception_handlers={HeadRefused: _behind, CounterpointError: _refused, HTTPException: _http, Exception: _fault},
         logging_config=None,
         request_max_body_size=_LARGEST_BODY,
-        openapi_config=OpenAPIConfig(title="Counterpoint witness", version=counterpoint.__version__),
+        before_send=[harden],
+        request_class=StrictRequest,
+        # the framework's pages for a browser would run scripts of other hosts
+        openapi_config=OpenAPIConfig(
+            title="Counterpoint witness", version=counterpoint.__version__, render_plugins=[JsonRenderPlugin()]
+        ),
         state=State({"book": book}),
     )
 
