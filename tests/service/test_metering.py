@@ -135,3 +135,25 @@ def test_the_log_at_debug_has_no_key_body_or_answer(call):
     secrets = [key.split("_", 2)[2] for key in call.keys.values()]
     for canary in ("canary", "state = 'CA'", str(answer.json()["value"]), exact, *secrets):
         assert canary not in text
+
+
+def test_an_auditor_learns_from_the_metrics_nothing_that_other_views_hide(call):
+    """That a mechanism has halted may follow from its answers: worlds in which it has and has not look alike."""
+    handle = call.launched(call.granted(), mechanism="Laplace", epsilon=0.1, asks=1)
+    url = f"/v1/handles/{handle}/asks"
+    question = {"request": {"request": "count"}}
+    assert call("ann", "POST", url, question).status_code == 201
+
+    def read():
+        text = call("olga", "GET", "/metrics").text
+        return {
+            name: number
+            for name, number in (line.rsplit(" ", 1) for line in text.splitlines())
+            if "asks" in name or "Halt" in name
+        }
+
+    before = read()
+    assert before['counterpoint_requests_total{method="POST",route="/v1/handles/{handle}/asks",status="201"}'] == "1"
+    assert call("ann", "POST", url, question).status_code == 410
+    assert read() == before
+    assert 'type="Halted"' in call("carol", "GET", "/metrics").text

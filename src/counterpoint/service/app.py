@@ -6,7 +6,6 @@ decoded strictly, so that a field that no route knows is an error and nothing is
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,12 @@ from litestar.openapi.spec import Components, SecurityScheme
 import counterpoint
 from counterpoint.errors import CounterpointError
 from counterpoint.service.describing import Describing
+from counterpoint.service.edge import PROBLEM, StrictRequest, harden
+from counterpoint.service.fairness import FairThreads, TooBusy
 from counterpoint.service.house import House
 from counterpoint.service.identity import Identity, Principal
-from counterpoint.service.limits import PROBLEM, Limiter, Limiting, Limits
+from counterpoint.service.limiting import Limiter, Limiting
+from counterpoint.service.limits import Limits
 from counterpoint.service.operating.metering import Metering, RequestMeter, metrics, note_error
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import problem
@@ -33,12 +35,11 @@ from counterpoint.service.retrying import Retrying, note_lost
 from counterpoint.service.routes import data_sets, events, handles, health, people, readings, sessions
 from counterpoint.service.routes.bodies import request_id
 from counterpoint.service.routes.parameters import Caller, Key, TheHouse
+from counterpoint.service.strangers import Strangers, address_of
 
 DEFAULT = Limits()
 LARGEST_BODY = 2**20
 """How many bytes a request may have."""
-THREADS = 64
-"""How many handlers run at once: asks that wait at the same time share one commit, however few cores there are."""
 OPEN = ("/health", "/ready", "/schema")
 """Where anyone may look."""
 _API = (data_sets.ROUTES, sessions.ROUTES, readings.ROUTES, events.ROUTES, handles.ROUTES, people.ROUTES)
@@ -54,6 +55,8 @@ class Authentication(AbstractAuthenticationMiddleware):
         house: House = connection.app.state.house
         who = await _owner(house.identity, presented.strip()) if scheme.lower() == "bearer" else None
         if who is None:
+            if given:
+                connection.app.state.strangers.note_failure(address_of(connection.scope), "header")
             raise NotAuthorizedException("send a key that stands, as in: Authorization: Bearer cp_...")
         return AuthenticationResult(user=who, auth=None)
 
@@ -79,8 +82,10 @@ def application(house: House, limits: Limits = DEFAULT, counts: Path | None = No
             "who": Provide(_who, sync_to_thread=False),
             "request_id": Provide(_request_id, sync_to_thread=False),
         },
-        exception_handlers={CounterpointError: _refused, HTTPException: _http, Exception: _fault},
+        exception_handlers={CounterpointError: _refused, HTTPException: _http, TooBusy: _busy, Exception: _fault},
         after_exception=[note_lost, note_error],
+        before_send=[harden],
+        request_class=StrictRequest,
         logging_config=None,
         request_max_body_size=LARGEST_BODY,
         openapi_config=Describing(
@@ -91,14 +96,22 @@ def application(house: House, limits: Limits = DEFAULT, counts: Path | None = No
             # the framework's pages for a browser would run scripts of other hosts beside the dashboard's cookie
             render_plugins=[JsonRenderPlugin()],
         ),
-        state=State({"house": house, "limiter": Limiter(limits), "stopping": threading.Event(), "meter": meter}),
+        state=State(
+            {
+                "house": house,
+                "limiter": Limiter(limits),
+                "strangers": Strangers(limits),
+                "stopping": threading.Event(),
+                "meter": meter,
+            }
+        ),
         on_startup=[_make_threads, events.end_on_signals],
         on_shutdown=[meter.keep],
     )
 
 
 async def _make_threads() -> None:
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "counterpoint"))
+    asyncio.get_running_loop().set_default_executor(FairThreads())
 
 
 # Each of these three asks for the one before it: then Litestar makes them one after the other, and else by tasks of
@@ -133,6 +146,12 @@ def _http(_request: Request[Any, Any, Any], error: HTTPException) -> Response[An
     if isinstance(error.extra, list):
         said["errors"] = [one.get("message") for one in error.extra if isinstance(one, dict)]
     return Response(said, status_code=error.status_code, media_type=PROBLEM)
+
+
+def _busy(_request: Request[Any, Any, Any], _error: TooBusy) -> Response[Any]:
+    detail = "too many requests of callers without a key are waiting; send this again later"
+    said = {"type": "about:blank", "title": "TooManyRequests", "status": 503, "detail": detail}
+    return Response(said, status_code=503, media_type=PROBLEM, headers={"Retry-After": "1"})
 
 
 def _fault(request: Request[Any, Any, Any], _error: Exception) -> Response[Any]:

@@ -41,6 +41,14 @@ def journal_mode(library: str) -> str:
     return "wal" if tuple(map(int, library.split("."))) >= _SOUND_WAL else "truncate"
 
 
+class BackupFailed(LedgerError):
+    """A backup was not made: `reason` says why, without its path. The ledger itself is as it was."""
+
+    def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
+        super().__init__(f"a backup cannot be made at {os.fspath(path)!r}: {reason}")
+        self.reason = reason
+
+
 class SqliteStore(Tables):
     """One file, held by one process; `immutable` reads one that is at rest, without a lock or a write."""
 
@@ -147,9 +155,9 @@ class SqliteStore(Tables):
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
-            raise LedgerError(f"there is a file {os.fspath(path)!r} already; a backup overwrites nothing") from None
+            raise BackupFailed(path, "there is such a file already, and a backup overwrites nothing") from None
         except OSError as error:
-            raise LedgerError(f"a backup cannot be made at {os.fspath(path)!r}: {error.strerror}") from None
+            raise BackupFailed(path, error.strerror or type(error).__name__) from None
         done = False
         try:
             with closing(self._apsw.Connection(os.fspath(path))) as copy:
@@ -162,7 +170,7 @@ class SqliteStore(Tables):
             sync_folder_of(path)
             done = True
         except self._apsw.Error as error:
-            raise LedgerError(f"the backup failed: {type(error).__name__}") from None
+            raise BackupFailed(path, type(error).__name__) from None
         finally:
             if not done:
                 os.unlink(path)  # half a ledger is none

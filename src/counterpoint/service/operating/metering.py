@@ -1,9 +1,10 @@
 """Metrics for Prometheus, and a line of the log for each request: routes, statuses and times, nothing that was said.
 
 A label is a method, a route's template, a status or the class of an error. No question, session, answer or name of a
-principal is in a metric. Any worker reports for all: each writes its counts into a file of a folder that they share, at
-the latest a second after it counted, and before it reports them. The file of a worker that ended stays, so that no
-counter goes down.
+principal is in a metric. Refusals are for custodians: by their number an auditor would see that a mechanism has halted,
+which may follow from its answers and which no other view shows an auditor. Any worker reports for all: each writes its
+counts into a file of a folder that they share, at the latest a second after it counted, and before it reports them. The
+file of a worker that ended stays, so that no counter goes down.
 
 >>> meter = RequestMeter()
 >>> meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.004)
@@ -14,6 +15,7 @@ counter goes down.
 import asyncio
 import logging
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -36,10 +38,12 @@ FAMILIES = {
     "counterpoint_requests_total": "counter",
     "counterpoint_errors_total": "counter",
     "counterpoint_request_seconds": "histogram",
+    "counterpoint_answered_seconds": "histogram",
     "counterpoint_commit_seconds": "histogram",
 }
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 """Other methods, of which a client can make up any number, are counted as one."""
+_WITH_REFUSALS = re.compile(r'counterpoint_requests_total\{.*status="4\d\d"\}|counterpoint_(errors|request_seconds)')
 KEPT_AFTER = 1.0
 """Seconds after which what was counted is in the worker's file."""
 _log = logging.getLogger("counterpoint.service")
@@ -52,6 +56,7 @@ class RequestMeter:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._errors: Counter[str] = Counter()
         self._seconds: dict[str, Durations] = {}
+        self._answered: dict[str, Durations] = {}
         self._file = None if folder is None else folder / f"{os.getpid()}-{fresh(8).hex()}.json"
         self._is_due = False
 
@@ -59,6 +64,8 @@ class RequestMeter:
         """A request that was answered."""
         self._requests[method if method in METHODS else "other", route, status] += 1
         self._seconds.setdefault(route, Durations()).add(seconds)
+        if not 400 <= status < 500:
+            self._answered.setdefault(route, Durations()).add(seconds)
 
     def refuse(self, kind: str) -> None:
         """An error of the library."""
@@ -78,7 +85,7 @@ class RequestMeter:
             written.write_bytes(msgspec.json.encode(self._samples()))
             written.replace(self._file)
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, *, refusals: bool = True) -> Iterator[str]:
         """What all workers have counted, as Prometheus reads it."""
         self.keep()  # or the next scrape, of another worker, would find less
         total: Counter[str] = Counter(self._samples())
@@ -87,7 +94,9 @@ class RequestMeter:
                 total.update(msgspec.json.decode(file.read_bytes(), type=dict[str, float]))
         for family, kind in FAMILIES.items():
             yield f"# TYPE {family} {kind}"
-            yield from (f"{name} {number:.15g}" for name, number in total.items() if name.startswith(family))
+            for name, number in total.items():
+                if name.startswith(family) and (refusals or not _WITH_REFUSALS.match(name)):
+                    yield f"{name} {number:.15g}"
 
     def _samples(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -97,6 +106,8 @@ class RequestMeter:
             found[f'counterpoint_errors_total{{type="{kind}"}}'] = number
         for route, seconds in sorted(self._seconds.items()):
             found |= seconds.samples("counterpoint_request_seconds", f'route="{route}"')
+        for route, seconds in sorted(self._answered.items()):
+            found |= seconds.samples("counterpoint_answered_seconds", f'route="{route}"')
         return found | dict(COMMITS.samples("counterpoint_commit_seconds"))
 
 
@@ -137,8 +148,9 @@ async def note_error(error: Exception, scope: Scope) -> None:
 
 @get("/metrics", guards=[for_roles(Role.CUSTODIAN, Role.AUDITOR)], media_type=MediaType.TEXT, summary="Metrics")
 async def metrics(request: Request[Any, Any, Any]) -> str:
-    """Counters and histograms of all workers, as Prometheus reads them."""
-    return "\n".join([*_meter(request.scope).lines(), ""])
+    """Counters and histograms of all workers, as Prometheus reads them; for a custodian with those of refusals."""
+    refusals = request.user.role is Role.CUSTODIAN
+    return "\n".join([*_meter(request.scope).lines(refusals=refusals), ""])
 
 
 def _meter(scope: Any) -> RequestMeter:

@@ -11,7 +11,7 @@ from litestar.middleware import DefineMiddleware
 
 from counterpoint.errors import CounterpointError
 from counterpoint.service.browser import SignedIn
-from counterpoint.service.limits import Limiting
+from counterpoint.service.limiting import Limiting
 from counterpoint.service.pages import acting, answers, grants, history, index, ledger, session, signing
 from counterpoint.service.pages.parts.rendering import HEADERS, elsewhere, page, sheet
 from counterpoint.service.problems import problem

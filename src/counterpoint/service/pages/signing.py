@@ -6,17 +6,21 @@ A key is sent in the body of a form, once; after that the browser has a cookie o
 from typing import Annotated, Any, TypeAlias
 
 from litestar import Request, Response, get, post
+from litestar.concurrency import sync_to_thread
 from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
 from litestar.enums import RequestEncodingType
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 from litestar.handlers.base import BaseRouteHandler
-from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
+from litestar.middleware import AbstractAuthenticationMiddleware, ASGIMiddleware, AuthenticationResult
 from litestar.params import Body
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from counterpoint.service.browser import COOKIE, Browsers, BrowserToken, SignedIn
+from counterpoint.service.limiting import send_problem
 from counterpoint.service.pages.parts.rendering import elsewhere, page, set_cookie
 from counterpoint.service.routes.parameters import TheHouse
+from counterpoint.service.strangers import Strangers, address_of
 
 Form: TypeAlias = Annotated[dict[str, Any], Body(media_type=RequestEncodingType.URL_ENCODED)]
 By: TypeAlias = NamedDependency[SignedIn]
@@ -24,6 +28,8 @@ By: TypeAlias = NamedDependency[SignedIn]
 SIGNED_OUT = {"signed_out": True}
 """The option of a page that is shown to everyone."""
 _LONGEST_KEY = 200
+LARGEST_SIGN_IN = 4096
+"""How many bytes the form to sign in may have."""
 
 
 class BrowserAuthentication(AbstractAuthenticationMiddleware):
@@ -31,7 +37,9 @@ class BrowserAuthentication(AbstractAuthenticationMiddleware):
 
     async def authenticate_request(self, connection: ASGIConnection[Any, Any, Any, Any]) -> AuthenticationResult:
         """Who is signed in."""
-        found = Browsers(connection.app.state.house.identity).signed_in(connection.cookies.get(COOKIE))
+        cookie = connection.cookies.get(COOKIE)
+        # The database is asked in a thread: it may wait for a commit, and other requests go on meanwhile.
+        found = await sync_to_thread(lambda: Browsers(connection.app.state.house.identity).signed_in(cookie))
         if found is None:
             raise NotAuthorizedException("sign in with a key that stands")
         return AuthenticationResult(user=found.who, auth=found)
@@ -63,12 +71,32 @@ def ask_for_key(request: Request[Any, Any, Any]) -> Response[Any]:
     return response
 
 
-@post("/sign-in", sync_to_thread=True, include_in_schema=False, opt=SIGNED_OUT)
-def sign_in(request: Request[Any, Any, Any], house: TheHouse, data: Form) -> Response[Any]:
+class SigningIn(ASGIMiddleware):
+    """Holds each address to its number of attempts to sign in, before anything of the form is read."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Refuse an attempt beyond the limit with 429."""
+        strangers: Strangers = scope["litestar_app"].state.strangers
+        if scope.get("method") == "POST" and (wait := strangers.wait(address_of(scope))):
+            detail = "too many attempts to sign in from this address; send this again later"
+            await send_problem(send, 429, detail, wait)
+        else:
+            await next_app(scope, receive, send)
+
+
+@post(
+    "/sign-in",
+    include_in_schema=False,
+    opt=SIGNED_OUT,
+    middleware=[SigningIn()],
+    request_max_body_size=LARGEST_SIGN_IN,
+)
+async def sign_in(request: Request[Any, Any, Any], house: TheHouse, data: Form) -> Response[Any]:
     """A cookie for a key."""
     key = str(data.get("key", ""))[:_LONGEST_KEY].strip()
-    token = Browsers(house.identity).sign_in(key)
+    token = await sync_to_thread(lambda: Browsers(house.identity).sign_in(key))
     if token is None:
+        request.app.state.strangers.note_failure(address_of(request.scope), "form")
         again = BrowserToken.fresh("none")
         response: Response[Any] = page("sign_in", None, status=401, token=again.form(), wrong=True)
         set_cookie(response, again, secure=request.url.scheme == "https")

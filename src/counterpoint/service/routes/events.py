@@ -14,15 +14,15 @@ from types import FrameType
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-from anyio import to_thread
 from litestar import Litestar, Request, Router, get
+from litestar.concurrency import sync_to_thread
 from litestar.params import QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from counterpoint.errors import CounterpointError
 from counterpoint.service.house import House
 from counterpoint.service.identity import Principal
-from counterpoint.service.limits import STREAMS
+from counterpoint.service.limiting import STREAMS
 from counterpoint.service.routes.parameters import Caller, InPath, TheHouse
 from counterpoint.service.routes.sessions import to_read
 from counterpoint.service.showing import session_shown
@@ -48,7 +48,7 @@ async def events(
     request: Request[Any, Any, Any], house: TheHouse, who: Caller, session: InPath, seconds: Seconds = LONGEST
 ) -> ServerSentEvent:
     """Events `loss`, with what the session has lost and has left, and `items`, with how many have arrived."""
-    name, found = await to_thread.run_sync(to_read, house, who, session)
+    name, found = await sync_to_thread(to_read, house, who, session)
     presented = request.headers.get("authorization", "").partition(" ")[2].strip()
     stands = _Standing(house, who, presented, request.app.state.stopping)
     return ServerSentEvent(_following(_Seen(name, found), stands, time.monotonic() + seconds))
@@ -58,7 +58,7 @@ async def _following(seen: "_Seen", stands: "_Standing", until: float) -> AsyncI
     quiet_since = time.monotonic()
     while time.monotonic() < until and await stands.still():
         try:
-            news = await to_thread.run_sync(seen.news)
+            news = await sync_to_thread(seen.news)
         except CounterpointError:  # the ledger was lost or closed: the reader connects again
             return
         for kind, what in news.items():
@@ -81,7 +81,7 @@ class _Standing:
         """Whether the service goes on, and the key stands."""
         identity = self._house.identity
         return not self._stopping.is_set() and self._who == (
-            identity.known(self._presented) or await to_thread.run_sync(identity.principal, self._presented)
+            identity.known(self._presented) or await sync_to_thread(identity.principal, self._presented)
         )
 
 

@@ -10,6 +10,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
+from counterpoint.service.limiting import FREE
 from counterpoint.service.routes.bodies import AskBody, ErrorBody, Json, RequestBody
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import Caller, InPath, RequestId, TheHouse
@@ -54,6 +55,7 @@ def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Js
     guards=[for_roles(*WORKERS)],
     status_code=200,
     sync_to_thread=True,
+    opt=FREE,
 )
 def prepare(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[RequestBody]) -> Json:
     """From the declaration alone: no data is read, and nothing is asked. A postprocessor reads its answers by it."""
@@ -67,6 +69,7 @@ def prepare(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[Request
     guards=[for_roles(*WORKERS)],
     status_code=200,
     sync_to_thread=True,
+    opt=FREE,
 )
 def error(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[ErrorBody]) -> Json:
     """By the law of the noise and the declaration; nothing is asked."""

@@ -7,6 +7,7 @@ from litestar.params import JSONBody
 
 from counterpoint.errors import NotAllowed
 from counterpoint.ledger.operating.tending import back_up
+from counterpoint.ledger.store.sqlite import BackupFailed
 from counterpoint.service.house import unknown
 from counterpoint.service.identity import Role
 from counterpoint.service.routes.bodies import Body, Json
@@ -79,10 +80,19 @@ def end_key(house: TheHouse, id: InPath) -> Json:
 @post("/backups", summary="Back up the ledger", guards=CUSTODIAN, sync_to_thread=True)
 def backup(house: TheHouse) -> Json:
     """A copy in the folder that the operator has set; requests go on meanwhile. Only for an SQLite ledger."""
+    if house.place.in_postgres:
+        raise NotAllowed("this ledger is in PostgreSQL: back it up as a database, by pg_dump or a standby")
     if house.backups is None:
         raise NotAllowed("this service keeps no backups: set backups = 'FOLDER' in its configuration")
+    try:
+        house.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotAllowed(f"the folder of the backups cannot be made: {error.strerror}") from None
     file = house.backups / f"ledger-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}.db"
-    back_up(house.place, file)
+    try:
+        back_up(house.place, file)
+    except BackupFailed as error:
+        raise NotAllowed(f"the backup cannot be written: {error.reason}") from None
     return {"file": file.name}
 
 

@@ -8,6 +8,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from counterpoint.encoding import plain_number
 from counterpoint.service import wire
+from counterpoint.service.limiting import FREE
 from counterpoint.service.routes.bodies import Json, QuestionBody
 from counterpoint.service.routes.guards import for_roles
 from counterpoint.service.routes.parameters import Caller, InPath, TheHouse
@@ -34,6 +35,7 @@ def loss_at(house: TheHouse, who: Caller, session: InPath, distance: Distance = 
     guards=[for_roles(*WORKERS)],
     status_code=200,
     sync_to_thread=True,
+    opt=FREE,
 )
 def epsilon_for(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuestionBody]) -> Json:
     """By the law of the noise and the declaration; nothing happens."""

@@ -8,6 +8,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.service import wire
 from counterpoint.service.house import House, SessionId, unknown
 from counterpoint.service.identity import Principal, Role
+from counterpoint.service.limiting import FREE
 from counterpoint.service.routes.bodies import (
     DelegationBody,
     Json,
@@ -108,6 +109,7 @@ def sql(house: TheHouse, who: Caller, session: InPath, data: JSONBody[SQLBody], 
     guards=[for_roles(*WORKERS)],
     status_code=200,
     sync_to_thread=True,
+    opt=FREE,
 )
 def quote(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuoteBody]) -> Json:
     """By the code that would admit it; nothing happens."""
