@@ -15,15 +15,15 @@ from counterpoint.service.fairness import (
     STRANGERS_WAITING,
     WORK,
     FairThreads,
+    RequestWork,
     TooBusy,
-    Work,
 )
 from counterpoint.service.limits import Limits
 
 
 def submit(pool, who, run, kind="ask"):
     """Submit work for a principal, as a request of theirs does."""
-    token = WORK.set(Work(who, kind))
+    token = WORK.set(RequestWork(who, kind))
     try:
         return pool.submit(run)
     finally:

@@ -8,7 +8,7 @@ more than `HEAVY` seconds of CPU time gets one thread for each principal, and `H
 a kind that is not known yet gets two for each principal.
 
 >>> threads = FairThreads(threads=4)
->>> token = WORK.set(Work("ann", "quotes"))
+>>> token = WORK.set(RequestWork("ann", "quotes"))
 >>> threads.submit(sum, (1, 2)).result()
 3
 >>> WORK.reset(token); threads.shutdown()
@@ -45,7 +45,7 @@ class TooBusy(Exception):
 
 
 @dataclass
-class Work:
+class RequestWork:
     """One request's work: whose it is (None: a caller without a key), of which kind, and the CPU time that it took."""
 
     who: str | None
@@ -59,13 +59,13 @@ class Work:
         return self.route, self.size.bit_length()
 
 
-WORK: ContextVar[Work | None] = ContextVar("work", default=None)
+WORK: ContextVar[RequestWork | None] = ContextVar("work", default=None)
 """The request for which code runs."""
 
 
 @dataclass
 class _Job:
-    work: Work
+    work: RequestWork
     kind: tuple[str, int]
     future: "Future[Any]"
     run: Callable[[], Any]
@@ -112,7 +112,7 @@ class FairThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> "Future[Any]":
         """Run this in a thread, when it is the turn of the principal for whom it runs."""
-        work = WORK.get() or Work(None, "")
+        work = WORK.get() or RequestWork(None, "")
         job = _Job(work, work.kind, Future(), lambda: fn(*args, **options))
         with self._mutex:
             lane = self._lanes.setdefault(work.who, _Lane(is_strangers=work.who is None))

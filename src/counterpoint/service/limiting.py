@@ -13,7 +13,7 @@ from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.service.edge import PROBLEM
-from counterpoint.service.fairness import WORK, Work
+from counterpoint.service.fairness import WORK, RequestWork
 from counterpoint.service.identity import Principal
 from counterpoint.service.limits import Buckets, Limits
 
@@ -46,7 +46,7 @@ class Limiter:
             await send_problem(send, 429, f"you may have {most} {what} at the same time; send this again later", 1)
         else:
             deadline = None if streams else asyncio.get_running_loop().time() + limits.seconds
-            work = Work(who, _route(scope))
+            work = RequestWork(who, _route(scope))
             exchange = _Exchange(receive, send, deadline, work, free=free)
             await self._run((who, streams), scope, exchange, next_app)
 
@@ -93,7 +93,7 @@ class Limiting(ASGIMiddleware):
         """Hold a principal to its limits; what is open to all has none."""
         who = scope.get("user")
         if not isinstance(who, Principal):
-            token = WORK.set(Work(None, _route(scope)))
+            token = WORK.set(RequestWork(None, _route(scope)))
             try:
                 await next_app(scope, receive, send)
             finally:
@@ -106,7 +106,7 @@ class Limiting(ASGIMiddleware):
 class _Exchange:
     """A request and its response, until a deadline: whether it was refused, and whether its caller still waits."""
 
-    def __init__(self, receive: Receive, send: Send, deadline: float | None, work: Work, *, free: bool) -> None:
+    def __init__(self, receive: Receive, send: Send, deadline: float | None, work: RequestWork, *, free: bool) -> None:
         self.work, self.free = work, free
         self.refused = False
         self._begun = False
