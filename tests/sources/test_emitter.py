@@ -13,10 +13,13 @@ from sqlglot import exp
 from tests.sources import people
 
 from counterpoint.sources.asking.conditions import Like, Not, OneOf
-from counterpoint.sources.engines.emitter import WIDE_SUMS, limbs, statement, steady_pattern, tally
+from counterpoint.sources.engines.dialects import DUCKDB, POSTGRES, SPARK
+from counterpoint.sources.engines.emitter import limbs, statement, tally
 from counterpoint.sources.engines.query_plan import ByThreshold, ColumnTotal, QueryPlan, Rows
+from counterpoint.sources.engines.steady import steady_pattern
 
 SOURCE = people.table({})
+DIALECTS = (DUCKDB, POSTGRES, SPARK)
 
 
 @settings(max_examples=60, deadline=None)
@@ -24,8 +27,8 @@ SOURCE = people.table({})
 def test_every_dialect_parses_and_names_nothing_but_stored_columns(request_):
     plan = request_.plan(SOURCE.declaration)
     names = {f"{kind}{i}" for kind in "ct" for i in range(len(SOURCE.declaration.columns))} | {"u"}
-    for dialect in WIDE_SUMS:
-        trees = sqlglot.parse(statement(plan, "bound", dialect=dialect), read=dialect)
+    for dialect in DIALECTS:
+        trees = sqlglot.parse(statement(plan, "bound", dialect=dialect), read=dialect.name)
         assert len(trees) == 1 and isinstance(trees[0], exp.Select)
         assert {column.name for column in trees[0].find_all(exp.Column)} <= names | {"n"}
         assert {table.name for table in trees[0].find_all(exp.Table)} == {"bound"}
@@ -35,8 +38,8 @@ def test_every_dialect_parses_and_names_nothing_but_stored_columns(request_):
 @pytest.mark.parametrize("text", ["it's", "\\", "\\'", "'; DROP TABLE bound; --", "é😀", '"', "%_", "\n", "$1 ? :x"])
 def test_a_text_literal_means_itself_in_every_dialect(text):
     plan = QueryPlan(Rows(), ((1,),), OneOf(0, (text,)))
-    for dialect in WIDE_SUMS:
-        tree = sqlglot.parse_one(statement(plan, "bound", dialect=dialect), read=dialect)
+    for dialect in DIALECTS:
+        tree = sqlglot.parse_one(statement(plan, "bound", dialect=dialect), read=dialect.name)
         assert [found.this for found in tree.find_all(exp.Literal) if found.is_string] == [text]
     connection = duckdb.connect()
     connection.execute("CREATE TABLE bound (c0 VARCHAR)")
@@ -69,22 +72,22 @@ def test_no_text_makes_that_regular_expression_try_every_way_to_share_it_out():
 
 def test_like_is_rewritten_where_the_engine_would_go_back_and_forth_and_nowhere_else():
     plan = QueryPlan(Rows(), ((1,),), Not(Like(0, "%it's_%")))
-    assert "c0 LIKE '%it''s_%'" in statement(plan, "bound") and "LIKE" in statement(plan, "bound", dialect="postgres")
-    tree = sqlglot.parse_one(statement(plan, "bound", dialect="spark"), read="spark")
+    assert "c0 LIKE '%it''s_%'" in statement(plan, "bound") and "LIKE" in statement(plan, "bound", dialect=POSTGRES)
+    tree = sqlglot.parse_one(statement(plan, "bound", dialect=SPARK), read="spark")
     assert not list(tree.find_all(exp.Like))
     assert [found.expression.this for found in tree.find_all(exp.RegexpLike)] == [steady_pattern("%it's_%")]
 
 
 def test_sums_are_wide_in_every_dialect():
     plan = QueryPlan(ColumnTotal(0, 2**15), ((1,),), None)
-    assert statement(plan, "t", dialect="duckdb") == "SELECT COALESCE(SUM(c0), 0) FROM t"
+    assert statement(plan, "t", dialect=DUCKDB) == "SELECT COALESCE(SUM(c0), 0) FROM t"
     low, high = "SUM(SHIFTRIGHT(c0, 0) & 32767)", "SUM(SHIFTRIGHT(c0, 15))"
     wide = [f"(CAST({part} AS DECIMAL(38, 0)) * {times})" for part, times in ((low, 1), (high, 2**15))]
-    assert statement(plan, "t", dialect="spark") == f"SELECT COALESCE({' + '.join(wide)}, 0) FROM t"
+    assert statement(plan, "t", dialect=SPARK) == f"SELECT COALESCE({' + '.join(wide)}, 0) FROM t"
     few = QueryPlan(ColumnTotal(0, 2**15 - 1), ((1,),), None)
-    assert statement(few, "t", dialect="spark") == "SELECT COALESCE(SUM(c0), 0) FROM t"
+    assert statement(few, "t", dialect=SPARK) == "SELECT COALESCE(SUM(c0), 0) FROM t"
     squares = QueryPlan(ColumnTotal(0, 2**8, powers=(2,)), ((1,),), None)
-    assert "SUM(SHIFTRIGHT(c0 * c0, 15))" in statement(squares, "t", dialect="spark"), "they are as far as 2^16"
+    assert "SUM(SHIFTRIGHT(c0 * c0, 15))" in statement(squares, "t", dialect=SPARK), "they are as far as 2^16"
 
 
 @given(st.integers(0, 2**62).flatmap(lambda most: st.tuples(st.just(most), st.sampled_from((-most, most, most // 3)))))

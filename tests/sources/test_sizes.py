@@ -19,7 +19,7 @@ from counterpoint.sources.asking.choosing import choices
 from counterpoint.sources.declaring.columns import MOST_KEYS, number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row
-from counterpoint.sources.engines import compiling, emitter
+from counterpoint.sources.engines import compiling, dialects, emitter
 from counterpoint.sources.expressions.parsing import LONGEST
 from counterpoint.sources.streams.ids import checked_id
 from counterpoint.sources.tables import table as tables
@@ -138,8 +138,8 @@ CHAINS = {
 @pytest.mark.parametrize("where", CHAINS.values(), ids=CHAINS)
 def test_a_long_chain_of_conditions_is_one_for_the_engine_which_compares_each_with_each(where):
     plan = requests.count(where).plan(SOURCE.declaration)
-    for dialect in emitter.WIDE_SUMS:
-        tree = sqlglot.parse_one(emitter.statement(plan, "bound", dialect=dialect), read=dialect)
+    for dialect in (dialects.DUCKDB, dialects.POSTGRES, dialects.SPARK):
+        tree = sqlglot.parse_one(emitter.statement(plan, "bound", dialect=dialect), read=dialect.name)
         assert isinstance(tree.args["where"].this, exp.Case)
     few = requests.count(" AND ".join(["vip"] * (emitter.MANY - 1))).plan(SOURCE.declaration)
     assert "CASE" not in emitter.statement(few, "bound"), "a few, it may use to skip rows"

@@ -12,7 +12,7 @@ from counterpoint.sources.asking import requests, variances
 from counterpoint.sources.declaring.columns import number, text
 from counterpoint.sources.declaring.dates import date
 from counterpoint.sources.declaring.units import each_row
-from counterpoint.sources.engines.emitter import steady_pattern
+from counterpoint.sources.engines.steady import steady_pattern
 from counterpoint.sources.tables.table import Table
 
 

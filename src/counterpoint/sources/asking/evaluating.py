@@ -30,7 +30,7 @@ from counterpoint.sources.asking.conditions import (
     Short,
     Within,
 )
-from counterpoint.sources.engines.emitter import steady_pattern
+from counterpoint.sources.engines.steady import steady_pattern
 from counterpoint.sources.expressions.terms import (
     Choose,
     Constant,

@@ -7,8 +7,9 @@ declaration says (by one update of a live table, or by fewer rows), it has a sec
 >>> from counterpoint.sources.asking.requests import count
 >>> from counterpoint.sources.declaring.columns import number
 >>> from counterpoint.sources.declaring.declaration import Named
+>>> from counterpoint.sources.engines.dialects import DUCKDB
 >>> declared = Declaration(None, 1, "replace", (Named("age", number(0, 120)),))
->>> compiler(declared, RowView("rows"), "duckdb")(canonical(count(where="age >= 18"))).sql
+>>> compiler(declared, RowView("rows"), DUCKDB)(canonical(count(where="age >= 18"))).sql
 'SELECT COUNT(*) FROM rows WHERE c0 >= 18'
 """
 
@@ -30,6 +31,7 @@ from counterpoint.sources.asking.selects import SELECTS
 from counterpoint.sources.asking.sensitivity import Groups
 from counterpoint.sources.asking.variances import VARIANCES
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines.dialects import Dialect
 from counterpoint.sources.engines.emitter import statement
 from counterpoint.sources.engines.query_plan import ByKeys, QueryPlan
 from counterpoint.sources.source import Prepared, describe_request
@@ -61,7 +63,7 @@ class Compiled(NamedTuple):
     sql: str
 
 
-def compiler(declared: Declaration, view: RowView, dialect: str) -> Callable[[bytes], Compiled]:
+def compiler(declared: Declaration, view: RowView, dialect: Dialect) -> Callable[[bytes], Compiled]:
     """Compiles canonical requests, with a cache of the latest that are not too long.
 
     The cache is keyed by the request's canonical bytes: as values, 1 and True would be one key.
@@ -71,7 +73,7 @@ def compiler(declared: Declaration, view: RowView, dialect: str) -> Callable[[by
     return lambda request: (cached if len(request) <= _LONGEST_CACHED else compile_one)(request)
 
 
-def compile_request(declared: Declaration, view: RowView, dialect: str, request: bytes) -> Compiled:
+def compile_request(declared: Declaration, view: RowView, dialect: Dialect, request: bytes) -> Compiled:
     """One request, from its canonical bytes; a function, as a cached method would keep a table and its engine alive."""
     asked = decode(request, Request)  # type: ignore[type-abstract]  # a family is read by its tags
     plan = asked.plan(declared)

@@ -5,6 +5,9 @@ if a double underflows or a decimal does not fit a double, so such values are re
 clamping and rounding that changes nothing (a step is at least 10^-18, a bound at most 2^62 * 10^18). A field with
 braces is a template; its arguments are expressions that this package writes.
 
+All that this package knows of an engine's SQL stands here: no field has a default, and nothing elsewhere is chosen by a
+dialect's name. What a dialect says is checked before an engine answers anything (see `conformance`).
+
 >>> SPARK.quoted("a b"), DUCKDB.quoted('we"ird')
 ('`a b`', '"we""ird"')
 >>> POSTGRES.literal("it's"), SPARK.literal("it's")
@@ -17,12 +20,16 @@ import msgspec
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The types, functions and quoting of one engine."""
+    """The types, functions and quoting of one engine, and how it computes."""
 
     name: str
-    """The name in sqlglot and in the emitter."""
+    """The sqlglot dialect that writes the statements' trees as text."""
     wide: str
-    """The type of an exact integer of at least 125 bits."""
+    """The type of an exact integer of at least 125 bits, or 38 digits."""
+    sums_are_wide: bool
+    """Whether SUM of 64-bit integers is exact beyond 64 bits; if not, they are added up in limbs."""
+    like_backtracks: bool
+    """Whether LIKE tries every way to match the % of a pattern, so that one long row can take hours."""
     double: str
     text: str
     """The end of `CAST(... AS` for a text that is compared by its bytes."""
@@ -32,6 +39,10 @@ class Dialect(msgspec.Struct, frozen=True):
     """Whether the whole of a text matches a regular expression."""
     floor_divide: str
     """The quotient, rounded down, of a non-negative wide integer and a positive one."""
+    quotient: str
+    """The same as a wide integer, of two terms called `top` and `bottom`, as sqlglot reads it in this dialect."""
+    weekday: str
+    """What EXTRACT calls the day of the week by which Monday is 1."""
     hexadecimal: str
     """15 hexadecimal digits as an integer whose sum is wide."""
     read_whole: str
@@ -48,6 +59,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """The timestamp without a zone of a text YYYY-MM-DDTHH:MM:SS, or shorter, that names an existing time."""
     micros: str
     """The microseconds from 1970-01-01 00:00 to a finite timestamp, with or without a zone."""
+    nanos: str | None
+    """The nanoseconds from 1970-01-01 00:00 to a finite timestamp that has them; None if no type of the engine does."""
     zoned: str
     """The type of a timestamp with a zone."""
     unzoned: str
@@ -58,8 +71,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """A text, or NULL if its bytes are not UTF-8; not every engine checks that before it stores a text."""
     tried: str
     """An expression, or NULL where the engine would fail on it."""
-    quote: str = '"'
-    backslashed: bool = False
+    quote: str
+    backslashed: bool
     """Whether a backslash in a literal escapes what follows."""
 
     def quoted(self, name: str) -> str:
@@ -88,11 +101,15 @@ class Dialect(msgspec.Struct, frozen=True):
 DUCKDB = Dialect(
     name="duckdb",
     wide="HUGEINT",
+    sums_are_wide=True,
+    like_backtracks=False,
     double="DOUBLE",
     text="VARCHAR)",
     sha256="SHA256({})",
     match="REGEXP_FULL_MATCH({}, '{}')",
     floor_divide="({}) // {}",
+    quotient="CAST((top // bottom) AS HUGEINT)",
+    weekday="ISODOW",
     hexadecimal="CAST('0x' || {} AS BIGINT)",
     read_whole="TRY_CAST({} AS HUGEINT)",
     read_real="TRY_CAST({} AS DOUBLE)",
@@ -101,11 +118,14 @@ DUCKDB = Dialect(
     days="CAST({} - DATE '1970-01-01' AS BIGINT)",
     read_time="TRY_CAST({} AS TIMESTAMP)",
     micros="EPOCH_US({})",
+    nanos="EPOCH_NS({})",
     zoned="TIMESTAMPTZ",
     unzoned="TIMESTAMP",
     tame="{}",
     readable="TRY(DECODE(ENCODE({})))",
     tried="TRY({})",
+    quote='"',
+    backslashed=False,
 )
 
 _SAFE = (
@@ -116,11 +136,15 @@ _SAFE = (
 POSTGRES = Dialect(
     name="postgres",
     wide="NUMERIC",
+    sums_are_wide=True,
+    like_backtracks=False,
     double="DOUBLE PRECISION",
     text='TEXT) COLLATE "C"',
     sha256="ENCODE(SHA256(CONVERT_TO({}, 'UTF8')), 'hex') COLLATE \"C\"",
     match="({} ~ '^({})$')",
     floor_divide="DIV({}, {})",
+    quotient="DIV(top, bottom)",
+    weekday="ISODOW",
     hexadecimal="CAST(CAST('x' || {} AS BIT(60)) AS BIGINT)",
     read_whole="CAST({} AS NUMERIC)",
     read_real=_SAFE.replace("{0}", "CAST({0} AS NUMERIC)"),
@@ -129,21 +153,28 @@ POSTGRES = Dialect(
     days="CAST({} - DATE '1970-01-01' AS BIGINT)",
     read_time="CAST({} AS TIMESTAMP)",
     micros="CAST(EXTRACT(EPOCH FROM {}) * 1000000 AS BIGINT)",
+    nanos=None,
     zoned="TIMESTAMPTZ",
     unzoned="TIMESTAMP",
     tame="CASE WHEN ABS({0}) < 1e-200 THEN 0 ELSE {0} END",
     readable="{}",
     tried="{}",
+    quote='"',
+    backslashed=False,
 )
 
 SPARK = Dialect(
     name="spark",
     wide="DECIMAL(38, 0)",
+    sums_are_wide=False,  # and a SUM of decimals takes three times as long as those of the limbs
+    like_backtracks=True,
     double="DOUBLE",
     text="STRING)",
     sha256="SHA2({}, 256)",
     match="({} RLIKE '(?s)^({})$(?!.)')",  # without the lookahead, $ would also stand before a last newline
     floor_divide="(({0}) - PMOD({0}, {1})) / {1}",
+    quotient="CAST((top DIV bottom) AS DECIMAL(38, 0))",  # DIV gives 64 bits, which the quotient of a term has
+    weekday="DOW_ISO",
     hexadecimal="CAST(CONV({}, 16, 10) AS DECIMAL(38, 0))",
     read_whole="TRY_CAST(TRIM({}) AS DECIMAL(38, 0))",
     read_real="TRY_CAST(TRIM({}) AS DOUBLE)",
@@ -152,6 +183,7 @@ SPARK = Dialect(
     days="CAST(DATEDIFF({}, DATE '1970-01-01') AS BIGINT)",
     read_time="TRY_CAST({} AS TIMESTAMP_NTZ)",
     micros="UNIX_MICROS(CAST({} AS TIMESTAMP))",
+    nanos=None,
     zoned="TIMESTAMP",
     unzoned="TIMESTAMP_NTZ",
     tame="{}",

@@ -7,14 +7,14 @@ first counted by value (on 10^7 rows: no gain for 8 thresholds over 100,000 valu
 times for 1000 over 100,000). `tally` reads the rows that the statement returned as one integer per cell.
 
 >>> from counterpoint.sources.asking.conditions import Not, OneOf, Within
+>>> from counterpoint.sources.engines.dialects import SPARK
 >>> from counterpoint.sources.engines.query_plan import QueryPlan, Rows, ColumnTotal
 >>> print(statement(QueryPlan(ColumnTotal(0, 9), ((9,),), Within(1, 18, None)), "rows"))
 SELECT COALESCE(SUM(c0), 0) FROM rows WHERE c1 >= 18
->>> print(statement(QueryPlan(Rows(), ((1,),), Not(OneOf(2, ("it's",)))), "rows", dialect="spark"))
+>>> print(statement(QueryPlan(Rows(), ((1,),), Not(OneOf(2, ("it's",)))), "rows", dialect=SPARK))
 SELECT COUNT(*) FROM rows WHERE NOT COALESCE(c2 IN ('it\'s'), FALSE)
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import add
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.sources.asking.conditions import AllOf, Condition, Missing, Not, OneOf
 from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.engines.dialects import DUCKDB, Dialect
 from counterpoint.sources.engines.query_plan import (
     ByFound,
     ByKeys,
@@ -33,21 +34,13 @@ from counterpoint.sources.engines.query_plan import (
     Together,
     Units,
 )
-from counterpoint.sources.engines.writing import written_condition, written_term
+from counterpoint.sources.engines.writing import cast_to_wide, written_condition, written_term
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-WIDE_SUMS = {"duckdb": True, "postgres": True, "spark": False}
-"""Whether the engine's SUM of 64-bit integers is wider than 64 bits."""
-
-
 _LIMB = 15
 """How many bits of a value are added up together where a sum has 64 bits."""
-
-
-BACKTRACKING = {"spark"}
-"""Engines whose LIKE backtracks over every way to match the % of a pattern: one long row can take hours."""
 
 
 FEW = 2**17
@@ -58,19 +51,18 @@ MANY = 16
 """From this many conditions joined by AND, the engine gets them as one: DuckDB compares each with every other."""
 
 
-def statement(plan: QueryPlan, table: str, within: Condition | None = None, dialect: str = "duckdb") -> str:
+def statement(plan: QueryPlan, table: str, within: Condition | None = None, dialect: Dialect = DUCKDB) -> str:
     """The SQL of a plan over a table of stored rows; `within` narrows it to a part."""
     from sqlglot import exp  # noqa: PLC0415 - takes a tenth of a second, and only requests need it
 
     conditions = [part for part in (within, plan.condition) if part is not None]
     conditions += [] if plan.cells is None else _in_cells(plan.cells)
-    source = exp.select().from_(table, dialect=dialect)
+    source = exp.select().from_(table, dialect=dialect.name)
     if conditions:
         every = AllOf(tuple(conditions))
         written = written_condition(every, dialect, total=False)
         source = source.where(written if _conjuncts(every) < MANY else _as_one(written))
-    tree = _grouped(plan, source, dialect)
-    return (tree.transform(_steady, copy=False) if dialect in BACKTRACKING else tree).sql(dialect=dialect)
+    return _grouped(plan, source, dialect).sql(dialect=dialect.name)
 
 
 def _in_cells(cells: Cells) -> list[Condition]:
@@ -85,7 +77,7 @@ def _in_cells(cells: Cells) -> list[Condition]:
     return [Not(Missing(column)) for column in cells.columns]
 
 
-def narrowed(table: str, within: Condition | None, dialect: str = "duckdb") -> str:
+def narrowed(table: str, within: Condition | None, dialect: Dialect = DUCKDB) -> str:
     """The SQL of the rows of a table that satisfy a condition, as one row each.
 
     >>> narrowed("rows", Missing(0))
@@ -96,10 +88,10 @@ def narrowed(table: str, within: Condition | None, dialect: str = "duckdb") -> s
     source = exp.select("*").from_(table)
     if within is not None:
         source = source.where(written_condition(within, dialect, total=False))
-    return source.sql(dialect=dialect)
+    return source.sql(dialect=dialect.name)
 
 
-def _grouped(plan: QueryPlan, source: "exp.Select", dialect: str) -> "exp.Select":
+def _grouped(plan: QueryPlan, source: "exp.Select", dialect: Dialect) -> "exp.Select":
     """The aggregates of the source's rows, cell by cell."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -142,7 +134,7 @@ def _listed(cells: ByKeys | ByThreshold | Crossed) -> Iterable[tuple[Key, ...]]:
     return cells.keys if isinstance(cells, ByKeys) else ((number,) for number in range(len(cells.thresholds) + 1))
 
 
-def _aggregates(plan: QueryPlan, dialect: str, only: Condition | None = None) -> "list[exp.Expr]":
+def _aggregates(plan: QueryPlan, dialect: Dialect, only: Condition | None = None) -> "list[exp.Expr]":
     """What a plan adds up, over the rows that satisfy `only`."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -161,7 +153,7 @@ def _aggregates(plan: QueryPlan, dialect: str, only: Condition | None = None) ->
     return [_total(column, plan.adds.farthest, power, dialect) for power in plan.adds.powers]
 
 
-def _total(column: "exp.Expr", farthest: int, power: int, dialect: str) -> "exp.Expr":
+def _total(column: "exp.Expr", farthest: int, power: int, dialect: Dialect) -> "exp.Expr":
     """The sum of a power of a column, or how many rows have a value; 0 without any."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -170,14 +162,14 @@ def _total(column: "exp.Expr", farthest: int, power: int, dialect: str) -> "exp.
     value = column.copy()
     for _ in range(power - 1):
         value = exp.Mul(this=value, expression=column.copy())
-    total = exp.Sum(this=value) if WIDE_SUMS[dialect] else _sum_of_limbs(value, farthest**power)
+    total = exp.Sum(this=value) if dialect.sums_are_wide else _sum_of_limbs(value, farthest**power, dialect)
     return exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
 
 
-def _sum_of_limbs(value: "exp.Expr", farthest: int) -> "exp.Expr":
+def _sum_of_limbs(value: "exp.Expr", farthest: int, dialect: Dialect) -> "exp.Expr":
     """The exact sum of integers that are at most so far from 0, where the engine's sums have 64 bits.
 
-    How many limbs there are follows from the declared bounds. Spark's own sum of decimals takes three times as long.
+    How many limbs there are follows from the declared bounds.
     """
     from sqlglot import exp  # noqa: PLC0415
 
@@ -186,7 +178,7 @@ def _sum_of_limbs(value: "exp.Expr", farthest: int) -> "exp.Expr":
         return exp.Sum(this=value)
     parts = [exp.BitwiseRightShift(this=value.copy(), expression=exp.convert(shift)) for shift in shifts]
     lower = [exp.BitwiseAnd(this=part, expression=exp.convert(2**_LIMB - 1)) for part in parts[:-1]]
-    sums = [exp.cast(exp.Sum(this=part), "DECIMAL(38, 0)") for part in (*lower, parts[-1])]
+    sums = [cast_to_wide(exp.Sum(this=part), dialect) for part in (*lower, parts[-1])]
     return reduce(add, [total * exp.convert(2**shift) for total, shift in zip(sums, shifts, strict=True)])
 
 
@@ -212,29 +204,6 @@ def _as_one(condition: "exp.Expr") -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
     return exp.Case(ifs=[exp.If(this=condition, true=exp.true())], default=exp.false())
-
-
-def _steady(node: "exp.Expr") -> "exp.Expr":
-    """A LIKE as a regular expression that never backtracks: an exploding running time would reveal a row."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    if not isinstance(node, exp.Like):
-        return node
-    return exp.RegexpLike(this=node.this, expression=exp.Literal.string(steady_pattern(node.expression.this)))
-
-
-def steady_pattern(like: str) -> str:
-    r"""A regular expression that matches what LIKE matches, without backtracking.
-
-    The pieces between % have fixed lengths, so the first place where a piece matches leaves the most text for the later
-    pieces: no other place need be tried, and the atomic groups (?>...) try none.
-
-    >>> steady_pattern("a%b_%c.")
-    '(?s)^a(?>.*?b.).*c\\.$(?!.)'
-    """
-    first, *rest = ["".join("." if sign == "_" else re.escape(sign) for sign in piece) for piece in like.split("%")]
-    found = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
-    return f"(?s)^{first}{found}{f'.*{rest[-1]}' if rest else ''}$(?!.)"  # $ alone may stand before a last newline
 
 
 def _tree(column: "exp.Expr", thresholds: tuple[int, ...], first: int, last: int) -> "exp.Expr":

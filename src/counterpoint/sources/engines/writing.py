@@ -5,13 +5,15 @@ added up is cast back to 64 bits. The only division is of a number that is at le
 every engine rounds it the same way. Texts and truth values are compared as they are.
 
 >>> from counterpoint.sources.asking.conditions import Within
+>>> from counterpoint.sources.engines.dialects import DUCKDB, POSTGRES
 >>> from counterpoint.sources.expressions.terms import Constant, Plus, Quotient
->>> print(written_condition(Not(Within(Plus(0, Constant(7)), 3, None)), "duckdb", total=False).sql("duckdb"))
+>>> print(written_condition(Not(Within(Plus(0, Constant(7)), 3, None)), DUCKDB, total=False).sql(DUCKDB.name))
 NOT COALESCE((CAST(c0 AS INT128) + CAST('7' AS INT128)) >= 3, FALSE)
->>> print(written_term(Quotient(0, 1), "postgres").sql("postgres"))
+>>> print(written_term(Quotient(0, 1), POSTGRES).sql(POSTGRES.name))
 CAST(DIV(CAST(c0 AS DECIMAL), CAST(c1 AS DECIMAL)) AS BIGINT)
 """
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from counterpoint.sources.asking.conditions import (
@@ -29,6 +31,8 @@ from counterpoint.sources.asking.conditions import (
     Within,
 )
 from counterpoint.sources.declaring.columns import Key
+from counterpoint.sources.engines.dialects import Dialect
+from counterpoint.sources.engines.steady import steady_pattern
 from counterpoint.sources.expressions.terms import (
     Choose,
     Constant,
@@ -44,13 +48,8 @@ from counterpoint.sources.expressions.terms import (
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_WIDE = {"duckdb": "HUGEINT", "postgres": "NUMERIC", "spark": "DECIMAL(38, 0)"}
-"""The type of the integers that terms compute with: of 38 digits or 127 bits at least."""
-_WEEKDAY = {"duckdb": "ISODOW", "postgres": "ISODOW", "spark": "DOW_ISO"}
-"""What an engine calls the day of the week by which Monday is 1."""
 
-
-def written_condition(condition: Condition, dialect: str, *, total: bool) -> "exp.Expr":
+def written_condition(condition: Condition, dialect: Dialect, *, total: bool) -> "exp.Expr":
     """A condition in SQL. Under a NOT it must be `total`: an unknown (NULL) must become FALSE before it is negated.
 
     Elsewhere AND, OR and WHERE treat unknown as false (they are monotone), and the engine can use the bare comparison
@@ -74,16 +73,16 @@ def written_condition(condition: Condition, dialect: str, *, total: bool) -> "ex
     return exp.Coalesce(this=bare, expressions=[exp.false()]) if total or chosen_text else bare
 
 
-def written_term(term: Term, dialect: str) -> "exp.Expr":
+def written_term(term: Term, dialect: Dialect) -> "exp.Expr":
     """A term in SQL, as a column has it: an integer of 64 bits, a text or a truth value."""
     from sqlglot import exp  # noqa: PLC0415
 
     if isinstance(term, int | Label | Truth):
         return _compared(term, dialect)
-    return exp.cast(_compared(term, dialect), "BIGINT", dialect=dialect)
+    return exp.cast(_compared(term, dialect), "BIGINT", dialect=dialect.name)
 
 
-def _comparison(condition: OneOf | Within | Like | Short | Same | Arrived | NotEnded, dialect: str) -> "exp.Expr":
+def _comparison(condition: OneOf | Within | Like | Short | Same | Arrived | NotEnded, dialect: Dialect) -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
     if isinstance(condition, Same):
@@ -94,6 +93,8 @@ def _comparison(condition: OneOf | Within | Like | Short | Same | Arrived | NotE
     if isinstance(condition, NotEnded):
         return exp.GTE(this=column, expression=exp.Placeholder())
     if isinstance(condition, Like):
+        if dialect.like_backtracks:  # an exploding running time would reveal a row
+            return exp.RegexpLike(this=column, expression=exp.Literal.string(steady_pattern(condition.pattern)))
         return exp.Like(this=column, expression=exp.Literal.string(condition.pattern))
     if isinstance(condition, Short):
         return exp.LTE(this=exp.Anonymous(this="LENGTH", expressions=[column]), expression=_literal(condition.longest))
@@ -110,7 +111,7 @@ def _comparison(condition: OneOf | Within | Like | Short | Same | Arrived | NotE
     return exp.GTE(this=column, expression=_literal(low))
 
 
-def _compared(term: Term, dialect: str) -> "exp.Expr":
+def _compared(term: Term, dialect: Dialect) -> "exp.Expr":
     """A term as it is compared: a stored column as it is, whatever is computed in wide integers."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -126,13 +127,13 @@ def _compared(term: Term, dialect: str) -> "exp.Expr":
             return _wide(term, dialect)
 
 
-def _wide(term: Term, dialect: str) -> "exp.Expr":
+def _wide(term: Term, dialect: Dialect) -> "exp.Expr":
     """A term of integers, in wide integers."""
     from sqlglot import exp  # noqa: PLC0415
 
     match term:
         case Constant(value):
-            return exp.cast(exp.Literal.string(str(value)), _WIDE[dialect], dialect=dialect)
+            return cast_to_wide(exp.Literal.string(str(value)), dialect)
         case Plus(left, right):
             return exp.paren(exp.Add(this=_wide(left, dialect), expression=_wide(right, dialect)), copy=False)
         case Times(left, right):
@@ -143,26 +144,43 @@ def _wide(term: Term, dialect: str) -> "exp.Expr":
             numbers = [(condition, None if value is None else _wide(value, dialect)) for condition, value in cases]
             return _case(numbers, None if otherwise is None else _wide(otherwise, dialect), dialect)
         case DatePart(part, days):
-            epoch = exp.cast(exp.Literal.string("1970-01-01"), "DATE", dialect=dialect)
-            after = exp.cast(_compared(days, dialect), "INT", dialect=dialect)
+            epoch = exp.cast(exp.Literal.string("1970-01-01"), "DATE", dialect=dialect.name)
+            after = exp.cast(_compared(days, dialect), "INT", dialect=dialect.name)
             date = exp.paren(exp.Add(this=epoch, expression=after), copy=False)
-            name = exp.var(_WEEKDAY[dialect] if part == "weekday" else part.upper())
-            return exp.cast(exp.Extract(this=name, expression=date), _WIDE[dialect], dialect=dialect)
+            name = exp.var(dialect.weekday if part == "weekday" else part.upper())
+            return cast_to_wide(exp.Extract(this=name, expression=date), dialect)
         case _:
-            return exp.cast(_compared(term, dialect), _WIDE[dialect], dialect=dialect)
+            return cast_to_wide(_compared(term, dialect), dialect)
 
 
-def _quotient(top: "exp.Expr", bottom: "exp.Expr", dialect: str) -> "exp.Expr":
+def cast_to_wide(value: "exp.Expr", dialect: Dialect) -> "exp.Expr":
+    """A value as an integer of 38 digits, or 127 bits, at least."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return exp.cast(value, dialect.wide, dialect=dialect.name)
+
+
+def _quotient(top: "exp.Expr", bottom: "exp.Expr", dialect: Dialect) -> "exp.Expr":
     """The quotient, rounded down, of a number that is at least 0 and one that is at least 1."""
     from sqlglot import exp  # noqa: PLC0415
 
-    if dialect == "postgres":
-        return exp.Anonymous(this="DIV", expressions=[top, bottom])
-    whole = exp.paren(exp.IntDiv(this=top, expression=bottom), copy=False)  # // in DuckDB, DIV in Spark: 64 bits there
-    return exp.cast(whole, _WIDE[dialect], dialect=dialect)
+    terms = {"top": top, "bottom": bottom}
+    return _template(dialect.quotient, dialect.name).transform(
+        lambda node: terms[node.name] if isinstance(node, exp.Column) else node
+    )
 
 
-def _case(cases: "list[tuple[Condition, exp.Expr | None]]", otherwise: "exp.Expr | None", dialect: str) -> "exp.Expr":
+@lru_cache(None)
+def _template(text: str, dialect: str) -> "exp.Expr":
+    """A dialect's template for a tree, read once."""
+    import sqlglot  # noqa: PLC0415
+
+    return sqlglot.parse_one(text, read=dialect)
+
+
+def _case(
+    cases: "list[tuple[Condition, exp.Expr | None]]", otherwise: "exp.Expr | None", dialect: Dialect
+) -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
     ifs = [

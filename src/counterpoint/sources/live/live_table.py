@@ -283,7 +283,7 @@ class LiveTable(Feedable, Source):
 
     def _compiled(self, request: object) -> Compiled:
         if self._compile is None:
-            self._compile = compiler(self.declaration, self.row_view(), DUCKDB.name)
+            self._compile = compiler(self.declaration, self.row_view(), DUCKDB)
         return self._compile(canonical(request))
 
     def resolve(self, pin: int | str, prepared: Prepared) -> Secret:

@@ -66,10 +66,10 @@ def compile_joined(declared: Declaration, view: RowView, joins: Sequence[Joined]
             used.append(join)
         first += len(join.columns)
     if not used:
-        return JoinedRequest(compile_request(declared, view, DUCKDB.name, request), declared, ())
+        return JoinedRequest(compile_request(declared, view, DUCKDB, request), declared, ())
     rows = RowView(f"({_joined(len(declared.columns), view, used)}) AS joined", None, view.reach)
     visible = seen(declared, used)
-    found = compile_request(visible, rows, DUCKDB.name, request)
+    found = compile_request(visible, rows, DUCKDB, request)
     return JoinedRequest(found, visible, tuple(join.name for join in used))
 
 

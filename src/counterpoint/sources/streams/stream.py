@@ -402,7 +402,7 @@ class Stream(Feedable, Source):
         Neighbours of a stream need not move one way (its relation does not say so), so its requests do not claim it.
         """
         if self._compile is None:
-            self._compile = compiler(self.declaration, self.row_view(), DUCKDB.name)
+            self._compile = compiler(self.declaration, self.row_view(), DUCKDB)
         found = self._compile(canonical(request))
         return found._replace(prepared=replace(found.prepared, one_way=False))
 

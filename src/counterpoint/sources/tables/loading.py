@@ -217,7 +217,7 @@ def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dial
     """
     query = _converted(declared, kinds, given, dialect, hashed=hashed)
     for place, computed in declared.derived:  # each may read those before it
-        value = written_term(computed.term, dialect.name).sql(dialect=dialect.name)
+        value = written_term(computed.term, dialect).sql(dialect=dialect.name)
         value = dialect.written(value) if computed.column.kind == "text" else value
         query = f"SELECT stored.*, {value} AS c{place} FROM ({query}) AS stored"
     return query

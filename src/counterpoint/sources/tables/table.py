@@ -149,7 +149,7 @@ class Table(Source):
     ) -> None:
         self._bound, self._rows, self._within, self._limits = bound, rows, within, limits
         self._samples = samples
-        self._compile = compiler(bound.declared, self.row_view(), bound.engine.dialect.name)
+        self._compile = compiler(bound.declared, self.row_view(), bound.engine.dialect)
 
     def _narrow(self, rows: str, within: Condition | None, limits: _Limits) -> "Table":
         table = Table.__new__(Table)
@@ -351,7 +351,9 @@ class Table(Source):
         """These stored columns (`c0`, `u`) of every row: private, unless the rows are public."""
         self._check_open()
         view = self.row_view()
-        return self._fetch(f"SELECT {columns} FROM ({narrowed(view.rows, view.within)}) AS kept")
+        return self._fetch(
+            f"SELECT {columns} FROM ({narrowed(view.rows, view.within, self._bound.engine.dialect)}) AS kept"
+        )
 
     @property
     def unit_kind(self) -> str:

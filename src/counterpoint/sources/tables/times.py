@@ -101,10 +101,12 @@ def _wall(column: Timestamp, kind: str, value: str, dialect: Dialect) -> str:
 
 
 def _micros(kind: str, value: str, dialect: Dialect) -> str:
-    """Microseconds, rounded down where there are nanoseconds, which only DuckDB has."""
+    """Microseconds, rounded down where there are nanoseconds."""
     if kind not in _NANOSECONDS:
         return dialect.micros.format(value)
-    return f"((EPOCH_NS({value}) - (EPOCH_NS({value}) % 1000 + 1000) % 1000) // 1000)"
+    assert dialect.nanos is not None, "an engine whose dialect has no nanoseconds offers no such type"
+    nanos = dialect.nanos.format(value)
+    return dialect.floor_divide.format(f"{nanos} - ({nanos} % 1000 + 1000) % 1000", 1000)
 
 
 def _clamped(column: Timestamp, micros: str) -> str:
