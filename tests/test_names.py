@@ -62,14 +62,6 @@ def test_importing_all_names_replaces_none_of_pythons_own():
     assert {"sum", "open"} == NAMES - set(counterpoint.__all__)
 
 
-@pytest.mark.parametrize(("name", "home"), [("Graph", "local"), ("heavy_hitters", "local"), ("two_worlds", "verify")])
-def test_a_name_that_has_moved_is_found_with_a_warning_that_says_where(name, home):
-    with pytest.warns(DeprecationWarning, match=f"is counterpoint.{home}.{name} now"):
-        old = getattr(counterpoint, name)
-    assert old is getattr(getattr(counterpoint, home), name)
-    assert name not in dir(counterpoint)
-
-
 def test_every_error_is_a_public_name():
     ours = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
     assert len(ours) > 15 and ours <= NAMES

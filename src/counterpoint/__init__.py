@@ -17,29 +17,7 @@ from counterpoint.names import listed, load
 
 __version__ = "0.1.0.dev0"
 
-# names that have moved into a namespace; their old place goes with the version after 0.1
-_MOVED = {
-    "local": (
-        "AtMost",
-        "Cores",
-        "Crowd",
-        "Data",
-        "Done",
-        "Frequencies",
-        "Graph",
-        "MultiSparseVector",
-        "Protocol",
-        "Round",
-        "Server",
-        "core_decomposition",
-        "core_protocol",
-        "heavy_hitters",
-        "histogram_of_users",
-    ),
-    "verify": ("two_adaptive_worlds", "two_worlds"),
-}
-
-__getattr__, __dir__, __all__ = listed(__name__, moved=_MOVED)
+__getattr__, __dir__, __all__ = listed(__name__)
 
 
 def load_everything() -> None:

@@ -11,26 +11,18 @@ in `__all__`: `from counterpoint import *` must not replace it.
 
 import builtins
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
 
 
-def listed(
-    package: str, moved: Mapping[str, tuple[str, ...]] | None = None
-) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, `__dir__` and `__all__` of a package with a stub.
-
-    `moved` has, by namespace, the names that lived in this package before: they are found there, with a warning.
-    """
+def listed(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of a package with a stub."""
     module = sys.modules[package]
     homes = _homes(module)
-    namespaces = {name: namespace for namespace, names in (moved or {}).items() for name in names}
 
     def get(name: str) -> object:
-        if name in namespaces:
-            return _found_again(package, namespaces[name], name)
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
         value = _imported(homes[name], name)
@@ -73,10 +65,3 @@ def _stub(module: ModuleType) -> str:
 def _imported(home: str, name: str) -> object:
     module = import_module(home)
     return vars(module)[name] if name in vars(module) else import_module(f"{home}.{name}")
-
-
-def _found_again(package: str, namespace: str, name: str) -> object:
-    from warnings import warn  # noqa: PLC0415 - most programs need none
-
-    warn(f"{package}.{name} is {package}.{namespace}.{name} now", DeprecationWarning, stacklevel=3)
-    return getattr(import_module(f"{package}.{namespace}"), name)

@@ -160,20 +160,6 @@ def test_before_the_first_launch_a_time_uniform_odometer_says_what_would_be_left
     assert rule.remaining(rule.admit(rule.start(), of(PureDP("0.1")))).delta == DELTA / 10
 
 
-def test_a_stored_time_uniform_odometer_keeps_its_bytes_and_its_readings():
-    stored = (
-        b'{"type":"Odometer/1","empty":{"type":"TimeUniform/1","kind":"mixture","constant":"51/50000",'
-        b'"delta":"1/1000000","slack":"1/2000000","variance":"0/1","exposed":"0/1"}}'
-    )
-    rule = decode(stored, Odometer)
-    assert Odometer.mixture(DELTA, 1).earlier == (rule,) and encode(rule) == stored
-    assert round(float(read(rule, PureDP("0.1")).epsilon), 6) == 0.593215
-    assert (
-        rule.earlier == ()
-        and rule.within(OneSidedDP(1, DELTA)) in Odometer.mixture(DELTA, 1).within(OneSidedDP(1, DELTA)).earlier
-    )
-
-
 def test_two_odometers_to_choose_from_have_one_delta_and_nothing_launched():
     other = TimeUniform("mixture", Fraction(1), DELTA / 2, DELTA / 2)
     with pytest.raises(InvalidParameter, match="first launch"):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint.composition.fixed import compose
+from counterpoint.composition.rules.accounts.orders import order_for
 from counterpoint.composition.rules.accounts.reserve import (
     UNIT,
     left_after,
@@ -141,7 +142,9 @@ def test_for_equal_launches_the_default_filter_is_no_worse_than_basic_or_renyi(e
 
 def one_order(budget):
     """The filter of one order, and that order by itself."""
-    return Filter(budget).earlier[0], Filter(budget, by="renyi")
+    return Filter(budget, slack=budget.delta / 2, alpha=order_for(budget.epsilon, budget.delta / 2)), Filter(
+        budget, by="renyi"
+    )
 
 
 def test_with_one_order_the_first_launch_divides_the_slack():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from counterpoint.composition.fixed import compose
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.composition.rules.parallel import LISTED, CreatedUnlike, Parallel, SummedParallel
+from counterpoint.composition.rules.parallel import LISTED, CreatedUnlike, Parallel
 from counterpoint.composition.rules.rule import Rule
 from counterpoint.composition.rules.slots import Slots
 from counterpoint.encoding import Value, decode, encode
@@ -140,26 +140,6 @@ def test_a_group_pays_for_the_whole_claim_and_not_part_by_part():
     assert three <= claimed.loss.group(3).delta_at(0)
     rule = Filter(ApproxDP(9, 1e-6))
     assert rule.loss_at(3, [claimed]).epsilon == 6 * Fraction("0.6931")
-
-
-# Stored by an earlier version
-
-OLDER = (
-    b'{"type":"Parallel/1","k":2,"each":{"type":"PureDP/1","epsilon":"1/10"},"delta_total":null,'
-    b'"first_pair":false,"symmetric":true}'
-)
-
-
-def test_parts_that_an_earlier_version_stored_are_charged_as_it_charged_them():
-    older = decode(OLDER, Rule)
-    assert type(older) is SummedParallel and encode(older) == OLDER
-    composition = Concurrent(older, k_sparse(2, every_step()))
-    assert composition.claim.loss == PureDP("0.2") and composition.claim.launches == ()
-    rule = Filter(ApproxDP(1, 1e-6))
-    assert rule.charge(rule.start(), composition.claim) == rule.admit(rule.start(), of(PureDP("0.2")))
-    assert rule.charge(rule.start(), composition.claim) != rule.charge(rule.start(), parts(2, PureDP("0.1")))
-    new = Parallel(2, each=PureDP("0.1"))
-    assert type(decode(encode(new), Rule)) is Parallel and decode(encode(new), Rule) == new
 
 
 # Unlike parts

@@ -14,6 +14,7 @@ from statistics import NormalDist
 
 import pytest
 
+from counterpoint.composition.rules.accounts.orders import order_for
 from counterpoint.composition.rules.accounts.reserve import GRAIN, reserve_for
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer
@@ -97,7 +98,7 @@ RULES = {
     "advanced": Filter(BUDGET, by="advanced"),
     "gaussian": Filter(BUDGET, by="gaussian"),
     "best with little slack": Filter(BUDGET, slack=Fraction(1, 100)),
-    "one order": Filter(BUDGET).earlier[0],
+    "one order": Filter(BUDGET, slack=BUDGET.delta / 2, alpha=order_for(BUDGET.epsilon, BUDGET.delta / 2)),
     "one strange order": Filter(BUDGET, alpha=2),
 }
 

@@ -15,9 +15,10 @@ from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearG
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.composed.postprocessing import Postprocessor, postprocess
 from counterpoint.mechanisms.composed.sampled import Sampled
-from counterpoint.mechanisms.counting.counters import Counter, EarlierCounter, SeparatedCounter
+from counterpoint.mechanisms.counting.counters import Counter, SeparatedCounter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, SeparatedVectorCounter, VectorCounter
+from counterpoint.mechanisms.counting.noise.histogram_noise import DigitTreeCounter
+from counterpoint.mechanisms.counting.vector_counters import SeparatedVectorCounter, VectorCounter
 from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
@@ -148,8 +149,7 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
     (CoarseVectorCounter(2, rho=2, horizon=2, squared=1, bits=1, steps=1), [Update((1, 0)), Ask()]),
     (SmallTreeCounter(2, horizon=3), [Update(1), Ask(), Update(0), Ask()]),
     (SmallTreeVectorCounter(2, 2, horizon=3), [Update((1, 0)), Ask(), Update((0, 2)), Ask()]),
-    (EarlierCounter("0.5", bound=2), [Update(1), Ask(), Update(-7), Ask()]),
-    (EarlierVectorCounter(2, "0.5", horizon=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask()]),
+    (DigitTreeCounter(2, "0.5", horizon=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask()]),
     (CoarseCounter(rho=2, horizon=2, bound=2, per_unit=2, bits=1, steps=1), [Update(-7), Update(7), Ask()]),
     (FiniteMechanism((((COIN, TRUTH),),)), [Ask(0, 1), Ask(0), Ask(0, -(2**80))]),
     (session_game(Filter(PureDP(1)), [PureDP("0.5"), PureDP(2)], 3), [Ask(0, 1), Ask(1, 0), Ask(0, 0), Ask(0, 1)]),

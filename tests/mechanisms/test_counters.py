@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy.stats import binom
+from tests.mechanisms.digit_trees import ScalarDigitTree
 from tests.mechanisms.test_laplace_sums import exact_law
 from tests.mechanisms.test_trees import named
 
@@ -17,11 +18,11 @@ from counterpoint.composition.rules.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.counting.counters import Counter, EarlierCounter, PastHorizon
+from counterpoint.mechanisms.counting.counters import Counter, PastHorizon
 from counterpoint.mechanisms.counting.noise import tree_noise
 from counterpoint.mechanisms.counting.noise.blt import for_horizon
 from counterpoint.mechanisms.counting.noise.trees import best_tree
-from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import Steps, every_step, one_step
@@ -31,10 +32,15 @@ from counterpoint.session.session import Session
 from counterpoint.sources.streams.stream import Stream
 
 KINDS = [Counter(1, horizon=60), Counter("0.3", horizon=2000, bound=4), Counter(1), Counter(2, bound=3)]
-EARLIER = [counter.earlier[0] for counter in KINDS]
+TREES = [
+    ScalarDigitTree(1, horizon=60),
+    ScalarDigitTree("0.3", horizon=2000, bound=4),
+    ScalarDigitTree(1),
+    ScalarDigitTree(2, bound=3),
+]
 IDS = ["60", "2000", "endless", "endless-3"]
-kinds = pytest.mark.parametrize("counter", KINDS + EARLIER[1:3], ids=[*IDS, "earlier-2000", "earlier-endless"])
-earlier_kinds = pytest.mark.parametrize("counter", EARLIER, ids=IDS)
+kinds = pytest.mark.parametrize("counter", KINDS + TREES[1:3], ids=[*IDS, "trees-2000", "trees-endless"])
+trees = pytest.mark.parametrize("counter", TREES, ids=IDS)
 VECTORS = Path(__file__).parent.parent / "vectors" / "counters.json"
 
 
@@ -79,7 +85,7 @@ def test_without_noise_the_answers_are_the_exact_running_sums_of_clamped_items(c
     assert answers == [sum(items[:place]) for place, value in enumerate(values) if value is None]
 
 
-@earlier_kinds
+@trees
 @settings(max_examples=30, deadline=None)
 @given(gaps=st.lists(st.sampled_from([0, 1, 1, 2, 7, 30, 400]), max_size=30))
 def test_a_node_has_one_noise_for_as_long_as_it_is_used_and_no_noise_serves_two(counter, gaps):
@@ -152,8 +158,8 @@ def test_the_state_stays_small(counter):
         assert len(encode(state, sealed=True)) < 600
 
 
-@pytest.mark.parametrize("counter", [EarlierCounter(1, horizon=2**20), EarlierCounter(1)])
-def test_the_state_of_an_earlier_counter_stays_small(counter):
+@pytest.mark.parametrize("counter", [ScalarDigitTree(1, horizon=2**20), ScalarDigitTree(1)])
+def test_the_state_of_digit_trees_stays_small(counter):
     coins, state = SeededCoins(1), counter.start(SeededCoins(1))
     for time in [*range(0, 2000, 17), *range(2000, 2**20, 2**14 + 1)]:
         state, _ = counter.step(replace(state, items=time), Ask(), coins)
@@ -240,27 +246,6 @@ def test_what_the_user_said_is_kept_when_a_counter_is_fitted():
         Counter(1).fitted(relation, 3)
 
 
-def test_a_counter_that_a_ledger_holds_goes_on_as_it_was():
-    stored = b'{"type":"Counter/1","epsilon":"1/2","horizon":null,"bound":1,"rho":null,"per_unit":1,"clamp":false}'
-    held = decode(stored, Mechanism)
-    assert (
-        type(held) is EarlierCounter and encode(held) == stored and held.fitted(Steps(updates=1, bound=1), None) == held
-    )
-    assert isinstance(held.noise, tree_noise.TreeNoise) and held.earlier == ()
-    now = Counter("0.5").fitted(Steps(updates=1, bound=1), None)
-    assert now.earlier == (held,) and now != held and encode(now) == stored.replace(b"Counter/1", b"Counter/2")
-
-
-def test_a_launch_that_is_repeated_by_its_id_finds_the_counter_that_an_earlier_version_launched():
-    stream = Stream(bound=1)
-    session = Session(stream, within=PureDP(1))
-    first = session.launch(EarlierCounter("0.5"), id="C")
-    again = session.launch(Counter("0.5"), id="C")
-    assert again.path == first.path and again.mechanism == first.mechanism and session.loss == PureDP("0.5")
-    window = session.launch(EarlierCounter("0.2"), id="W", last=3)
-    assert session.launch(Counter("0.2"), id="W", last=3).mechanism == window.mechanism
-
-
 def test_a_counter_is_pure_or_concentrated_and_says_which():
     for wrong in ({}, {"epsilon": 1, "rho": 1}, {"rho": 0}, {"rho": 1, "horizon": 2**40 + 1}, {"rho": 1, "clamp": 1}):
         with pytest.raises(InvalidParameter):
@@ -268,9 +253,7 @@ def test_a_counter_is_pure_or_concentrated_and_says_which():
     claimed = Counter(rho="0.5", bound=2).claim
     assert claimed.loss == zCDP("0.5") and claimed.relation == Steps(updates=1, bound=2)
     assert claimed.certificate.rests_on("Canonne") and claimed.certificate.rests_on("matrix mechanism")
-    assert EarlierCounter(rho=1).noise is Counter(rho=1, horizon=2**20).noise and Counter(
-        rho=1
-    ).noise.blt is for_horizon(None)
+    assert Counter(rho=1).noise.blt is for_horizon(None)
 
 
 def test_its_claim_is_pure_for_one_update_and_cites_what_it_rests_on():
@@ -282,8 +265,8 @@ def test_its_claim_is_pure_for_one_update_and_cites_what_it_rests_on():
         "Henzinger et al. 2024, Cor 5.5"
     )
     assert "PureDP(0.082)" in str(unknown.certificate) and "PureDP(0.018)" in str(unknown.certificate)
-    earlier = EarlierCounter("0.1").claim.certificate
-    assert "PureDP(0.085)" in str(earlier) and "PureDP(0.015)" in str(earlier)
+    trees = ScalarDigitTree("0.1").claim.certificate
+    assert "PureDP(0.085)" in str(trees) and "PureDP(0.015)" in str(trees)
 
 
 def test_several_counters_run_on_one_stream_inside_a_composition():
@@ -316,7 +299,7 @@ def test_an_accuracy_that_cannot_be_stated_is_refused(ask):
 def test_root_mean_square_and_maximum_error_of_subtraction_are_those_of_the_theory(power):
     known = json.loads(VECTORS.read_text())["exact"][str(power)]["P k-ary sub best odd k"]
     horizon = 2**power
-    tree, node = best_tree(horizon), EarlierCounter(1, horizon=horizon).deviation(1)
+    tree, node = best_tree(horizon), ScalarDigitTree(1, horizon=horizon).deviation(1)
     left, nodes = np.arange(1, horizon + 1), np.zeros(horizon)
     for _ in range(tree.height):
         digit = (left + tree.most) % tree.arity - tree.most
@@ -325,12 +308,12 @@ def test_root_mean_square_and_maximum_error_of_subtraction_are_those_of_the_theo
     assert node * np.sqrt(nodes.mean()) == pytest.approx(known["rmse"], rel=0.02)
     assert node * np.sqrt(nodes.max()) == pytest.approx(known["maxstd"], rel=0.02)
     worst = int(nodes.argmax()) + 1
-    assert EarlierCounter(1, horizon=horizon).deviation(worst) == pytest.approx(node * np.sqrt(nodes.max()))
+    assert ScalarDigitTree(1, horizon=horizon).deviation(worst) == pytest.approx(node * np.sqrt(nodes.max()))
 
 
 @pytest.mark.parametrize(("power", "most"), [(10, 27), (16, 45), (20, 60)])
 def test_without_a_horizon_the_maximum_deviation_is_as_promised(power, most):
-    counter, start, variances = EarlierCounter(1), 0, []
+    counter, start, variances = ScalarDigitTree(1), 0, []
     while start <= 2**power:
         here = counter.noise.epoch(start)
         last = min(2**power - start, here.tree.reach, tree_noise.FIRST_EPOCH * tree_noise.GROWTH**here.number - 1)
@@ -346,10 +329,10 @@ SAMPLES = 3000
 @pytest.mark.parametrize(
     ("counter", "time"),
     [
-        (EarlierCounter(1, horizon=1024), 600),
-        (EarlierCounter(1, horizon=1024, bound=3), 1024),
-        (EarlierCounter(1), 700),
-        (EarlierCounter(1), 5000),
+        (ScalarDigitTree(1, horizon=1024), 600),
+        (ScalarDigitTree(1, horizon=1024, bound=3), 1024),
+        (ScalarDigitTree(1), 700),
+        (ScalarDigitTree(1), 5000),
     ],
 )
 def test_simulated_errors_follow_the_exact_law_and_keep_within_the_stated_error(counter, time):

@@ -7,9 +7,9 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from tests.mechanisms.digit_trees import ScalarDigitTree
 
 from counterpoint.mechanisms.counting import counters
-from counterpoint.mechanisms.counting.counters import EarlierCounter
 from counterpoint.mechanisms.counting.noise import tree_noise
 from counterpoint.mechanisms.counting.noise.trees import Tree
 from counterpoint.mechanisms.interaction import Analyst, interact
@@ -70,7 +70,7 @@ def is_private(left, right, bound=E6):
 def test_asked_at_every_time_no_answers_are_likelier_than_allowed_and_some_are_as_likely(two_levels):
     # four answers of four nodes: one outcome of the noises for each of the answers, so the cut moves no probability
     laws = {
-        items: law(EarlierCounter(6, horizon=4), items, (1, 2, 3, 4), "1e-3") for items in product((0, 1), repeat=4)
+        items: law(ScalarDigitTree(6, horizon=4), items, (1, 2, 3, 4), "1e-3") for items in product((0, 1), repeat=4)
     }
     ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in neighbours(a)}
     assert all(ratio <= E6 for ratio in ratios.values())
@@ -81,14 +81,14 @@ def test_asked_at_every_time_no_answers_are_likelier_than_allowed_and_some_are_a
 @pytest.mark.parametrize("times", [(1,), (2,), (4,), (2, 2), (1, 3), (2, 3), (2, 4), (3, 4)])
 def test_asked_at_some_times_or_twice_no_answers_are_likelier_than_allowed(two_levels, times):
     for items in [(0, 0, 0, 0), (1, 0, 1, 1)]:
-        one = law(EarlierCounter(6, horizon=4), items, times, "1e-6")
+        one = law(ScalarDigitTree(6, horizon=4), items, times, "1e-6")
         for other in neighbours(items):
-            two = law(EarlierCounter(6, horizon=4), other, times, "1e-6")
+            two = law(ScalarDigitTree(6, horizon=4), other, times, "1e-6")
             assert is_private(one, two) and is_private(two, one)
 
 
 def test_larger_items_are_as_private_as_small_ones_and_stray_ones_are_brought_near(two_levels):
-    counter = EarlierCounter(6, horizon=4, bound=2)
+    counter = ScalarDigitTree(6, horizon=4, bound=2)
     laws = {items: law(counter, (*items, 0), (1, 3), "1e-6") for items in product((-1, 0, 1, 2, 7), repeat=2)}
     pairs = [(a, b) for a in laws for b in laws if a[0] == b[0] or a[1] == b[1]]
     assert all(largest_ratio(laws[a], laws[b]) <= E6 for a, b in pairs)
@@ -97,23 +97,23 @@ def test_larger_items_are_as_private_as_small_ones_and_stray_ones_are_brought_ne
 
 
 def test_two_items_of_a_unit_together_change_no_odds_by_more_than_allowed(two_levels):
-    counter = EarlierCounter(6, horizon=4, per_unit=2)
+    counter = ScalarDigitTree(6, horizon=4, per_unit=2)
     laws = {items: law(counter, items, (1, 3), "1e-4") for items in product((0, 1), repeat=3)}
     ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in laws if sum(map(int.__ne__, a, b)) <= 2}
     assert max(ratios.values()) <= E6 and ratios[(0, 0, 0), (1, 0, 1)] > NEARLY_E6 / 100
-    alone = [law(EarlierCounter(6, horizon=4), items, (1, 3), "1e-4") for items in [(0, 0, 0), (1, 0, 1)]]
+    alone = [law(ScalarDigitTree(6, horizon=4), items, (1, 3), "1e-4") for items in [(0, 0, 0), (1, 0, 1)]]
     assert largest_ratio(*alone) > 2 * E6, "noise for one item does not do for two"
 
 
 def test_across_epochs_no_answers_are_likelier_than_allowed_and_some_are_as_likely(short_epochs):
-    laws = {items: law(EarlierCounter(6), items, (1, 2, 3), "1e-3") for items in product((0, 1), repeat=3)}
+    laws = {items: law(ScalarDigitTree(6), items, (1, 2, 3), "1e-3") for items in product((0, 1), repeat=3)}
     ratios = {(a, b): largest_ratio(laws[a], laws[b]) for a in laws for b in neighbours(a)}
     assert all(ratio <= E6 for ratio in ratios.values())
     assert ratios[(0, 0, 0), (1, 0, 0)] > NEARLY_E6, "its tree and its total together"
 
 
 def test_across_epochs_larger_items_are_as_private(short_epochs):
-    laws = [law(EarlierCounter(6, bound=2), (item, 0), (1, 2), "1e-3") for item in (0, 1, 2)]
+    laws = [law(ScalarDigitTree(6, bound=2), (item, 0), (1, 2), "1e-3") for item in (0, 1, 2)]
     assert all(largest_ratio(one, two) <= E6 for one in laws for two in laws)
     assert largest_ratio(laws[0], laws[2]) > NEARLY_E6
 
@@ -140,7 +140,7 @@ class Adaptive(Analyst):
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_inputs_that_depend_on_earlier_answers_learn_no_more(two_levels, place):
-    counter = EarlierCounter(6, horizon=4)
+    counter = ScalarDigitTree(6, horizon=4)
     one, two = (
         EnumeratedCoins("1e-3").law(lambda coins, flip=flip: interact(Adaptive(place, flip, 3), counter, coins).answers)
         for flip in (False, True)
@@ -161,20 +161,20 @@ class Forgetful:
 
 
 def test_a_counter_that_draws_its_noise_anew_is_caught(two_levels):
-    wrong = Forgetful(EarlierCounter(6, horizon=4))
+    wrong = Forgetful(ScalarDigitTree(6, horizon=4))
     one, two = (law(wrong, items, (3, 3, 3), "1e-6") for items in [(0, 0, 0), (1, 0, 0)])
     assert not is_private(one, two)
 
 
 def test_noise_that_does_not_grow_with_the_height_is_caught(two_levels, monkeypatch):
     monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: self.reach / self.epsilon)
-    one, two = (law(EarlierCounter(6, horizon=4), items, (1, 3), "1e-9") for items in [(0, 0, 0), (1, 0, 0)])
+    one, two = (law(ScalarDigitTree(6, horizon=4), items, (1, 3), "1e-9") for items in [(0, 0, 0), (1, 0, 0)])
     assert largest_ratio(one, two) > 2 * E6
 
 
 def test_totals_that_are_not_paid_for_are_caught(short_epochs, monkeypatch):
     monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: tree.height * self.reach / self.epsilon)
-    one, two = (law(EarlierCounter(6), items, (1, 2), "1e-6") for items in [(0, 0), (1, 0)])
+    one, two = (law(ScalarDigitTree(6), items, (1, 2), "1e-6") for items in [(0, 0), (1, 0)])
     assert largest_ratio(one, two) > 2 * E6
 
 

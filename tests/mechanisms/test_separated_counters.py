@@ -15,11 +15,11 @@ from tests.mechanisms.test_blt_noise import Given, moves, walk
 
 from counterpoint import Ask, Counter, InvalidParameter, SeededCoins, SeparatedCounter, SeparatedVectorCounter, Update
 from counterpoint.encoding import encode
-from counterpoint.mechanisms.counting.counters import EarlierCounter, PastHorizon
+from counterpoint.mechanisms.counting.counters import PastHorizon
 from counterpoint.mechanisms.counting.noise.blt import for_horizon
 from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, BltNoise
 from counterpoint.mechanisms.counting.noise.separated_noise import FarItems, for_separated, separated_noise
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.privacy.relations import Separated, Steps
 from counterpoint.verify.exactly.coarse import CoarseSeparatedCounter
@@ -169,20 +169,12 @@ def test_data_whose_units_are_far_make_a_counter_of_far_items_unless_it_says_how
     assert Counter(rho=1).fitted(far, None) == SeparatedCounter(rho=1, bound=2, per_unit=5, clamp=False, apart=100)
     assert Counter(rho=1, per_unit=5).fitted(far, None) == Counter(rho=1, bound=2, per_unit=5, clamp=False)
     assert Counter(1).fitted(far, None) == Counter(1, bound=2, per_unit=5, clamp=False)
-    assert EarlierCounter(rho=1).fitted(far, None) == EarlierCounter(rho=1, bound=2, per_unit=5, clamp=False)
     own = SeparatedCounter(rho=1, apart=70).fitted(far, None)
     assert own == SeparatedCounter(rho=1, bound=2, per_unit=5, clamp=False, apart=70)
     assert far.within(own.claim.relation) and not own.claim.relation.within(far)
     vectors = VectorCounter(3, rho=1, horizon=9).fitted(far, 3)
     assert vectors == SeparatedVectorCounter(3, rho=1, horizon=9, bound=2, squared=2, per_unit=5, apart=100)
-    assert EarlierVectorCounter(3, rho=1).fitted(far, 3).claim.relation == Steps(updates=5, squared=2)
     assert Windowed(Counter(rho=1), 10).fitted(far, None).claim.relation == Separated(Steps(updates=5, bound=2), 100)
-
-
-@pytest.mark.parametrize("counter", [Counter(rho=1), VectorCounter(3, rho=1)])
-def test_it_meant_nothing_else_before(counter):
-    dimensions = getattr(counter, "dimensions", None)
-    assert counter.fitted(Separated(Steps(updates=5, bound=2), apart=100), dimensions).earlier == ()
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, float("nan"), "many", None])

@@ -12,8 +12,9 @@ from scipy.stats import binom
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.mechanisms.counting.counters import Counter, PastHorizon
+from counterpoint.mechanisms.counting.noise.histogram_noise import DigitTreeCounter
 from counterpoint.mechanisms.counting.noise.tree_noise import FIRST_EPOCH
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, VectorCounter
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.losses import PureDP, zCDP
 from counterpoint.privacy.messages import Ask, Update
@@ -263,11 +264,11 @@ TIMES = [
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("item", [1, 4, 5, 17, 25, 49, 300, FIRST_EPOCH, FIRST_EPOCH + 1, 700])
 def test_a_change_of_one_item_is_made_good_by_noises_that_cost_no_more_than_the_loss(times, item):
-    assert cheapest(EarlierVectorCounter(1, epsilon=1), times, item) <= 1 + 1e-9
+    assert cheapest(DigitTreeCounter(1, epsilon=1), times, item) <= 1 + 1e-9
 
 
 def test_half_of_the_noise_would_not_do():
-    assert cheapest(EarlierVectorCounter(1, epsilon=2), TIMES[0], 5) > 1
+    assert cheapest(DigitTreeCounter(1, epsilon=2), TIMES[0], 5) > 1
 
 
 # -------------------------------------------------------------------------------------------------------- accuracy
@@ -280,7 +281,7 @@ def test_under_pure_privacy_the_worst_error_is_not_below_that_of_any_time_nor_tw
         assert all(counter.error("0.95", t) <= counter.worst_error("0.95", t) for t in (1, 2, 20, 200))
 
 
-@pytest.mark.parametrize("counter", [EarlierVectorCounter(3, epsilon=1), VectorCounter(3, rho="0.1", horizon=2**10)])
+@pytest.mark.parametrize("counter", [DigitTreeCounter(3, epsilon=1), VectorCounter(3, rho="0.1", horizon=2**10)])
 def test_the_worst_error_is_not_below_that_of_any_time_and_never_falls(counter):
     worst = max(counter.error("0.95", t) for t in range(61))
     assert worst <= counter.worst_error("0.95", 60) <= 1.5 * worst

@@ -21,7 +21,7 @@ from counterpoint.randomness import keystream, secure
 from counterpoint.randomness.keystream import Keystream
 from counterpoint.randomness.samplers import cells as cells_module
 from counterpoint.randomness.samplers import gaussian as gaussian_module
-from counterpoint.randomness.samplers import laplace, thresholds, version_1
+from counterpoint.randomness.samplers import laplace, thresholds
 from counterpoint.randomness.samplers import rounded_normal as rounded_module
 from counterpoint.randomness.samplers.gaussian import discrete_gaussian, one_gaussian
 from counterpoint.randomness.samplers.laplace import discrete_laplace, geometric
@@ -289,7 +289,7 @@ def test_the_same_bytes_are_read_whatever_laplace_value_is_drawn(monkeypatch):
     assert len(set(reads)) == 1
 
 
-MODULES = [keystream, thresholds, laplace, cells_module, gaussian_module, rounded_module, secure, version_1]
+MODULES = [keystream, thresholds, laplace, cells_module, gaussian_module, rounded_module, secure]
 
 
 @pytest.mark.parametrize("module", MODULES)

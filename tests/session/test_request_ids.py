@@ -9,11 +9,8 @@ from tests.session.numbers_source import Numbers
 from tests.session.run_threads import run_threads
 
 import counterpoint as cp
-from counterpoint.composition.rules.parallel import SummedParallel
 from counterpoint.errors import BudgetExceeded, RequestConflict
 from counterpoint.ledger.memory import MemoryLedger
-from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.privacy.relations import Sparse
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 
@@ -142,29 +139,6 @@ def test_two_worlds_have_the_same_history():
             return lines(s)
 
     assert run(DATA) == run({**DATA, "apples": 99, "beans": 4})
-
-
-def test_a_partition_that_an_earlier_version_recorded_is_found_by_its_id_and_stays_charged_as_it_was(tmp_path):
-    def opened():
-        return cp.Session(Numbers(DATA, reach=3), cp.ApproxDP(1, 1e-6), ledger=tmp_path / "ledger.db")
-
-    with opened() as s:
-        inner = s._source.relation
-        older = Concurrent(SummedParallel(3, cp.PureDP(0.1), None, True), Sparse(3, inner, first_pair=True))
-        path = s._engine.launch((), older, older.relation, cursor=s._source.pin(), by="letter", request="P")
-        charged = s.loss
-    with opened() as s:
-        s._engine.ledger.verify()
-        parts = s.partition("letter", k=3, within=cp.PureDP(0.1), id="P")
-        assert parts._path == path and s.loss == charged and parts.loss == cp.PureDP("0.3")
-        parts["a"].launch(cp.Laplace(0.1))
-        s.partition("letter", k=3, within=cp.PureDP(0.1), id="Q")
-        with pytest.raises(RequestConflict, match="'P' was made before"):
-            s.partition("letter", k=3, within=cp.PureDP(0.2), id="P")
-        s._engine.ledger.verify()
-    with opened() as s:
-        s._engine.ledger.verify()
-        assert isinstance(s.at(path).within, cp.PureDP) and s.partition("letter", 3, within=cp.PureDP(0.1), id="Q")
 
 
 def test_parts_of_unlike_losses_are_found_again_with_the_budget_they_were_given(tmp_path):

@@ -29,9 +29,10 @@ from counterpoint.local.values.block_response import BlockResponse
 from counterpoint.local.values.membership import Membership
 from counterpoint.mechanisms.composed.linear_queries import LinearGuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.counting.counters import EarlierCounter, SeparatedCounter
+from counterpoint.mechanisms.counting.counters import SeparatedCounter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, SeparatedVectorCounter, VectorCounter
+from counterpoint.mechanisms.counting.noise.histogram_noise import DigitTreeCounter
+from counterpoint.mechanisms.counting.vector_counters import SeparatedVectorCounter, VectorCounter
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -110,8 +111,7 @@ AUDITED = {
     "vectors, far items": Audited(
         SeparatedVectorCounter(2, rho="0.5", horizon=2, squared=1), 40_000, options={**PLANE, **AT_A_PERCENT}
     ),
-    "earlier counter": Audited(EarlierCounter(3, horizon=2), 8_000),
-    "earlier vector counter": Audited(EarlierVectorCounter(2, epsilon=3, horizon=1, bound=1), 8_000, options=PLANE),
+    "digit trees": Audited(DigitTreeCounter(2, epsilon=3, horizon=1, bound=1), 8_000, options=PLANE),
     "small counter": Audited(SmallTreeCounter(3, horizon=2), 8_000),
     # on one of its two levels an item loses half of the claim
     "small vector counter": Audited(

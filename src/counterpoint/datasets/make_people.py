@@ -1,6 +1,7 @@
-"""Writes people.parquet: 20,000 made-up people, the same every time. No such person exists.
+"""Writes people.parquet: 20,000 made-up people, the same for the same sampler. No such person exists.
 
-Run it with `python -m counterpoint.datasets.make_people` after a change; the file is committed.
+The committed file was drawn by an earlier sampler. Running `python -m counterpoint.datasets.make_people` replaces those
+people, and with them the numbers in the guide's examples.
 """
 
 import csv
@@ -11,7 +12,6 @@ from pathlib import Path
 import duckdb
 
 from counterpoint.datasets.made_up_people import STATES
-from counterpoint.randomness.samplers import version_1
 from counterpoint.randomness.seeded import SeededCoins
 
 PEOPLE = 20_000
@@ -21,7 +21,7 @@ def people() -> list[tuple[int, str, int, int]]:
     """(person_id, state, age, income) of everybody."""
     coins = SeededCoins(20261115)
     urn = [state for state, weight in STATES.items() for _ in range(weight)]
-    ages = version_1.discrete_gaussian(Fraction(18**2), PEOPLE, coins._stream)  # so that they stay who they are
+    ages = coins.discrete_gaussian(Fraction(18**2), size=PEOPLE)
     incomes = coins.discrete_laplace(18_000, size=PEOPLE)
     return [
         (number, urn[coins.integer(len(urn))], min(max(42 + int(age), 0), 100), max(45_000 + int(income), 0))

@@ -159,11 +159,6 @@ class Mechanism(Tagged):
         return None
 
     @property
-    def earlier(self) -> "tuple[Mechanism, ...]":
-        """What the same words meant in earlier versions of this library: a repeated launch may be one of these."""
-        return ()
-
-    @property
     def asks_are_public(self) -> bool:
         """Whether private data comes in updates alone: every ask it accepts has no private part.
 

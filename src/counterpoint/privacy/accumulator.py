@@ -90,11 +90,6 @@ class Accumulator(Account):
         """How a composition of launches that are added up here interacts, whatever is launched."""
         return "endless"
 
-    @property
-    def earlier(self) -> "tuple[Accumulator, ...]":
-        """What the words that make this empty sum meant in earlier versions: a ledger from then holds one of these."""
-        return ()
-
     def keeps(self, budget: Loss) -> bool:
         """Whether the total is within a budget."""
         return self.total.within(budget)

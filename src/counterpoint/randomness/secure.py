@@ -27,10 +27,9 @@ from counterpoint.randomness.samplers.uniform import tosses, uniform, uniforms
 
 R = TypeVar("R")
 
-SAMPLER_VERSION = 2
-"""Names the draws that a seed gives: a change that alters any of them takes the next number, so that a stored
-seed is never replayed by a sampler that would draw other noise. Version 1 drew discrete Gaussians otherwise
-(`version_1.py`), and a single one of them or rounded normal as a vector of one."""
+SAMPLER_VERSION = 1
+"""Names the draws that a seed gives: a change that alters any of them takes the next number, so that a stored seed is
+never replayed by a sampler that would draw other noise."""
 
 _WIDE = 64
 

@@ -23,13 +23,12 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.parallel import Parallel, SummedParallel
+from counterpoint.composition.rules.parallel import Parallel
 from counterpoint.composition.rules.rule import Rule
 from counterpoint.errors import (
     InvalidParameter,
     NotAllowed,
     RelationMismatch,
-    RequestConflict,
 )
 from counterpoint.ledger.grants import principal
 from counterpoint.ledger.ledger import Ledger
@@ -226,8 +225,7 @@ class Session(DelegatingSession):
         path = self._engine.launch(
             self._path, fitted, seen_by(fitted, source), cursor=source.pin(), of=followed_among(of), request=id
         )
-        row = None if id is None else self._engine.ledger.read(path)  # an earlier version may have launched it
-        return Handle(self, source, path, fitted if row is None else row.mechanism)
+        return Handle(self, source, path, fitted)
 
     def rehearse(self) -> "Session":
         """The same session on made-up rows: the same calls and refusals, and no budget is spent.
@@ -306,19 +304,9 @@ class Session(DelegatingSession):
         static = inner.within(Steps(updates=0))
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
         composition = Concurrent(rule, Static(k, inner) if static else Sparse(k, inner))
-        try:
-            path = self._launch_parts(composition, by, id)
-        except RequestConflict:
-            if not isinstance(rule.each, Loss):
-                raise
-            # an earlier version recorded the same request in other words, under which it is looked for
-            older = SummedParallel(k, rule.each, delta_total, static)
-            path = self._launch_parts(Concurrent(older, Sparse(k, inner, first_pair=static)), by, id)
-        return Partition(self, path, by, rule)
-
-    def _launch_parts(self, composition: Concurrent, by: str, id: str | None) -> Path:
         pin = self._source.pin()
-        return self._engine.launch(self._path, composition, composition.relation, cursor=pin, by=by, request=id)
+        path = self._engine.launch(self._path, composition, composition.relation, cursor=pin, by=by, request=id)
+        return Partition(self, path, by, rule)
 
     @property
     def handles(self) -> tuple[Handle, ...]:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, get_args
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from counterpoint.composition.rules.accounts.advanced import AdvancedSum
 from counterpoint.composition.rules.accounts.best import MixedSum, union_within
@@ -158,22 +158,6 @@ class Filter(Rule, Value, frozen=True):
     def halts(self) -> bool:
         """As configured."""
         return self.halt
-
-    @property
-    def earlier(self) -> tuple["Filter", ...]:
-        """The default filter had one Renyi order, and half of delta for exposures.
-
-        >>> Filter(ApproxDP(1, 1e-6)).earlier
-        (Filter(ApproxDP(1, 1e-6), slack=5e-7, alpha=23.3),)
-        """
-        if self.empty is not UNSET:
-            return tuple(replace(self, empty=empty) for empty in self.empty.earlier)
-        if not isinstance(self.budget, ApproxDP) or self.by != "best" or self.alpha is not None:
-            return ()
-        if self.launches is not UNSET:
-            return ()
-        slack = self.budget.delta / 2 if self.slack is None else self.slack
-        return (Filter(self.budget, "best", slack, order_for(self.budget.epsilon, slack), self.halt),)
 
     def start(self) -> Accumulator:
         """Nothing launched: the sum of the budget's own measure, or of the theorem that `by` names."""

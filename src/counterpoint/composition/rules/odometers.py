@@ -158,15 +158,6 @@ class Odometer(Rule, Value, frozen=True):
             return cls(half)
         return cls(replace(_tuned(kind, target, half.delta, half.delta * _IF_PURE), if_exposed=half))
 
-    @property
-    def earlier(self) -> "tuple[Odometer, ...]":
-        """The time-uniform ones kept half of delta for exposures, whatever was launched first.
-
-        >>> len(Odometer.mixture(delta=1e-6, tuned_for=1).earlier), Odometer.mixture(1e-6, 1, slack=1e-6).earlier
-        (1, ())
-        """
-        return tuple(Odometer(empty) for empty in self.empty.earlier)
-
     def __repr__(self) -> str:
         measure = type(self.empty.total)
         with suppress(NotCovered):

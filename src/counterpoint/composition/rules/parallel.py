@@ -315,23 +315,6 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
         return Certificate(statement, self.theorem)
 
 
-class SummedParallel(Parallel, frozen=True, tag="Parallel/1"):
-    """Parts that an earlier version made: charged as one launch of the sum, so that their accounts stay as they are."""
-
-    def __post_init__(self) -> None:
-        """One loss for all parts, as it was then."""
-        if not isinstance(self.each, Loss):
-            raise InvalidParameter("parts of an earlier version have one loss for all")
-        super().__post_init__()
-
-    def charges(self, relation: Relation) -> tuple[Charge, ...]:
-        """None: it is charged by its bound."""
-        return ()
-
-    def _composed(self, charges: tuple[Charge, ...]) -> Loss:
-        return total(charges)
-
-
 def _counts(charges: tuple[Charge, ...]) -> dict[Loss, int]:
     return {charge.loss: charge.times for charge in charges}
 

@@ -58,11 +58,6 @@ class Rule(Tagged):
         return False
 
     @property
-    def earlier(self) -> "tuple[Rule, ...]":
-        """What the same words meant in earlier versions: a ledger from then holds one of these in its place."""
-        return ()
-
-    @property
     def chosen(self) -> "Rule":
         """The rule that was chosen, where this one stands in its place."""
         return self

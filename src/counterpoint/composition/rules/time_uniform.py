@@ -95,11 +95,6 @@ class TimeUniform(Accumulator, Value, frozen=True):
         )
 
     @property
-    def earlier(self) -> "tuple[TimeUniform, ...]":
-        """The one with half of delta for exposures, whatever was launched first."""
-        return () if self.if_exposed is UNSET else (self.if_exposed,)
-
-    @property
     def total(self) -> OneSidedDP | Unbounded:
         """The bound that the loss has never exceeded, with probability 1 - delta; infinite where it says nothing."""
         return self._reading or Unbounded()

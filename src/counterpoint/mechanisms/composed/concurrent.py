@@ -97,11 +97,6 @@ class Concurrent(Mechanism, Value, frozen=True):
             self.rule.promise(self.relation)
 
     @property
-    def earlier(self) -> "tuple[Concurrent, ...]":
-        """The same with each rule that the same words meant in earlier versions."""
-        return tuple(Concurrent(rule, self.relation) for rule in self.rule.earlier)
-
-    @property
     def claim(self) -> Claim:
         """The rule's promise, whatever is launched."""
         loss = self.rule.bound(self.relation)

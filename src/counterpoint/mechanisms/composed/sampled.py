@@ -99,11 +99,6 @@ class Sampled(Mechanism, Value, frozen=True):
         """The sample that was drawn at launch."""
         return state.sample if isinstance(state, OnSample) else None
 
-    @property
-    def earlier(self) -> "tuple[Mechanism, ...]":
-        """The same with each mechanism that the same words meant in earlier versions."""
-        return tuple(Sampled(mechanism, self.rate, self.delta) for mechanism in self.mechanism.earlier)
-
     def fitted(self, relation: Relation, dimensions: int | None) -> "Sampled":
         """The mechanism fitted to the data: those of a sample have the same neighbours."""
         return Sampled(self.mechanism.fitted(relation, dimensions), self.rate, self.delta)

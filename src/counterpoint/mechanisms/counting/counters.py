@@ -42,9 +42,6 @@ from counterpoint.privacy.relations import Relation, Separated, Steps
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.randomness.coins import Coins
 
-TUNED = 2**20
-"""The horizon that earlier counters under zCDP are tuned for if none is given."""
-
 
 class CounterState(State, Value, frozen=True, tag="Counting/1"):
     """How many items came and their sum; the noise of the last ask, and what the next ones need."""
@@ -184,15 +181,6 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
         return None if self.epsilon is None else self.horizon
 
     @property
-    def earlier(self) -> "tuple[Mechanism, ...]":
-        """The counter that the same words meant before least squares.
-
-        >>> Counter(epsilon=1).earlier
-        (EarlierCounter(epsilon=1),)
-        """
-        return (EarlierCounter(self.epsilon, self.horizon, self.bound, self.rho, self.per_unit, self.clamp),)
-
-    @property
     def asks_are_public(self) -> bool:
         """Items come in updates."""
         return True
@@ -252,31 +240,6 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag="Count
         return self.noise.bound(below_one(probability), whole(t, 0, "t"))
 
 
-class EarlierCounter(Counter, frozen=True, repr_omit_defaults=True, tag="Counter/1"):
-    """A counter as versions before least squares launched it. Ledgers hold such counters, and they go on as they were.
-
-    Under pure privacy an answer is the exact sum plus the noises, signed, of the nodes that the time's balanced digits
-    name (`trees.py`); these cover every step before that time once, net, and no other step, so the proof is the same.
-    """
-
-    def laplace(self, epsilon: Fraction, reach: int) -> TreeNoise:
-        """The noise of nodes that are added and taken away."""
-        return TreeNoise(epsilon, reach, self.horizon, width=1)
-
-    def gaussian(self, rho: Fraction) -> BltNoise:
-        """The noise that is tuned for 2^20 steps if there is no horizon."""
-        return blt_noise(rho, self.horizon or TUNED, self._reach**2)
-
-    def fitted(self, relation: Relation, dimensions: int | None) -> Self:
-        """The counter with what was left out as the source declares it."""
-        return self.declared(relation, dimensions)
-
-    @property
-    def earlier(self) -> tuple[Mechanism, ...]:
-        """There is none."""
-        return ()
-
-
 class SeparatedCounter(Counter, frozen=True, repr_omit_defaults=True, tag="SeparatedCounter/1"):
     """The same under zCDP for units of which any two items are at least `apart` items from each other.
 
@@ -319,11 +282,6 @@ class SeparatedCounter(Counter, frozen=True, repr_omit_defaults=True, tag="Separ
     def most_items(self) -> int:
         """Items are steps, of which there are this many at most."""
         return LIFETIME
-
-    @property
-    def earlier(self) -> tuple[Mechanism, ...]:
-        """There is none."""
-        return ()
 
     def fitted(self, relation: Relation, dimensions: int | None) -> Self:
         """The counter with what was left out as the source declares it; it says itself how far items are apart."""

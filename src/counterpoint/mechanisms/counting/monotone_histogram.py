@@ -44,13 +44,13 @@ from counterpoint.mechanisms.counting.noise.histogram_error import (
     last,
 )
 from counterpoint.mechanisms.counting.noise.histogram_noise import (
+    DigitTreeCounter,
     best_totals,
     counting_error,
     doubled,
     each_delta,
     limit,
 )
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold
 from counterpoint.mechanisms.tails import may_fail
@@ -168,7 +168,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         return each_delta(self.epsilon, self.delta, self._places)
 
     @property
-    def totals(self) -> EarlierVectorCounter:
+    def totals(self) -> DigitTreeCounter:
         """What is launched in the part of that name: with a delta, the one of two that errs less after 64 hits."""
         dimensions, reach = self._shape
         return best_totals(self._third, self._each_delta, dimensions, reach)

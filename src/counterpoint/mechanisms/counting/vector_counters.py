@@ -24,7 +24,6 @@ from msgspec.structs import replace
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidRequest
 from counterpoint.mechanisms.counting.counters import (
-    TUNED,
     PastHorizon,
     below_one,
     check_privacy,
@@ -169,12 +168,6 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         return None if self.epsilon is None else self.horizon
 
     @property
-    def earlier(self) -> "tuple[Mechanism, ...]":
-        """The counter that the same words meant before least squares."""
-        fields = self.dimensions, self.epsilon, self.horizon, self.bound, self.squared, self.rho, self.per_unit
-        return (EarlierVectorCounter(*fields),)
-
-    @property
     def asks_are_public(self) -> bool:
         """Items come in updates."""
         return True
@@ -236,32 +229,6 @@ class VectorCounter(Mechanism, Value, frozen=True, repr_omit_defaults=True, tag=
         return self.noise.worst_bound(below_one(probability), whole(t, 0, "t"))
 
 
-class EarlierVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="VectorCounter/1"):
-    """The same of an `EarlierCounter` for each coordinate, as ledgers hold it; the totals of a `MonotoneHistogram`.
-
-    >>> counter = EarlierVectorCounter(3, epsilon=1)
-    >>> max(counter.error(0.95, t) for t in range(41)), counter.worst_error(0.95, t=40)
-    (101, 135)
-    """
-
-    def laplace(self, epsilon: Fraction, reach: int) -> TreeNoise:
-        """The noise of nodes that are added and taken away."""
-        return TreeNoise(epsilon, reach, self.horizon, self.dimensions)
-
-    def gaussian(self, rho: Fraction) -> BltNoise:
-        """The noise that is tuned for 2^20 steps if there is no horizon."""
-        return blt_noise(rho, self.horizon or TUNED, self._reach_squared, self._coordinates, self.dimensions)
-
-    def fitted(self, relation: Relation, dimensions: int | None) -> Self:
-        """The counter with what was left out as the source declares it."""
-        return self.declared(relation, dimensions)
-
-    @property
-    def earlier(self) -> tuple[Mechanism, ...]:
-        """There is none."""
-        return ()
-
-
 class SeparatedVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="SeparatedVectorCounter/1"):
     """The same of a `SeparatedCounter` for each coordinate: items of a unit are at least `apart` from each other.
 
@@ -296,11 +263,6 @@ class SeparatedVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True
     def most_items(self) -> int:
         """Items are steps, of which there are this many at most."""
         return LIFETIME
-
-    @property
-    def earlier(self) -> tuple[Mechanism, ...]:
-        """There is none."""
-        return ()
 
     def fitted(self, relation: Relation, dimensions: int | None) -> Self:
         """The counter with what was left out as the source declares it; it says itself how far items are apart."""

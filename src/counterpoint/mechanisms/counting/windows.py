@@ -117,11 +117,6 @@ class Windowed(Mechanism, Value, frozen=True):
         """Items come in updates."""
         return True
 
-    @property
-    def earlier(self) -> "tuple[Windowed, ...]":
-        """The same window of what the counter meant in earlier versions."""
-        return tuple(Windowed(counter, self.last) for counter in self.counter.earlier)
-
     def fitted(self, relation: Relation, dimensions: int | None) -> "Windowed":
         """The same window of the counter as fitted to the data."""
         return Windowed(self.counter.fitted(relation, dimensions), self.last)

@@ -81,8 +81,7 @@ class Engine:
 
     def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
         """Make the row of the whole session, if it is not there yet."""
-        versions = (composition, *composition.earlier)
-        self._perform_once("root", [Opening((), version, sequential) for version in versions])
+        self.perform("root", Opening((), composition, sequential), None)
 
     def launch(
         self,
@@ -98,11 +97,10 @@ class Engine:
         grant: Grant | None = None,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
-        versions = (mechanism, *mechanism.earlier)
         own = self._own(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
-        wanted = [Launching(parent, name, version, data, by, of, cursor, version.claim, grant) for version in versions]
-        return as_path(self._perform_once(own, wanted, request))
+        wanted = Launching(parent, name, mechanism, data, by, of, cursor, mechanism.claim, grant)
+        return as_path(self.perform(own, wanted, None, request))
 
     def launch_question(
         self,
@@ -119,9 +117,16 @@ class Engine:
         depend on what has been charged since.
         """
         must_not_step()
-        versions = [version for mechanism in mechanisms for version in (mechanism, *mechanism.earlier)]
-        wanted = [Launching(parent, None, version, data, None, None, cursor, version.claim) for version in versions]
-        return as_path(self._perform_once(self._of_question("launch", request, parent), wanted, request))
+        own = self._of_question("launch", request, parent)
+        refused: RequestConflict | None = None
+        for mechanism in mechanisms:  # only the first can begin anything: the others may be on record under this id
+            wanted = Launching(parent, None, mechanism, data, None, None, cursor, mechanism.claim)
+            try:
+                return as_path(self.perform(own, wanted, None, request))
+            except RequestConflict as conflicting:
+                refused = refused or conflicting
+        assert refused is not None
+        raise refused
 
     def revoke(self, path: Path) -> None:
         """Take back the granted session at a path; once is enough."""
@@ -134,20 +139,6 @@ class Engine:
         number = path[-1]
         assert isinstance(number, int)  # a part of a partition is never granted
         self.perform(f"recount {path!r}", Recounting(path[:-1], number), None)
-
-    def _perform_once(self, own: str | None, versions: Sequence[Wanted], given: str | None = None) -> Plain:
-        """Perform the first version of a request, or find it on record as an earlier version of this library wrote it.
-
-        Only the first can begin anything: the others are compared with a record that has the id already.
-        """
-        present, *earlier = versions
-        try:
-            return self.perform(own, present, None, given)
-        except RequestConflict as refused:
-            for version in earlier:
-                with suppress(RequestConflict):
-                    return self.perform(own, version, None, given)
-            raise refused
 
     def ask(
         self,

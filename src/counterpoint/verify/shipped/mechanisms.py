@@ -16,9 +16,10 @@ from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
 from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.composed.sampled import Sampled
-from counterpoint.mechanisms.counting.counters import Counter, EarlierCounter
+from counterpoint.mechanisms.counting.counters import Counter
 from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter, VectorCounter
+from counterpoint.mechanisms.counting.noise.histogram_noise import DigitTreeCounter
+from counterpoint.mechanisms.counting.vector_counters import VectorCounter
 from counterpoint.mechanisms.counting.windows import Windowed
 from counterpoint.mechanisms.dice import Dice
 from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
@@ -129,10 +130,9 @@ _COUNTERS = (
         cut=_COARSE,
         delta=_THOUSANDTH,
     ),
-    Instance("earlier counter", EarlierCounter(4), rounds=2, cut=_COARSE, delta=_THOUSANDTH),
     Instance(
-        "earlier vectors",
-        EarlierVectorCounter(2, epsilon=4, horizon=1, bound=1),
+        "digit trees",
+        DigitTreeCounter(2, epsilon=4, horizon=1, bound=1),
         (*_PLANE, _ASK),
         2,
         cut=_COARSE,

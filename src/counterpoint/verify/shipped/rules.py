@@ -13,7 +13,7 @@ from counterpoint.composition.rules.amplified import Amplified
 from counterpoint.composition.rules.converted import Converted
 from counterpoint.composition.rules.filters import Filter
 from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.composition.rules.parallel import Parallel, SummedParallel
+from counterpoint.composition.rules.parallel import Parallel
 from counterpoint.composition.rules.slots import Slots
 from counterpoint.encoding import Plain
 from counterpoint.local.graphs.cores import core_protocol
@@ -176,12 +176,6 @@ _RULES = (
         4,
         delta=_TWENTIETH,
         relation=static_parts(2, every_step()).reaching(0, 1),
-    ),
-    Instance(
-        "parallel, stored",
-        Concurrent(SummedParallel(2, each=PureDP("0.5")), k_sparse(2, every_step())),
-        _launched(RandomizedResponse("0.5"), 2),
-        4,
     ),
     Instance(
         "parallel, unlike",

@@ -7,8 +7,8 @@ at each of the heights 1, ..., r: so P[r >= h + y] is at most a *product* of tai
 at most gamma + tau + V + B + U: the last hit that a check confirmed was B below its threshold, and U is the largest
 noise in the totals at the hit before that. An answer is too high by the largest noise in the totals at most.
 
->>> from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter
->>> noises = HistogramNoises((Fraction(6), Fraction(12)), Fraction(3), EarlierVectorCounter(1, Fraction(1, 3)))
+>>> from counterpoint.mechanisms.counting.noise.histogram_noise import DigitTreeCounter
+>>> noises = HistogramNoises((Fraction(6), Fraction(12)), Fraction(3), DigitTreeCounter(1, Fraction(1, 3)))
 >>> [histogram_error(noises, Fraction(1, 10), Heights(160, 65), t=600, hits=hits, width=1) for hits in (0, 1, 2)]
 [158, 246, 331]
 """
@@ -23,8 +23,8 @@ import numpy as np
 
 from counterpoint.mechanisms.counting.noise.blt_noise import BltNoise
 from counterpoint.mechanisms.counting.noise.grid_laws import CARE, Grid, GridLaw, StopLoss
+from counterpoint.mechanisms.counting.noise.histogram_noise import DigitTreeCounter
 from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
-from counterpoint.mechanisms.counting.vector_counters import EarlierVectorCounter
 from counterpoint.mechanisms.selecting.comparison_tails import Scales, log_chance, log_draws
 
 _SMALL = Fraction(1, 10**9)
@@ -40,7 +40,7 @@ class HistogramNoises(NamedTuple):
 
     comparing: Scales
     checking: Fraction
-    totals: EarlierVectorCounter
+    totals: DigitTreeCounter
 
 
 class Heights(NamedTuple):

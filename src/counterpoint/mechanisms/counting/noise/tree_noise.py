@@ -1,11 +1,11 @@
-"""The noise of earlier counters under pure privacy: that of the nodes which a time's digits name on a tree.
+"""Noise of trees under pure privacy: that of the nodes which a time's digits name on a tree.
 
 New counters have the smaller noise of `least_squares_noise.py`. Counters that ledgers hold go on with this one, and so
 do the totals of a `MonotoneHistogram`. `trees.py` has the digits.
 
 With a horizon there is one tree; without one, a tree for each of ever longer epochs, of which only the noisy total is
 kept (the idea of Chan et al. 2011). A node's noise is drawn at the first ask that needs it and kept while a later
-one could, so what is drawn depends on the times of the asks alone. `EarlierCounter` has the proof.
+one could, so what is drawn depends on the times of the asks alone. `DigitTreeCounter` has the proof.
 
 >>> noise = TreeNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)
 >>> noise.epoch(549).tree, noise.deviation(549)
