@@ -31,8 +31,11 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session", *,
         head = link(head, data)
         place.sql("INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)", name, number, data)
     place.sql("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", len(fitted), head, name)
-    (place.home / "witness").unlink()
     witness = WitnessFile(place.home / "witness")
+    others = [(whose, *line) for whose, line in witness.everything() if whose != name]
+    (place.home / "witness").unlink()
+    for line in others:
+        witness.note(*line)
     witness.note(name, len(fitted), head, genesis)
     witness.close()
 

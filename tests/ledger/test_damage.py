@@ -125,7 +125,7 @@ def deeds(place):
     def identify():
         store = hold(place.durable, existing=True)
         try:
-            identity = Identity(store)
+            identity = Identity(store, place.durable)
             yield lambda: identity.principal(KEY)
             yield lambda: (identity.principals(), identity.keys("ann"))
             yield lambda: identity.new_key("ann")
@@ -170,7 +170,7 @@ def whole(tmp_path_factory):
     story(place)
     left_open(place)
     store = hold(place.durable, existing=True)
-    identity = Identity(store)
+    identity = Identity(store, place.durable)
     for name, role in [("ann", Role.ANALYST), ("bob", Role.AUDITOR)]:
         identity.add(name, role)
         identity.new_key(name)

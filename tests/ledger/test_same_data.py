@@ -116,8 +116,8 @@ def test_the_database_does_not_confirm_a_guess_of_the_rows(taken):
     assert rows.hex() not in kept and repr(rows)[2:-1] not in kept
     other = Place("sqlite")
     made(other, "people", people()).close()
-    ((here,),) = taken.sql("SELECT content FROM counterpoint_book")
-    ((there,),) = other.sql("SELECT content FROM counterpoint_book")
+    ((here,),) = taken.sql("SELECT content FROM counterpoint_book WHERE name <> '@register'")
+    ((there,),) = other.sql("SELECT content FROM counterpoint_book WHERE name <> '@register'")
     assert bytes(here) != bytes(there) and len(here) == len(there)
 
 

@@ -236,7 +236,8 @@ def test_who_has_the_old_key_and_an_old_copy_opens_nothing_that_is_sealed_later(
     asked(lasting)
 
     def stored():
-        wrapped = tuple(bytes(row[0]) for row in lasting.sql("SELECT wrapped FROM counterpoint_key ORDER BY number"))
+        found = lasting.sql("SELECT wrapped FROM counterpoint_key WHERE name = 'session' ORDER BY number")
+        wrapped = tuple(bytes(row[0]) for row in found)
         ((version, sealed),) = lasting.sql("SELECT version, sealed FROM counterpoint_row WHERE path = '[0]'")
         return wrapped, (bytes(sealed), "state", (0,), version)
 

@@ -85,16 +85,16 @@ def test_a_ledger_in_postgresql_is_backed_up_as_its_database_is():
 
 
 def test_keys_are_made_listed_and_ended(place):
-    at = ("--ledger", place.url)
+    at = ("--ledger", place.url, "--key-file", place.key, "--witness", place.home / "witness")
     key = run("keys", "new", "ann", "--role", "analyst", *at).strip()
     assert key.startswith("cp_") and "there is no principal 'bob'" in run("keys", "new", "bob", *at, code=1)
     listed = run("keys", "list", *at)
     id = key.split("_")[1]
     assert listed == f"ann: analyst\n  {id}: stands\n"
-    store = hold(cp.Durable(place.url), existing=True)
-    assert Identity(store).principal(key).name == "ann"
+    store = hold(place.durable, existing=True)
+    assert Identity(store, place.durable).principal(key).name == "ann"
     run("keys", "end", id, *at)
-    assert Identity(store).principal(key) is None
+    assert Identity(store, place.durable).principal(key) is None
     release(store)
     run("keys", "end", "ann", *at)
     assert "ann: analyst, ended" in run("keys", "list", *at)
@@ -117,14 +117,14 @@ def test_a_grant_is_made_once_and_revoked_without_a_service(tmp_path):
 
 
 def test_browsers_are_listed_apart_and_those_that_ended_are_deleted(place):
-    at = ("--ledger", place.url)
+    at = ("--ledger", place.url, "--key-file", place.key, "--witness", place.home / "witness")
     key = run("keys", "new", "ann", "--role", "analyst", *at).strip()
-    store = hold(cp.Durable(place.url), existing=True)
-    browsers = Browsers(Identity(store))
+    store = hold(place.durable, existing=True)
+    browsers = Browsers(Identity(store, place.durable))
     first, second = browsers.sign_in(key), browsers.sign_in(key)
     assert run("keys", "list", *at) == f"ann: analyst\n  {key.split('_')[1]}: stands\n  browsers signed in: 2\n"
     browsers.sign_out(first)
     third = browsers.sign_in(key)
-    ids = {one.id for one in Identity(store).keys("ann")}
+    ids = {one.id for one in Identity(store, place.durable).keys("ann")}
     release(store)
     assert first.id not in ids and {second.id, third.id, key.split("_")[1]} == ids

@@ -17,7 +17,7 @@ def call(tmp_path):
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_key_that_was_revoked_opens_for_not_one_request_more(call, alone):
     """Another process may revoke it, unless this one is alone: then it is not remembered."""
-    here, elsewhere = (Identity(call.house._store, alone=alone) for _ in range(2))
+    here, elsewhere = (Identity(call.house._store, call.house.place, alone=alone) for _ in range(2))
     key = here.new_key("ann")
     assert here.principal(key.shown()).name == "ann"
     assert (here.known(key.shown()) is not None) == alone

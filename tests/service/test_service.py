@@ -11,7 +11,7 @@ from tests.service.house import AGES, PEOPLE, served
 import counterpoint as cp
 from counterpoint.service import wire
 from counterpoint.service.house import SessionId
-from counterpoint.service.identity import ApiKey, Role
+from counterpoint.service.identity import ApiKey, Identity, Role
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_a_ledger_that_was_lost_is_opened_anew_and_the_request_finished_by_its_i
 def test_a_key_that_another_process_revoked_opens_no_more_after_a_second(call, monkeypatch):
     key = call.house.identity.new_key("ann")
     assert call("ann", "GET", "/v1/sessions", key=key.shown()).status_code == 200
-    call.house._store.end_api_key(key.id, int(time.time()))
+    Identity(call.house._store, call.house.place).end_key(key.id)
     later = time.monotonic() + 1.5
     monkeypatch.setattr(time, "monotonic", lambda: later)
     assert call.house.identity.known(key.shown()) is None

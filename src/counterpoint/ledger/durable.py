@@ -28,6 +28,7 @@ from counterpoint.errors import (
     Unsealable,
 )
 from counterpoint.ledger.checking import books, same_data, sightings, verification
+from counterpoint.ledger.checking.starting import started
 from counterpoint.ledger.checking.witness import Witness
 from counterpoint.ledger.crypto.keeping import KeptLog
 from counterpoint.ledger.crypto.rows import seen_row
@@ -39,7 +40,7 @@ from counterpoint.ledger.places import release
 from counterpoint.ledger.receipts import Disclosure, Grounds, Signed, Signer
 from counterpoint.ledger.state import Fact, Lost, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
-from counterpoint.ledger.store.records import HISTORY, Book, Head, StoredItems, path_text, read_entry
+from counterpoint.ledger.store.records import HISTORY, REGISTER, Book, Head, StoredItems, path_text, read_entry
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store, Unit
 from counterpoint.randomness.fresh import fresh
@@ -213,6 +214,7 @@ class DurableLedger(Ledger):
         """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""
         with self._connection() as store:
             verification.verify(store, self.name, self._witness)
+            verification.verify_register(store, self._witness, self._master, may_be_unseen=True)
 
     def beside(self) -> tuple[str, ...]:
         """The sessions that have the same rows."""
@@ -249,40 +251,28 @@ class DurableLedger(Ledger):
 
     def _create(self, fingerprint: str, rows: bytes | None, second_budget: bool) -> None:
         books.must_have_key(self._master)
-        genesis, witnessed = books.new_genesis(), self._witness is not None
-        with self._store.lock:
-            if self._witness is not None:
-                # Before the book: a book that its witness has never seen is one whose witness was taken away.
-                self._witness.note_place(self.name, genesis)
-            with self._connection_at_stake():
-                books.create(
-                    self._store,
-                    self.name,
-                    self._master,
-                    genesis,
-                    fingerprint,
-                    rows,
-                    witnessed=witnessed,
-                    second_budget=second_budget,
-                )
+        with self._store.lock, self._connection_at_stake():
+            books.create(
+                self._store,
+                self.name,
+                self._master,
+                books.new_genesis(),
+                fingerprint,
+                rows,
+                witness=self._witness,
+                second_budget=second_budget,
+            )
         self._open_book()
 
     def _open_book(self) -> None:
         """Check the record as it is found, and continue from there."""
         with self._store.lock:
-            found = verification.opened(self._store, self.name, self._witness)
+            found = started(self._store, self.name, self._witness, self._master, self._connection_at_stake)
+            # behind the session: an error that concerns both is told of the session that was asked for
+            verification.opened(self._store, REGISTER, self._witness, self._master, may_be_unseen=True)
             if found is None:
                 return
-            books.must_not_be_retired(self.name, found.book)
             keys = DataKeys(self.name, self._master, found.book.keys)
-            if self._witness is not None and not (found.sighting and found.sighting.placed):
-                self._witness.note_place(self.name, found.book.genesis)
-            if self._witness is not None and not found.book.witnessed:
-                with self._connection_at_stake():
-                    book = books.require_witness(self._store, self.name)
-                self._witness.note(self.name, *book.head, book.genesis, self._entries_after)
-                found = verification.opened(self._store, self.name, self._witness)
-                assert found is not None
             self._book, self._sealer.keys, self._sealer.ids = found.book, keys, found.ids
             self._noted_signer = found.signer
 

@@ -7,18 +7,19 @@ counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any
 
 from counterpoint.encoding import decode
 from counterpoint.errors import InvalidParameter, LedgerError, Unsealable
 from counterpoint.ledger.checking import verification
+from counterpoint.ledger.checking.witness import Witness
 from counterpoint.ledger.crypto.rows import read_frame
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.places import Durable, Place, hold, looked_at, release
 from counterpoint.ledger.state import Node
-from counterpoint.ledger.store.records import StoredRow, path_text
+from counterpoint.ledger.store.records import REGISTER, StoredRow, path_text
 from counterpoint.ledger.store.store import Store
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.sources.declaring.columns import is_readable
@@ -30,6 +31,8 @@ def durable(place: Place, name: str, *, existing: bool = False, **options: Any) 
     """The record of the session of this name at a place; with `existing`, only if there is one."""
     if not (type(name) is str and 0 < len(name) <= _LONGEST_NAME and is_readable(name)):
         raise InvalidParameter(f"a session's name is a string of 1 to {_LONGEST_NAME} characters")
+    if name == REGISTER:
+        raise InvalidParameter(f"{REGISTER!r} is the register of a ledger: give the session another name")
     where = place if isinstance(place, Durable) else Durable(place)
     store = hold(where, existing)
     try:
@@ -37,7 +40,7 @@ def durable(place: Place, name: str, *, existing: bool = False, **options: Any) 
             names = ", ".join(map(repr, store.names())) or "none"
             raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
         with store.lock:  # two threads that open a new ledger at once make one key for it
-            if not store.names():
+            if not store.books():
                 where.make_key_beside()
         return DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
     except BaseException:
@@ -46,17 +49,31 @@ def durable(place: Place, name: str, *, existing: bool = False, **options: Any) 
 
 
 def sessions_at(place: Durable) -> Iterator[str]:
-    """Verify every session at a place, and say of each what was found; the first that does not hold raises."""
+    """Verify the register and every session at a place; of each session, what was found. What does not hold raises."""
     with looked_at(place) as store:
         for name in store.names():
-            with store.lock:
-                witness = place.witness_file()
-                with nullcontext() if witness is None else closing(witness):
-                    entries = verification.verify(store, name, witness)
+            with store.lock, _witness_of(place) as witness:
+                entries = verification.verify(store, name, witness)
                 waiting = len(store.open_requests(name))
             row = store.row(name, path_text(()))
             node = None if row is None or row.node is None else decode(row.node, Node)
             yield f"{name}: {entries} entries hold; {_state(row, node)}; {waiting} requests to be finished"
+        with store.lock, _witness_of(place) as witness:
+            verification.verify_register(store, witness, _key_at_hand(place))
+
+
+def _key_at_hand(place: Durable) -> MasterKey | None:
+    try:
+        return place.master_key()
+    except Unsealable:  # everything but the signatures of the register is verified without a key
+        return None
+
+
+@contextmanager
+def _witness_of(place: Durable) -> Iterator[Witness | None]:
+    witness = place.witness_file()
+    with nullcontext() if witness is None else closing(witness):
+        yield witness
 
 
 def _state(row: StoredRow | None, node: Node | None) -> str:
@@ -76,7 +93,7 @@ def rotate(place: Durable, new_key_file: str) -> Iterator[str]:
     store = hold(place, existing=True)
     try:
         with store.lock:
-            present = {name: _opening(store, name, place.master_keys()) for name in store.names() if _keys(store, name)}
+            present = {name: _opening(store, name, place.master_keys()) for name in store.books() if _keys(store, name)}
             lost = [name for name, key in present.items() if key is None and _opening(store, name, (new,)) is None]
         if lost:
             raise Unsealable(

@@ -115,9 +115,8 @@ class Browsers:
         key, who = ApiKey.read(presented), self._identity.principal(presented)
         if key is None or who is None:
             return None
-        self._identity.forget_ended(_BROWSER)
         token, now = BrowserToken.fresh(key.id), int(time.time())
-        self._identity.add_key(StoredKey(token.id, who.name, token.digest, now, now + LASTS))
+        self._identity.sign_in(StoredKey(token.id, who.name, token.digest, now, now + LASTS), _BROWSER)
         return token
 
     def signed_in(self, cookie: str | None) -> SignedIn | None:
@@ -125,11 +124,10 @@ class Browsers:
         token = BrowserToken.read(cookie)
         if token is None:
             return None
-        stored = self._identity.standing(token.id, token.digest)
-        if stored is None or self._identity.standing(token.key) is None:
+        who = self._identity.holder(token.id, token.digest)
+        if who is None or self._identity.holder(token.key) != who:
             return None
-        who = self._identity.holder(stored)
-        return None if who is None else SignedIn(who, token)
+        return SignedIn(who, token)
 
     def sign_out(self, token: BrowserToken) -> None:
         """End a session."""

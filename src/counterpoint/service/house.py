@@ -147,7 +147,11 @@ class House:
         """The folder that backups go to, if there are any."""
         self._lock = threading.Lock()
         self._store = hold(place, existing=False)
-        self._identity = Identity(self._store, alone=not place.in_postgres)
+        try:
+            self._identity = self._known_people()
+        except BaseException:
+            release(self._store)
+            raise
         self._data_sets: dict[str, DataSet] = {}
         self.verifications: dict[str, Verification] = {}
         self._closed = False
@@ -168,8 +172,12 @@ class House:
             if not self._store.is_open and not self._closed:
                 release(self._store, broken=True)
                 self._store = hold(self.place, existing=True)
-                self._identity = Identity(self._store, alone=not self.place.in_postgres)
+                self._identity.close()
+                self._identity = self._known_people()
             return self._identity
+
+    def _known_people(self) -> Identity:
+        return Identity(self._store, self.place, alone=not self.place.in_postgres)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -271,6 +279,7 @@ class House:
         self._closed = True
         for data_set in self._data_sets.values():
             data_set.close()
+        self._identity.close()
         release(self._store)
 
 

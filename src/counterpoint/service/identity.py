@@ -17,9 +17,11 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple, NoReturn
 
-from counterpoint.errors import InvalidParameter, LedgerTampered, NotAllowed, SecretLeak
+from counterpoint.errors import InvalidParameter, NotAllowed, SecretLeak
 from counterpoint.ledger.grants import principal as named
-from counterpoint.ledger.store.people import PeopleTables, StoredKey, StoredPrincipal
+from counterpoint.ledger.places import Durable
+from counterpoint.ledger.register import Change, Register
+from counterpoint.ledger.store.people import StoredKey, StoredPrincipal
 from counterpoint.ledger.store.store import Store
 from counterpoint.randomness.fresh import fresh
 
@@ -97,16 +99,14 @@ class ApiKey:
 
 
 class Identity:
-    """The principals and keys in a ledger's database.
+    """The principals and keys of a ledger. Every read and change goes through the ledger's register.
 
     `alone`: no other process can change them meanwhile, as with SQLite; then who called lately is remembered.
     """
 
-    def __init__(self, store: Store, *, alone: bool = False) -> None:
+    def __init__(self, store: Store, place: Durable, *, alone: bool = False) -> None:
         self._alone = alone
-        self._store = store
-        assert isinstance(store, PeopleTables)
-        self._people: PeopleTables = store
+        self._register = Register(store, place)
         self._lately: dict[bytes, tuple[Principal, float]] = {}
         """Who called lately. What ends a key puts a new one in its place: a lookup that had begun before, and found the
         key standing, writes into the old one.
@@ -124,92 +124,92 @@ class Identity:
     def principal(self, presented: str) -> Principal | None:
         """Whose key this is; None if it is no key that stands. Every way takes the same comparison."""
         lately = self._lately
-        found = self._looked_up(presented)
+        key = ApiKey.read(presented)
+        found = self.holder("" if key is None else key.id, bytes(32) if key is None else key.digest)
         if found is not None and self._alone:
             if len(lately) >= _MOST_KNOWN:
                 lately.clear()
             lately[_name_of(presented)] = (found, time.monotonic() + _KNOWN_FOR)
         return found
 
-    def _looked_up(self, presented: str) -> Principal | None:
-        key = ApiKey.read(presented)
-        stored = self.standing("" if key is None else key.id, bytes(32) if key is None else key.digest)
-        return None if stored is None else self.holder(stored)
-
-    def standing(self, id: str, digest: bytes | None = None) -> StoredKey | None:
-        """The key of this id if it stands and, where a digest is given, if that is its own."""
-        with self._store.lock:
-            stored = self._people.api_key(id)
-        right = digest is None or hmac.compare_digest((stored or _NOBODY).digest, digest)
-        return stored if stored is not None and right and stored.stands(int(time.time())) else None
-
-    def holder(self, key: StoredKey) -> Principal | None:
-        """The principal that a key belongs to, if it has not ended."""
-        with self._store.lock:
-            found = self._people.principal(key.principal)
-        if found is None or found.ended is not None:
+    def holder(self, id: str, digest: bytes | None = None) -> Principal | None:
+        """Whose key this id names, if it stands and, where a digest is given, if that is its own."""
+        key, holder = self._register.look_up_key(id) or (_NOBODY, None)
+        right = digest is None or hmac.compare_digest(key.digest, digest)
+        if holder is None or holder.ended is not None or not right or not key.stands(int(time.time())):
             return None
-        if found.role not in set(Role):
-            raise LedgerTampered(f"the role of {found.name!r} was changed, or is damaged")
-        return Principal(found.name, Role(found.role))
+        return Principal(holder.name, Role(holder.role))
 
-    def add(self, name: str, role: Role) -> None:
+    def add(self, name: str, role: Role, *, by: str = "") -> None:
         """Make a principal; `InvalidParameter` if there was one of this name, whatever became of it."""
-        with self._store.lock:
-            if not self._people.add_principal(StoredPrincipal(named(name), role.value, int(time.time()))):
+        with self._register.changing(by) as change:
+            if change.principal(named(name)) is not None:
                 raise InvalidParameter(
                     f"there is, or was, a principal {name!r}: histories name it, choose another name"
                 )
+            made = StoredPrincipal(name, role.value, int(time.time()))
+            change.put(made, f"principal {name!r} was added as {role.value}")
 
-    def new_key(self, name: str, *, days: int | None = None) -> ApiKey:
+    def new_key(self, name: str, *, days: int | None = None, by: str = "") -> ApiKey:
         """A key for a principal, which expires after some days if they are given."""
         if days is not None and (type(days) is not int or not 0 < days <= 3660):
             raise InvalidParameter("a key expires after a number of days from 1 to 3660")
         now, key = int(time.time()), ApiKey.fresh()
-        with self._store.lock:
-            found = self._people.principal(named(name))
+        with self._register.changing(by) as change:
+            found = change.principal(named(name))
             if found is None or found.ended is not None:
                 raise NotAllowed(f"there is no principal {name!r} here")
             expires = None if days is None else now + 86_400 * days
-            self._people.add_api_key(StoredKey(key.id, name, key.digest, now, expires))
+            change.put(StoredKey(key.id, name, key.digest, now, expires), f"key {key.id} of {name!r} was made")
         return key
 
-    def add_key(self, key: StoredKey) -> None:
-        """Store a key that was made elsewhere, such as a browser's."""
-        with self._store.lock:
-            self._people.add_api_key(key)
-
-    def forget_ended(self, begin: str) -> None:
-        """Delete the keys whose ids begin so, and which stand no more."""
-        with self._store.lock:
-            self._people.delete_ended(begin, int(time.time()))
+    def sign_in(self, browser: StoredKey, begin: str) -> None:
+        """Store the key of a browser, and delete those whose ids begin so and which stand no more."""
+        with self._register.changing(browser.principal) as change:
+            for old in change.api_keys():
+                if old.id.startswith(begin) and not old.stands(browser.made):
+                    change.delete(old, f"an ended sign-in of {old.principal!r} was deleted")
+            change.put(browser, f"{browser.principal!r} signed in")
 
     def has_key(self, id: str) -> bool:
         """Whether there is a key of this public id, standing or ended."""
-        with self._store.lock:
-            return self._people.api_key(id) is not None
+        return self._register.look_up_key(id) is not None
 
-    def end_key(self, id: str) -> None:
+    def end_key(self, id: str, *, by: str = "") -> None:
         """Revoke a key, by its public id."""
-        with self._store.lock:
-            self._people.end_api_key(id, int(time.time()))
+        with self._register.changing(by) as change:
+            found = change.api_key(id)
+            if found is not None:
+                _end_key(change, found)
         self._lately = {}
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, *, by: str = "") -> None:
         """End a principal with all its keys."""
-        with self._store.lock:
-            self._people.end_principal(named(name), int(time.time()))
+        with self._register.changing(by) as change:
+            found = change.principal(named(name))
+            if found is not None and found.ended is None:
+                change.put(found._replace(ended=int(time.time())), f"principal {name!r} was ended")
+            for key in change.api_keys():
+                if key.principal == name:
+                    _end_key(change, key)
         self._lately = {}
 
     def principals(self) -> list[StoredPrincipal]:
         """All principals, also those that ended."""
-        with self._store.lock:
-            return self._people.principals()
+        return self._register.principals()
 
     def keys(self, name: str) -> list[StoredKey]:
         """The keys of a principal: ids, times and digests."""
-        with self._store.lock:
-            return self._people.api_keys(named(name))
+        return [key for key in self._register.api_keys() if key.principal == named(name)]
+
+    def close(self) -> None:
+        """Let go of the witness; the store is its owner's."""
+        self._register.close()
+
+
+def _end_key(change: Change, key: StoredKey) -> None:
+    if key.ended is None:
+        change.put(key._replace(ended=int(time.time())), f"key {key.id} of {key.principal!r} was ended")
 
 
 def _name_of(presented: str) -> bytes:

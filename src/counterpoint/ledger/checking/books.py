@@ -9,10 +9,13 @@ from hashlib import sha256
 
 from counterpoint.errors import NotAllowed, Unsealable
 from counterpoint.ledger.checking import same_data
+from counterpoint.ledger.checking.witness import Witness
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
-from counterpoint.ledger.store.records import Book, Entry, Head, keys_digest
+from counterpoint.ledger.store.records import REGISTER, SESSION, Book, Entry, Head, keys_digest
 from counterpoint.ledger.store.store import Store, Unit
 
+_REGISTER = "the register of a ledger"
+"""Stands in its book for the data of a session."""
 _WITNESSED = "there is a witness from here on"
 
 
@@ -29,22 +32,62 @@ def create(  # noqa: PLR0917 - all that a book is made of
     fingerprint: str,
     rows: bytes | None,
     *,
-    witnessed: bool,
+    witness: Witness | None,
     second_budget: bool,
 ) -> None:
-    """Make the book of a new session, with its first entry, unless another session has these rows."""
+    """Make the book of a new session, with its first entry, unless another session has these rows.
+
+    It is entered in the register of the ledger, in the same transaction.
+    """
     assert master is not None
+    if witness is not None:
+        # Before the book: a book that its witness has never seen is one whose witness was taken away.
+        witness.note_place(name, genesis)
     wrapped = (DataKeys.fresh(name, 0, master),)
     content = None if rows is None else same_data.sealed(rows, DataKeys(name, master, wrapped), genesis)
     store.begin_alone(name)
     beside = () if rows is None else same_data.with_rows(store, name, rows, master)
     if beside and not second_budget:
         raise same_data.in_use(name, beside)
-    book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witnessed, content, beside)
-    what = same_data.about(beside)
-    first = Entry(1, "data", "", (), what, fingerprint, state=keys_digest(wrapped), record=book.record)
-    store.create(name, book._replace(head=Head(1, first.hash(genesis))), first.encoded())
+    book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witness is not None, content, beside)
+    if _put_first(store, name, book, same_data.about(beside)):
+        _register(store, name, genesis, master)
     store.commit()
+
+
+def _put_first(store: Store, name: str, book: Book, what: str) -> bool:
+    """Make a book with its first entry; False if there is one of that name."""
+    first = Entry(1, "data", "", (), what, book.fingerprint or "", state=keys_digest(book.keys), record=book.record)
+    return store.create(name, book._replace(head=Head(1, first.hash(book.genesis))), first.encoded())
+
+
+def _register(store: Store, name: str, genesis: bytes, master: MasterKey) -> None:
+    """Enter a new session in the register."""
+    unit = Unit(store, REGISTER, _locked_register(store, master))
+    unit.append(SESSION, "", (), f"session {name!r} was made", name, state=genesis.hex())
+    store.write(unit)
+
+
+def make_register(store: Store, master: MasterKey) -> None:
+    """Make the register of a new ledger, unless there is one by now."""
+    store.begin_alone(REGISTER)
+    _locked_register(store, master)
+    store.commit()
+
+
+def _locked_register(store: Store, master: MasterKey) -> Head:
+    """The head of the register, which is made along with the first session or principal of a ledger.
+
+    The service that uses it gives it a witness: sessions may have witnesses of their own.
+    """
+    found = store.lock_book(REGISTER)
+    if found is None:
+        genesis, wrapped = new_genesis(), (DataKeys.fresh(REGISTER, 0, master),)
+        book = Book(Head(0, genesis), genesis, _REGISTER, wrapped, witnessed=False)
+        _put_first(store, REGISTER, book, "the register of this ledger was begun")
+        found = store.lock_book(REGISTER)
+        assert found is not None
+    return found
 
 
 def must_have_key(master: MasterKey | None) -> None:

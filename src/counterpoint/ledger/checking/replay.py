@@ -175,16 +175,18 @@ class Replay:
                 raise changed(row)
 
     def _compare_requests(self, store: Store) -> None:
-        count = 0
+        missing = set(self._asked)
         for request in store.requests(self._name):
-            count += 1
+            missing.discard(request.request)
             answer = None if request.answer is None else sha256(request.answer).hexdigest()
             if (request.digest, answer) != (self._asked.get(request.request), self._done.get(request.request)):
                 raise other_request(request.request)
             if self._records[request.request] != request.fingerprint:
                 raise other_request(request.request)
-        if count != len(self._asked):
-            raise LedgerTampered("a request on record is missing")
+        if missing:
+            raise LedgerTampered(
+                f"request {min(missing)[:80]!r} is on record, and its row is missing: it was taken away"
+            )
 
     def _launch(self, entry: Entry) -> None:
         _, parent, name, mechanism, data, *_ = _parts(entry)

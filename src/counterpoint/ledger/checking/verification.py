@@ -15,13 +15,17 @@ from typing import NamedTuple
 
 from counterpoint.errors import LedgerTampered
 from counterpoint.ledger.checking import sightings
+from counterpoint.ledger.checking.registered import Registered, must_have_no_strays, must_have_register
 from counterpoint.ledger.checking.replay import Replay, changed, other_request, recovered
 from counterpoint.ledger.checking.sightings import Recovered, Sighting
 from counterpoint.ledger.checking.witness import Line, Witness
 from counterpoint.ledger.crypto.ids import Ids
+from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.store.records import (
     INTENTS,
     KINDS,
+    REGISTER,
+    REGISTERED,
     Book,
     Entry,
     StoredItems,
@@ -34,6 +38,7 @@ from counterpoint.ledger.store.store import Store
 from counterpoint.pictures.progress import working
 
 _ABOUT_BOOK = ("data", "keys", "witness", "retirement")
+_OF_ANY_BOOK = (*_ABOUT_BOOK, "recovery")
 _HASH = 32
 _Arrived = tuple[int, str, str | None]
 """Of items on record: how many there are with them, the fingerprint, the id."""
@@ -50,22 +55,34 @@ class Opened(NamedTuple):
     sighting: Sighting | None
     signer: str = ""
     """The public key that receipts are signed with, once there is one."""
+    registered: Registered | None = None
+    """What the register says, if this is the register."""
     recoveries: tuple[Recovered, ...] = ()
 
 
-def opened(store: Store, name: str, witness: Witness | None) -> Opened | None:
+def opened(
+    store: Store,
+    name: str,
+    witness: Witness | None,
+    master: MasterKey | None = None,
+    *,
+    may_be_unseen: bool = False,
+) -> Opened | None:
     """At start: the session's record (None: there is none yet), once chain, witness and states were found to hold.
 
-    `LedgerTampered` or `LedgerRolledBack` if one does not.
+    `LedgerTampered` or `LedgerRolledBack` if one does not. The signatures of a register are checked with `master`. It
+    may be unseen by the witness of a session: the one that must have seen it is that of the service.
     """
     seen = _seen(witness, name)
     store.begin_reading()
     try:
         book = store.book(name)
         if book is not None:
-            return _check(store, name, book, witness, seen)
+            return _check(store, name, book, witness, seen, master=master, may_be_unseen=may_be_unseen)
         if witness is not None:
             sightings.must_be_new(name, witness, seen)
+        if name == REGISTER:
+            must_have_register(store)
         return None
     finally:
         store.rollback()
@@ -91,8 +108,19 @@ def _seen(witness: Witness | None, name: str) -> Iterator[Line]:
     return iter(()) if witness is None else witness.seen(name)
 
 
+def verify_register(
+    store: Store, witness: Witness | None, master: MasterKey | None, *, may_be_unseen: bool = False
+) -> None:
+    """The register, all that it says, and that no table has rows of a session that is not in it.
+
+    Signatures are checked if `master` is the key of the register.
+    """
+    if opened(store, REGISTER, witness, master, may_be_unseen=may_be_unseen) is not None:
+        must_have_no_strays(store)
+
+
 def verify(store: Store, name: str, witness: Witness | None) -> int:
-    """Everything that can be checked without a key; how many entries there are."""
+    """Everything in a session's record that can be checked without a key; how many entries there are."""
     seen = _seen(witness, name)
     store.begin_reading()
     try:
@@ -122,10 +150,12 @@ def _check(  # noqa: PLR0917 - all that a record is compared with
     witness: Witness | None,
     seen: Iterator[Line],
     may_be_behind: bool = False,
+    may_be_unseen: bool = False,
+    master: MasterKey | None = None,
 ) -> Opened:
-    if witness is None and book.witnessed:
+    if witness is None and book.witnessed and not may_be_unseen:
         raise sightings.unseen(name)
-    followed, heads = _Followed(), bytearray()
+    followed, heads = _Followed(_registered(book, master) if name == REGISTER else None), bytearray()
     head, number = book.genesis, 0
     with working(f"checking the ledger of {name!r}", book.head.number) as work:
         for number, data in chain(store, name):
@@ -146,7 +176,7 @@ def _check(  # noqa: PLR0917 - all that a record is compared with
             sighting = None if finished is None else finished._replace(recovered=False)
         if sighting is None:
             raise sightings.forked(name)
-        if book.witnessed and not sighting.any and not may_be_behind:
+        if book.witnessed and not sighting.any and not may_be_behind and not may_be_unseen:
             raise sightings.unseen(name)
     if (number, head) != book.head:
         raise LedgerTampered(f"the entries of {name!r} do not lead to its head: one was changed, added or taken away")
@@ -154,13 +184,21 @@ def _check(  # noqa: PLR0917 - all that a record is compared with
         raise sightings.rolled_back(name, number, sighting.beyond)
     followed.compare(store, name, book)
     followed.ids.head = book.head
-    return Opened(book, followed.ids, sighting, followed.signer, tuple(followed.recoveries))
+    recoveries = tuple(followed.recoveries)
+    return Opened(book, followed.ids, sighting, followed.signer, followed.registered, recoveries)
+
+
+def _registered(book: Book, master: MasterKey | None) -> Registered:
+    """What follows the register, with the key of its signatures if that is at hand."""
+    keys = DataKeys(REGISTER, master, book.keys)
+    return Registered(keys.register_key() if book.keys and keys.usable else None)
 
 
 class _Followed:
     """What the entries say about the records as they are now, and which ids they have."""
 
-    def __init__(self) -> None:
+    def __init__(self, registered: Registered | None) -> None:
+        self.registered = registered
         self.ids, self.signer = Ids(), ""
         self._false_answer: int | None = None
         self.recoveries: list[Recovered] = []
@@ -173,21 +211,25 @@ class _Followed:
     def step(self, entry: Entry, before: bytes) -> None:
         """One entry further, from the head before it."""
         self.ids.add(entry.kind, entry.request)
+        if entry.kind not in _OF_ANY_BOOK and (entry.kind in REGISTERED) != (self.registered is not None):
+            raise LedgerTampered(f"entry {entry.number} is of another kind than the entries of its chain")
         if entry.kind in _ABOUT_BOOK:
             self._step_book(entry)
+        elif entry.kind == "recovery":
+            self.recoveries.append(recovered(entry, before))
+        elif self.registered is not None:
+            self.registered.step(entry, before)
         elif entry.kind == "items":
             self._arrived.append((entry.version, entry.body, entry.request or None))
         elif entry.kind == "signer":
             self.signer = entry.what
-        elif entry.kind == "recovery":
-            self.recoveries.append(recovered(entry, before))
         elif entry.kind in ("answer", "lost"):
             self._waiting.pop(entry.request, None)
             if entry.kind == "answer" and entry.what != before.hex():
                 self._false_answer = entry.number
         elif entry.kind in INTENTS:
             self._waiting[entry.request] = entry.record
-        if entry.state and entry.kind not in _ABOUT_BOOK:
+        if entry.state and entry.kind not in (*_ABOUT_BOOK, *REGISTERED):
             self._rows[path_text(entry.path)] = (entry.version, entry.state)
 
     def _step_book(self, entry: Entry) -> None:
@@ -212,6 +254,8 @@ class _Followed:
         _compare_states(store, name, self._rows)
         _compare_waiting(store, name, self._waiting)
         _compare_items(store, name, self._arrived)
+        if self.registered is not None:
+            self.registered.compare(store)
 
 
 def chain(store: Store, name: str) -> Iterator[tuple[int, bytes]]:

@@ -202,6 +202,10 @@ class DataKeys:
         """What receipts are signed with: derived from the first data key, which every change of master key keeps."""
         return hmac.digest(self._key(0), b"counterpoint receipts", "sha256")
 
+    def register_key(self) -> bytes:
+        """What entries of the register are signed with; like `signing_seed`, but no receipt is."""
+        return hmac.digest(self._key(0), b"counterpoint register", "sha256")
+
     def _cipher(self, head: bytes) -> "AESGCM":
         """What sealed the blobs with this head; the last few are kept, as making one takes longer than sealing."""
         known = self._ciphers.get(head)

@@ -11,6 +11,10 @@ is left. So
   erased;
 - what was answered before the backup was answered so, and can be read.
 
+Between the backup and the loss, API keys may have been revoked, of which no record is left either. So if the register
+of the ledger is behind its witness, it is recovered along with the first session: every API key is ended, and an
+operator makes new ones with `counterpoint keys new`. Principals and roles are those of the backup.
+
 One transaction does all of it, behind an entry of the chain that says who did it, which head the backup had and which
 one the witness. That entry then takes the place, in the witness, of all that it had seen of the record that was lost:
 the backup as it was, and the newest copy if it is found after all, are both refused from then on. A new budget for the
@@ -22,12 +26,14 @@ Traceback (most recent call last):
 counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
 """
 
+import time
 from contextlib import closing
 from hashlib import sha256
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, LedgerBusy, NotAllowed, Unsealable
 from counterpoint.ledger.checking import books, sightings, verification
+from counterpoint.ledger.checking.registered import RegisterSigner
 from counterpoint.ledger.checking.replay import exhausted
 from counterpoint.ledger.checking.verification import Opened
 from counterpoint.ledger.checking.witness import Witness
@@ -36,7 +42,8 @@ from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey, padded
 from counterpoint.ledger.grants import principal
 from counterpoint.ledger.places import Durable, Place, hold, release
 from counterpoint.ledger.state import Lost, Node
-from counterpoint.ledger.store.records import StoredRow, path_text, read_entry, read_path
+from counterpoint.ledger.store.people import PeopleTables
+from counterpoint.ledger.store.records import API_KEY, REGISTER, StoredRow, path_text, read_entry, read_path
 from counterpoint.ledger.store.store import Store, Unit
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 
@@ -54,9 +61,22 @@ def recover(ledger: Place, name: str, *, by: str, witness_lost: bool = False) ->
         if witness is None:
             raise InvalidParameter("a record is behind its witness, and none was given: say where it is")
         with store.lock, closing(witness):
-            return _recovered(store, name, place.master_key(), witness, who, witness_lost)
+            keys_ended = _recover_register(store, place.master_key(), witness, who, witness_lost)
+            return _recovered(store, name, place.master_key(), witness, who, witness_lost) + keys_ended
     finally:
         release(store)
+
+
+def _recover_register(store: Store, master: MasterKey | None, witness: Witness, who: str, witness_lost: bool) -> str:
+    """Bring the register back if it is behind its witness, too; what was done, for the end of a line."""
+    found = verification.behind(store, REGISTER, witness)
+    sighting = found.sighting
+    assert sighting is not None
+    up_to_date = not sighting.beyond and (sighting.recovered or not found.recoveries)
+    if not found.book.witnessed or (up_to_date if sighting.any else not witness_lost):
+        return ""  # or it has another witness than the session, which its service compares
+    _recovered(store, REGISTER, master, witness, who, witness_lost)
+    return "; every API key is ended: make new ones with `counterpoint keys new`"
 
 
 def _recovered(  # noqa: PLR0917 - all that a recovery is made of
@@ -99,14 +119,17 @@ def _write(store: Store, name: str, keys: DataKeys, found: Opened, who: str) -> 
     try:
         if head != found.book.head:
             raise LedgerBusy(f"another process has written to {name!r} meanwhile; close it there, and try again")
-        if store.row(name, path_text(())) is None:
+        if name != REGISTER and store.row(name, path_text(())) is None:
             raise NotAllowed(f"{name!r} was not open yet when this backup was made: there is nothing to be read in it")
         assert sighting is not None
         unit, seen = Unit(store, name, head), sighting.furthest
         what = f"a backup of {head.number} entries was opened on purpose; {_said(seen.sequence)}"
         body = encode((head.number, head.hash.hex(), seen.sequence, seen.head.hex())).decode()
         number = unit.append("recovery", "", (), what, body, who=who).number
-        _end(store, unit, keys)
+        if name == REGISTER:
+            _end_api_keys(store, unit, RegisterSigner(keys.register_key(), who))
+        else:
+            _end(store, unit, keys)
         store.write(unit)
         store.commit()
     except BaseException:
@@ -134,6 +157,16 @@ def _end(store: Store, unit: Unit, keys: DataKeys) -> None:
             unit.put_row(after)
             what = "its state is erased" if row.node is None else "its budget is spent"
             unit.append("lost", "", read_path(row.path), what, "", version=after.version, state=after.fingerprint)
+
+
+def _end_api_keys(store: Store, unit: Unit, signer: RegisterSigner) -> None:
+    """End every API key: those that were revoked since the backup cannot be told from the others."""
+    assert isinstance(store, PeopleTables)
+    for key in store.api_keys():
+        if key.ended is None:
+            ended = key._replace(ended=int(time.time()))
+            store.put_api_key(ended)
+            signer.append(unit, API_KEY, key.id, f"key {key.id} of {key.principal!r} was ended by the recovery", ended)
 
 
 def _ended(row: StoredRow) -> StoredRow:

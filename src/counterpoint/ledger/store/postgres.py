@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
+from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered
 from counterpoint.ledger.store import schema
 from counterpoint.ledger.store.store import Unit
 from counterpoint.ledger.store.tables import Statement, Tables
@@ -42,6 +42,7 @@ class PostgresStore(Tables):
 
     _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
     """A transaction that has waited for a book sees what the one before has written."""
+    _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     _LOCKED = f"{Tables._HEAD} FOR UPDATE"
     _AMONG = "= ANY(?)"
     _ALONE = f"SELECT pg_catalog.pg_advisory_xact_lock({_MAKING})"
@@ -110,11 +111,10 @@ class PostgresStore(Tables):
     def _version(self) -> int:
         if self._run("SELECT to_regclass('counterpoint_schema')") == [(None,)]:
             return 0
-        return int(self._run("SELECT version FROM counterpoint_schema")[0][0])
-
-    def begin_reading(self) -> None:
-        """See one moment only."""
-        self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        found = self._run("SELECT version FROM counterpoint_schema")
+        if len(found) != 1 or not found[0][0]:
+            raise LedgerTampered("the table counterpoint_schema has one row with the version: it was changed")
+        return int(found[0][0])
 
     def write(self, unit: Unit) -> None:
         """Send all changes; their errors come back with the commit, in one round trip."""

@@ -24,7 +24,11 @@ INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount")
 REFUSALS = ("refusal", "denial")
 ENDINGS = ("recovery", "retirement")
 """Acts of a custodian after which nothing more is answered."""
-HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, "data")
+REGISTER = "@register"
+"""The name of the register's book. No session may have it."""
+SESSION, PRINCIPAL, API_KEY = REGISTERED = ("session", "principal", "api key")
+"""What the entries of a register are about."""
+HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, *REGISTERED, "data")
 """Which entries are lines of the history."""
 KINDS = (
     *HISTORY,
@@ -120,7 +124,7 @@ class Book(NamedTuple):
     @property
     def record(self) -> str:
         """Stands on record for what no other entry covers."""
-        return _fingerprint((self.fingerprint, self.witnessed, self.content, self.beside))
+        return fingerprint_of((self.fingerprint, self.witnessed, self.content, self.beside))
 
 
 def keys_digest(keys: tuple[bytes, ...]) -> str:
@@ -148,7 +152,7 @@ class StoredRow(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """Stands on record for the whole row: whichever column is changed, this differs."""
-        return _fingerprint(self)
+        return fingerprint_of(self)
 
 
 class StoredRequest(NamedTuple):
@@ -167,7 +171,7 @@ class StoredRequest(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """Stands on record for the whole request: whichever column is changed, this differs."""
-        return _fingerprint(self)
+        return fingerprint_of(self)
 
     @property
     def place(self) -> tuple[Path | int | str, ...]:
@@ -203,7 +207,8 @@ class StoredItems(NamedTuple):
         return bound if self.request is None or self.part is None else (*bound, self.request, self.part)
 
 
-def _fingerprint(columns: tuple[object, ...]) -> str:
+def fingerprint_of(columns: tuple[object, ...]) -> str:
+    """Stands on record for these columns."""
     return sha256(msgspec.msgpack.encode(columns)).hexdigest()
 
 

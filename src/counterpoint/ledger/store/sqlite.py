@@ -53,6 +53,7 @@ class SqliteStore(Tables):
     """One file, held by one process; `immutable` reads one that is at rest, without a lock or a write."""
 
     _BEGIN = "BEGIN IMMEDIATE"
+    _BEGIN_READING = "BEGIN"
     _LOCKED = Tables._HEAD
     _AMONG = "IN (SELECT value FROM json_each(?))"
 
@@ -120,10 +121,6 @@ class SqliteStore(Tables):
             self._run(f"PRAGMA application_id = {APPLICATION}")
             self._run(f"PRAGMA user_version = {schema.VERSION}")
         self._run("COMMIT")
-
-    def begin_reading(self) -> None:
-        """See one moment only."""
-        self._run("BEGIN")
 
     def commit(self) -> None:
         """Return once it is on disk; nothing is committed that another process may not see."""

@@ -37,6 +37,9 @@ class Store(Protocol):
     def begin_alone(self, name: str) -> Head | None:
         """Begin a transaction on that book, as `begin` does, in which no other process makes a session."""
 
+    def lock_book(self, name: str) -> Head | None:
+        """Lock one book more in this transaction, and give its head (None: there is no such book)."""
+
     def begin_reading(self) -> None:
         """Begin a transaction that sees one moment only, whatever is written meanwhile; `rollback` ends it."""
 
@@ -49,11 +52,17 @@ class Store(Protocol):
     def book(self, name: str) -> Book | None:
         """A session's own record."""
 
+    def books(self) -> dict[str, bytes]:
+        """The genesis of every book, by the name of its session; also that of the register."""
+
     def names(self) -> tuple[str, ...]:
         """The sessions in this ledger."""
 
-    def create(self, name: str, book: Book, first: bytes) -> None:
-        """A new session with its first entry, unless there is one of that name by now."""
+    def names_by_table(self) -> Iterator[tuple[str, str]]:
+        """Each table that has rows of sessions, with each name that occurs in it."""
+
+    def create(self, name: str, book: Book, first: bytes) -> bool:
+        """A new book with its first entry; False, and nothing is changed, if there is one of that name by now."""
 
     def write_book(self, name: str, book: Book) -> None:
         """Replace what a session's own record says besides its head and its keys."""

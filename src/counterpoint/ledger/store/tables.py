@@ -19,6 +19,7 @@ from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.ledger import Lookups
 from counterpoint.ledger.store.people import PeopleTables
 from counterpoint.ledger.store.records import (
+    REGISTER,
     Book,
     Head,
     StoredItems,
@@ -32,6 +33,8 @@ from counterpoint.ledger.store.store import BATCH, Ahead, Store, Unit
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
 _ITEM = "start, count, sealed, request, part"
 _PAGE = 64
+_BY_NAME = tuple(f"counterpoint_{table}" for table in ("key", "entry", "row", "request", "items"))
+"""The tables whose rows belong to the session of a name."""
 
 _T = TypeVar("_T")
 Statement = tuple[str, Sequence[Any]]
@@ -50,6 +53,13 @@ class _Sent(NamedTuple):
 
     start: int
     request: str
+
+
+class _Genesis(NamedTuple):
+    """Where the chain of a book begins."""
+
+    name: str
+    genesis: bytes
 
 
 class _Version(NamedTuple):
@@ -75,6 +85,7 @@ class Tables(PeopleTables, Store):
     """Reads and writes of records, in the tables of `schema`."""
 
     _BEGIN: str
+    _BEGIN_READING: str
     _LOCKED: str
     """Reads the head of a book, and locks it where other processes may write to it."""
     _AMONG: str
@@ -135,8 +146,16 @@ class Tables(PeopleTables, Store):
         self._run(self._BEGIN)
         if self._ALONE is not None:
             self._run(self._ALONE)
+        return self.lock_book(name)
+
+    def lock_book(self, name: str) -> Head | None:
+        """Lock one book more in this transaction."""
         found = self._run(self._LOCKED, (name,))
         return read_record(Head, found[0]) if found else None
+
+    def begin_reading(self) -> None:
+        """Begin a transaction that sees one moment only."""
+        self._run(self._BEGIN_READING)
 
     def begin_unit(self, name: str, lookups: Lookups) -> Unit | None:
         """Begin a transaction, lock the book, and read along what is going to be looked up."""
@@ -168,21 +187,36 @@ class Tables(PeopleTables, Store):
         wrapped = [read_record(_Numbered, found) for found in self._run(self._KEYS, (name,))]
         if [place for place, _ in wrapped] != list(range(len(wrapped))) or witnessed not in (0, 1):
             raise LedgerTampered(f"the book of {name!r} or its keys are not as they were written")
-        keys, names = tuple(key for _, key in wrapped), () if beside is None else _names(beside)
+        keys, names = tuple(key for _, key in wrapped), () if beside is None else _names(name, beside)
         return Book(Head(number, head), genesis, fingerprint, keys, bool(witnessed), content, names)
+
+    def books(self) -> dict[str, bytes]:
+        """The genesis of every book, by the name of its session; also that of the register."""
+        found = self._run("SELECT name, genesis FROM counterpoint_book ORDER BY name")
+        return dict(read_record(_Genesis, one) for one in found)
 
     def names(self) -> tuple[str, ...]:
         """The sessions in this ledger."""
-        return tuple(name for (name,) in self._run("SELECT name FROM counterpoint_book ORDER BY name"))
+        return tuple(name for name in self.books() if name != REGISTER)
 
-    def create(self, name: str, book: Book, first: bytes) -> None:
-        """A new session with its first entry, unless there is one of that name by now."""
+    def names_by_table(self) -> Iterator[tuple[str, str]]:
+        """Each table that has rows of sessions, with each name that occurs in it."""
+        for table in _BY_NAME:
+            found = self._run(f"SELECT name FROM {table} ORDER BY name LIMIT 1")
+            while found:  # from one name to the next by the index: a table has many rows of each
+                yield table, found[0][0]
+                found = self._run(f"SELECT name FROM {table} WHERE name > ? ORDER BY name LIMIT 1", found[0])
+
+    def create(self, name: str, book: Book, first: bytes) -> bool:
+        """A new book with its first entry; False, and nothing is changed, if there is one of that name by now."""
         put = """INSERT INTO counterpoint_book
             (name, number, head, genesis, fingerprint, witnessed, content, beside)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING name"""
-        if self._run(put, (name, *book.head, book.genesis, book.fingerprint, *_columns(book))):
-            self.write_keys(name, book.keys)
-            self._run(self._PUT_ENTRY, (name, book.head.number, first))
+        if not self._run(put, (name, *book.head, book.genesis, book.fingerprint, *_columns(book))):
+            return False
+        self.write_keys(name, book.keys)
+        self._run(self._PUT_ENTRY, (name, book.head.number, first))
+        return True
 
     def write_book(self, name: str, book: Book) -> None:
         """Replace what a session's own record says besides its head and its keys."""
@@ -293,12 +327,12 @@ def _columns(book: Book) -> tuple[int, bytes | None, str | None]:
     return int(book.witnessed), book.content, encode(book.beside).decode() if book.beside else None
 
 
-def _names(beside: str) -> tuple[str, ...]:
+def _names(name: str, beside: str) -> tuple[str, ...]:
     """The names that were written; written otherwise, they were not by us."""
     try:
         names: tuple[str, ...] = decode(beside.encode(), tuple[str, ...])
     except CounterpointError:
         names = ()
     if not names or encode(names).decode() != beside:
-        raise LedgerTampered("the names of other sessions in a book were changed, or are damaged")
+        raise LedgerTampered(f"the names of other sessions in the book of {name!r} were changed, or are damaged")
     return names

@@ -16,7 +16,7 @@ import msgspec
 import typer
 
 from counterpoint.errors import CounterpointError, InvalidParameter
-from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.ledger.places import hold, release
 from counterpoint.service import wire
 from counterpoint.service.browser import is_browser
 from counterpoint.service.house import House, SessionId, unknown
@@ -92,27 +92,33 @@ def revoke(
 
 
 keys = typer.Typer(name="keys", help="Look after the principals of a ledger and their keys.", no_args_is_help=True)
-At = Annotated[str, typer.Option("--ledger", help="A path or a postgresql:// URL.")]
+KeyFile = Annotated[str | None, typer.Option("--key-file", help="The master key, if it is not found by default.")]
+WitnessAt = Annotated[str | None, typer.Option("--witness", help="The witness, if it is not where it is by default.")]
 
 
 @keys.command("new")
-def new_key(
+def new_key(  # noqa: PLR0917 - what a command takes, by name
     name: str = typer.Argument(help="The principal; it is made if there is none of this name."),
     role: Annotated[Role | None, typer.Option(help="The role of a new principal.")] = None,
     days: int | None = typer.Option(None, help="After how many days the key expires; without, never."),
-    ledger: At = "ledger.db",
+    config: Config = None,
+    ledger: LedgerAt = None,
+    key_file: KeyFile = None,
+    witness: WitnessAt = None,
 ) -> None:
     """Make a key for a principal, and show it this once."""
-    with explained(), _people(ledger) as people:
+    with explained(), _people(config, ledger, key_file, witness) as people:
         if role is not None:
-            people.add(name, role)
-        typer.echo(people.new_key(name, days=days).shown())
+            people.add(name, role, by=OPERATOR)
+        typer.echo(people.new_key(name, days=days, by=OPERATOR).shown())
 
 
 @keys.command("list")
-def list_keys(ledger: At = "ledger.db") -> None:
+def list_keys(
+    config: Config = None, ledger: LedgerAt = None, key_file: KeyFile = None, witness: WitnessAt = None
+) -> None:
     """List principals, their roles, and the ids of their keys."""
-    with explained(), _people(ledger) as people:
+    with explained(), _people(config, ledger, key_file, witness) as people:
         for one in people.principals():
             typer.echo(f"{one.name}: {one.role}{'' if one.ended is None else ', ended'}")
             found = people.keys(one.name)
@@ -126,15 +132,19 @@ def list_keys(ledger: At = "ledger.db") -> None:
 
 @keys.command("end")
 def end_key(
-    id: str = typer.Argument(help="The public id of the key, or the name of a principal."), ledger: At = "ledger.db"
+    id: str = typer.Argument(help="The public id of the key, or the name of a principal."),
+    config: Config = None,
+    ledger: LedgerAt = None,
+    key_file: KeyFile = None,
+    witness: WitnessAt = None,
 ) -> None:
     """Revoke a key; by the name of a principal, all its keys, and the principal is no more."""
-    with explained(), _people(ledger) as people:
+    with explained(), _people(config, ledger, key_file, witness) as people:
         names = {one.name for one in people.principals()}
         ids = {key.id for name in names for key in people.keys(name)}
         if id not in names | ids:
             raise InvalidParameter(f"there is no key and no principal {id!r} in this ledger")
-        people.end(id) if id in names else people.end_key(id)
+        people.end(id, by=OPERATOR) if id in names else people.end_key(id, by=OPERATOR)
         typer.echo(f"{id} is ended")
 
 
@@ -197,10 +207,13 @@ def end_witness_key(id: str = typer.Argument(help="The public id of the key."), 
 
 
 @contextmanager
-def _people(ledger: str) -> Iterator[Identity]:
-    store = hold(Durable(ledger), existing=True)
+def _people(config: str | None, ledger: str | None, key_file: str | None, witness: str | None) -> Iterator[Identity]:
+    place = _settings(config, ledger, None, False).place
+    place = msgspec.structs.replace(place, key_file=key_file or place.key_file, witness=witness or place.witness)
+    store = hold(place, existing=True)
     try:
-        yield Identity(store)
+        with closing(Identity(store, place)) as people:
+            yield people
     finally:
         release(store)
 

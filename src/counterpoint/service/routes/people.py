@@ -12,7 +12,7 @@ from counterpoint.service.house import unknown
 from counterpoint.service.identity import Role
 from counterpoint.service.routes.bodies import Body, Json
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import InPath, TheHouse
+from counterpoint.service.routes.parameters import Caller, InPath, TheHouse
 
 CUSTODIAN = [for_roles(Role.CUSTODIAN)]
 
@@ -46,34 +46,34 @@ def listed(house: TheHouse) -> list[Json]:
 
 
 @post("/principals", summary="Add a principal", guards=CUSTODIAN, sync_to_thread=True)
-def add(house: TheHouse, data: JSONBody[PrincipalBody]) -> Json:
+def add(house: TheHouse, who: Caller, data: JSONBody[PrincipalBody]) -> Json:
     """A name is given once, whatever becomes of its principal."""
-    house.identity.add(data.name, data.role)
+    house.identity.add(data.name, data.role, by=who.name)
     return {"name": data.name, "role": data.role.value}
 
 
 @post("/principals/{name:str}/keys", summary="Make a key", guards=CUSTODIAN, sync_to_thread=True)
-def new_key(house: TheHouse, name: InPath, data: JSONBody[KeyBody]) -> Json:
+def new_key(house: TheHouse, who: Caller, name: InPath, data: JSONBody[KeyBody]) -> Json:
     """The key is shown this once."""
-    made = house.identity.new_key(name, days=data.days)
+    made = house.identity.new_key(name, days=data.days, by=who.name)
     return {"name": name, "id": made.id, "key": made.shown()}
 
 
 @delete("/principals/{name:str}", summary="End a principal", guards=CUSTODIAN, status_code=200, sync_to_thread=True)
-def end(house: TheHouse, name: InPath) -> Json:
+def end(house: TheHouse, who: Caller, name: InPath) -> Json:
     """All its keys end with it; what it did stays on record."""
     if name not in {one.name for one in house.identity.principals()}:
         raise unknown(name)
-    house.identity.end(name)
+    house.identity.end(name, by=who.name)
     return {"name": name, "ended": True}
 
 
 @delete("/keys/{id:str}", summary="Revoke a key", guards=CUSTODIAN, status_code=200, sync_to_thread=True)
-def end_key(house: TheHouse, id: InPath) -> Json:
+def end_key(house: TheHouse, who: Caller, id: InPath) -> Json:
     """By its public id."""
     if not house.identity.has_key(id):
         raise unknown(id)
-    house.identity.end_key(id)
+    house.identity.end_key(id, by=who.name)
     return {"id": id, "stands": False}
 
 
