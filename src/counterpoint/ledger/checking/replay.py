@@ -64,7 +64,7 @@ class Replay:
         self._places: dict[str, Path] = {}
         self._recounted: set[Path] = set()
         self._asked: dict[str, bytes] = {}
-        self._done: dict[str, str] = {}
+        self._done: set[str] = set()
         self._records: dict[str, str] = {}
         self._sent: set[str] = set()
         self._sending = ""
@@ -132,7 +132,7 @@ class Replay:
             raise self._wrong(entry, "a request was given up that was not open")
         self._left_open.discard(entry.request)
         del self._open[entry.request]
-        self._done[entry.request] = entry.body
+        self._done.add(entry.request)
         self._records[entry.request] = entry.record
 
     def _recorded(self, entry: Entry) -> None:
@@ -178,8 +178,8 @@ class Replay:
         missing = set(self._asked)
         for request in store.requests(self._name):
             missing.discard(request.request)
-            answer = None if request.answer is None else sha256(request.answer).hexdigest()
-            if (request.digest, answer) != (self._asked.get(request.request), self._done.get(request.request)):
+            done = request.request in self._done
+            if request.digest != self._asked.get(request.request) or done != (request.answer is not None):
                 raise other_request(request.request)
             if self._records[request.request] != request.fingerprint:
                 raise other_request(request.request)
@@ -224,19 +224,27 @@ class Replay:
         self._nodes[parent] = (composition, after, launched)
 
     def _refusal(self, entry: Entry) -> None:
-        _, parent, _, mechanism, data, *_ = _parts(entry)
-        composition, account, _ = self._node(entry, parent)
+        """A launch that the rule refuses, or a recount that no theorem covers."""
+        parts = _parts(entry)
+        composition, account, _ = self._node(entry, parts[1])
         try:
-            composition.admit(account, mechanism, data)
+            if parts[0] == "recount":
+                child = (*parts[1], parts[2])
+                inner = self._node(entry, child)[0]
+                composition.rule.recounted(account, inner.rule, inner.claim, self._granted.get(child, []))
+            elif parts[0] in ("launch", "delegation"):
+                composition.admit(account, parts[3], parts[4])
+            else:
+                return
         except CounterpointError:
             return
-        raise self._wrong(entry, "a launch was refused that the rule admits")
+        raise self._wrong(entry, f"a {parts[0]} was refused that the rule admits")
 
     def _answered(self, entry: Entry) -> None:
         asked = self._open.pop(entry.request, None)
         if asked is None:
             raise self._wrong(entry, "an answer was given to a request that was not open")
-        self._done[entry.request] = entry.body
+        self._done.add(entry.request)
         place = self._places.pop(entry.request, entry.path)
         if entry.path != place or (asked.kind == "delegation" and place in self._nodes):
             raise self._wrong(entry, "what was launched is in another place")
@@ -271,7 +279,8 @@ def _parts(entry: Entry) -> tuple[Any, ...]:
     except CounterpointError:
         raise LedgerTampered(f"entry {entry.number} cannot be read") from None
     launch = (*_LAUNCH, Grant) if isinstance(parts, tuple) and len(parts) > len(_LAUNCH) else _LAUNCH
-    expected = _SAYS.get(entry.kind, launch)
+    of = parts[0] if entry.kind == "refusal" and isinstance(parts, tuple) and parts else entry.kind
+    expected = _SAYS.get(of, launch) if isinstance(of, str) else launch
     fits = isinstance(parts, tuple) and len(parts) == len(expected)
     if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
         raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")
