@@ -102,14 +102,19 @@ def verify_ledger(
 def export(
     place: str = typer.Argument(help="A path or a postgresql:// URL."),
     session: str = typer.Argument(help="The session whose record is wanted."),
+    key_file: str | None = typer.Option(None, help="The file with the master key, if it is not found by default."),
 ) -> None:
-    """Write the public record of a session as JSON lines, for auditors. Needs no key."""
+    """Write the public record of a session as JSON lines, for auditors: signed, if the key is at hand."""
+    from counterpoint.ledger.checking.books import signer_at_hand  # noqa: PLC0415
     from counterpoint.ledger.operating.exporting import exported  # noqa: PLC0415
     from counterpoint.ledger.places import Durable, looked_at  # noqa: PLC0415
 
-    with explained(), looked_at(Durable(place)) as store, store.lock:
-        for line in exported(lambda: nullcontext(store), session):
-            typer.echo(line)
+    with explained():
+        found = Durable(place, key_file=key_file)
+        with looked_at(found) as store, store.lock:
+            signer = signer_at_hand(store, session, found.master_key())
+            for line in exported(lambda: nullcontext(store), session, signer):
+                typer.echo(line)
 
 
 @ledger.command()

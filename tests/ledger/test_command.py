@@ -25,7 +25,7 @@ def used(lasting):
 def test_a_ledger_that_holds_is_described(used):
     done = run("verify", used.url, "--witness", used.home / "witness")
     assert done.exit_code == 0, done.output
-    assert "session: 8 entries hold; 1 launched, PureDP(0.4) lost; 0 requests to be finished" in done.output
+    assert "session: 9 entries hold; 1 launched, PureDP(0.4) lost; 0 requests to be finished" in done.output
 
 
 def test_one_that_does_not_hold_is_an_exit_status_and_one_line(used):

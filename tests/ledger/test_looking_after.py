@@ -66,7 +66,7 @@ def test_verifying_what_a_crash_left_writes_nothing_and_misses_no_commit(tmp_pat
     assert (folder / "ledger.db-wal").stat().st_size > 0
     before = contents(folder)
     (said,) = opening.sessions_at(copy)
-    assert "7 entries hold; 1 launched, PureDP(0.1) lost" in said and contents(folder) == before
+    assert "8 entries hold; 1 launched, PureDP(0.1) lost" in said and contents(folder) == before
 
 
 def test_a_copy_that_may_only_be_read_is_verified():

@@ -60,11 +60,12 @@ def test_the_record_verifies_and_receipts_hold_without_any_key(lived_in):
     last = list(tending.history(place.durable, "session"))[-1]
     assert " olga retirement . " in last
     exported = CliRunner().invoke(app, ["ledger", "export", place.url, "session"]).output.splitlines()
-    said = checker.check(iter(exported), [receipt])
+    signer = place.durable.signer
+    said = checker.check(iter(exported), [receipt], signer)
     assert "the data set is retired" in said and "1 receipt holds" in said
     with pytest.raises(checker.DoesNotHold):
         forged = {**receipt, "receipt": receipt["receipt"].replace("Laplace", "Laplacian").replace('"at":', '"at":1')}
-        checker.check(iter(exported), [forged])
+        checker.check(iter(exported), [forged], signer)
 
 
 def test_nothing_can_be_asked_read_or_begun_again_under_its_name(lived_in):

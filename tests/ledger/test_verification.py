@@ -210,7 +210,7 @@ def test_a_changed_word_in_an_entry_breaks_the_chain(used):
         for name in ("first", "second"):
             with pytest.raises(cp.BudgetExceeded):
                 s.launch(cp.Laplace("0.9"), id=name)
-    for number, word, error in ((-2, b"first", LedgerTampered), (6, b"apples", LedgerRolledBack)):
+    for number, word, error in ((-2, b"first", LedgerTampered), (7, b"apples", LedgerRolledBack)):
         ((last,),) = used.sql("SELECT max(number) FROM counterpoint_entry")
         place = number if number > 0 else last + 1 + number
         ((data,),) = used.sql("SELECT entry FROM counterpoint_entry WHERE number = ?", place)

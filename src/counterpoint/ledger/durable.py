@@ -86,7 +86,6 @@ class DurableLedger(Ledger):
         self._closed = False
         self._witnessed = Head(0, b"")
         self._book: Book | None = None
-        self._noted_signer = ""
         self._signer: Signer | None = None
         self._sealer = Sealer(DataKeys(name, master, ()), seeds)
         self._open_book()
@@ -274,7 +273,8 @@ class DurableLedger(Ledger):
                 return
             keys = DataKeys(self.name, self._master, found.book.keys)
             self._book, self._sealer.keys, self._sealer.ids = found.book, keys, found.ids
-            self._noted_signer = found.signer
+            if self._master is not None and keys.usable:
+                self._signer = books.signer(self.name, self._master, found.signer)
 
     @property
     def _opened_book(self) -> Book:
@@ -301,7 +301,10 @@ class DurableLedger(Ledger):
         """A signed receipt for a request that was answered, and what opens its answer to others."""
         self.check()
         grounds = self._sealer.grounds.get(request) or self._read_grounds(request)
-        return grounds.signed(self._opened_book.genesis, self.name, self._signer or self._make_signer())
+        if self._signer is None:
+            raise Unsealable(f"no key was given, so no receipt of {self.name!r} can be signed")
+        key = self._sealer.keys.commitment_key()
+        return grounds.signed(self._opened_book.genesis, self.name, self._signer, key)
 
     def _read_grounds(self, request: str) -> Grounds:
         with self._connection() as store:
@@ -312,20 +315,9 @@ class DurableLedger(Ledger):
             finally:
                 store.rollback()
 
-    def _make_signer(self) -> Signer:
-        """The key that signs receipts. Its public part is on record before it signs the first."""
-        signer = Signer(self._sealer.keys.signing_seed())
-        with self._connection() as store:
-            if self._noted_signer != signer.public:
-                with self._connection_at_stake():
-                    books.note_signer(store, self.name, signer.public)
-                self._noted_signer = signer.public
-        self._signer = signer
-        return signer
-
     def record(self) -> Iterator[str]:
         """The public record as JSON lines, as of the moment of the first; other requests go on meanwhile."""
-        return exported(self._connection, self.name)
+        return exported(self._connection, self.name, self._signer)
 
     def head(self) -> int:
         """The number of the last entry: while it stays, nothing has changed."""
@@ -343,7 +335,7 @@ class DurableLedger(Ledger):
             with self._connection_at_stake():
                 keys = books.rewrap(store, self.name, self._master, master)
             self._sealer.keys = DataKeys(self.name, master, keys)
-            self._master = master
+            self._master, self._signer = master, Signer(master.signing_seed())
 
     def close(self) -> None:
         """Let go of the database and the witness; in a forked process both are still the parent's."""

@@ -18,6 +18,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.ledger.checking.remote_witness import RemoteWitness, is_address
 from counterpoint.ledger.checking.witness import Witness, WitnessFile
 from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.receipts import Signer
 from counterpoint.ledger.store.postgres import PostgresStore
 from counterpoint.ledger.store.reading import read_only
 from counterpoint.ledger.store.sqlite import SqliteStore
@@ -101,6 +102,15 @@ class Durable(msgspec.Struct, frozen=True):
         if found is None and not self.in_postgres and os.path.exists(self._beside("key")):
             return MasterKey.from_file(self._beside("key"))
         return found
+
+    @property
+    def signer(self) -> str | None:
+        """The public key that records and receipts of the sessions here are signed with; None without a master key.
+
+        An auditor gets it from the custodian, and gives it to `checker.py` as `--signer`.
+        """
+        key = self.master_key()
+        return None if key is None else Signer(key.signing_seed()).public
 
     def master_keys(self) -> tuple[MasterKey, ...]:
         """Every key at hand: the one that was given, that of the environment, the one beside the ledger."""

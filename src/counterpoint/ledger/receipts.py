@@ -1,19 +1,25 @@
 """Receipts: a signed statement that an answer was given, to whom, to which question, on which data, at which price.
 
-A receipt names the entry of its question in the hash chain by number and hash, and the chain's head at its answer. It
-is signed with Ed25519, by a key that is derived from the session's data key; the public key stands on the chain. So an
-auditor with the public record (`counterpoint ledger export`) can check a receipt, without a key and without our code
-(`counterpoint/checker.py`). The answer is in it as a commitment: its holder can open it to others by the answer and the
-nonce, and others cannot guess at it. The data version is a counter of items, or a keyed digest.
+A receipt names the entry of its question in the hash chain by number and hash, and the chain's head with its answer. It
+is signed with Ed25519, by a key that is derived from the master key, so all sessions of a service have one signer. An
+auditor gets its public part from the service, and checks receipts and the public record by it (`counterpoint ledger
+export`), without our code (`counterpoint/checker.py`). The answer is in the receipt, and on the chain, as a commitment:
+its holder can open it to others by the answer and the nonce, and others cannot guess at it. The data version is a
+counter of items, or a keyed digest.
 
-A receipt follows from what is on record, so an answer that is repeated by its id has the same receipt, byte for byte.
+A record names its signer from the start. A change of master key changes the signer: the entry that names the new one is
+signed by the one before it, so a record shows who may sign from where on.
+
+A receipt follows from what is on record, so an answer that is repeated by its id has the same receipt, byte for byte,
+until the signer changes; then the same text has another signature.
 
 >>> signer = Signer(bytes(32))
 >>> receipt = Receipt("00", "people", 3, "e" * 64, 4, "f" * 64, "ann", "count", (0, 0), "", "7", "c" * 64, 0)
 >>> signed = signer.sign(receipt)
->>> forged = Signed(signed.receipt.replace("ann", "bob"), signed.signature)
->>> is_signed(signed, signer.public), is_signed(forged, signer.public)
-(True, False)
+>>> is_signed(signed.receipt, signed.signature, signer.public)
+True
+>>> is_signed(signed.receipt.replace("ann", "bob"), signed.signature, signer.public)
+False
 """
 
 import hmac
@@ -26,6 +32,10 @@ from counterpoint.encoding import Plain, encode
 from counterpoint.errors import LedgerError, SecretLeak
 from counterpoint.ledger.state import Path
 from counterpoint.ledger.store.records import Head, read_entry
+
+RECORD = "counterpoint-record/1"
+"""The format of public records."""
+_SIGNER = "counterpoint-signer/1"
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -61,9 +71,9 @@ class Grounds(NamedTuple):
     answer: Plain
     head: Head
 
-    def signed(self, genesis: bytes, session: str, signer: "Signer") -> "tuple[Signed, Disclosure]":
-        """The receipt, signed, and what opens the answer in it."""
-        asked, disclosed = read_entry(self.entry), signer.disclosed(self.request, self.answer)
+    def signed(self, genesis: bytes, session: str, signer: "Signer", key: bytes) -> "tuple[Signed, Disclosure]":
+        """The receipt, signed, and what opens the answer in it; `key` is that of commitments."""
+        asked, disclosed = read_entry(self.entry), disclosure(key, self.request, encode(self.answer))
         if asked.kind != "ask":
             raise NeverAnswered(f"a receipt is for an answer, and this id is that of a {asked.kind}, which has none")
         receipt = Receipt(
@@ -101,24 +111,31 @@ class Disclosure(NamedTuple):
 class Signer:
     """An Ed25519 key."""
 
-    __slots__ = ("_key", "_seed", "public")
+    __slots__ = ("_key", "public")
 
     def __init__(self, seed: bytes) -> None:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - where signed
 
-        self._seed = seed
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self.public = self._key.public_key().public_bytes_raw().hex()
         """The public key, in hexadecimal digits."""
 
     def sign(self, receipt: Receipt) -> Signed:
         """The receipt with its signature."""
-        text = msgspec.json.encode(receipt)
-        return Signed(text.decode(), self._key.sign(text).hex())
+        text = msgspec.json.encode(receipt).decode()
+        return Signed(text, self.signature(text))
 
-    def disclosed(self, request: str, answer: Plain) -> Disclosure:
-        """The nonce of a request, always the same, and its answer."""
-        return Disclosure(hmac.digest(self._seed, request.encode(), "sha256").hex(), encode(answer).decode())
+    def sign_record(self, genesis: bytes, session: str, head: Head) -> str:
+        """The signature of a public record that begins and ends so."""
+        return self.signature("\n".join((RECORD, genesis.hex(), str(head.number), head.hash.hex(), session)))
+
+    def sign_successor(self, public: str, before: bytes) -> str:
+        """The signature of the entry that names the next signer, behind the head `before`."""
+        return self.signature(successor_text(public, before))
+
+    def signature(self, text: str) -> str:
+        """Each kind of text that is signed begins in another way, so none passes for another."""
+        return self._key.sign(text.encode()).hex()
 
     def __repr__(self) -> str:
         return f"Signer({self.public[:16]})"
@@ -127,19 +144,29 @@ class Signer:
         raise SecretLeak("a signing key was to be copied or pickled")
 
 
+def disclosure(key: bytes, request: str, answer: bytes) -> Disclosure:
+    """The nonce of a request, always the same, and its encoded answer."""
+    return Disclosure(hmac.digest(key, request.encode(), "sha256").hex(), answer.decode())
+
+
 def commitment(disclosed: Disclosure) -> str:
-    """What stands in a receipt for the answer."""
+    """What stands for the answer, in its entry and in its receipt. A nonce has 32 bytes: then nothing else opens it."""
     return sha256(bytes.fromhex(disclosed.nonce) + disclosed.answer.encode()).hexdigest()
 
 
-def is_signed(signed: Signed, public: str) -> bool:
+def successor_text(public: str, before: bytes) -> str:
+    """What a signer signs to name the next one."""
+    return f"{_SIGNER} {before.hex()} {public}"
+
+
+def is_signed(text: str, signature: str, public: str) -> bool:
     """Whether the key with this public part has signed it."""
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
 
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-        key.verify(bytes.fromhex(signed.signature), signed.receipt.encode())
+        key.verify(bytes.fromhex(signature), text.encode())
     except (InvalidSignature, ValueError):
         return False
     return True

@@ -8,10 +8,11 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from counterpoint.composition.rules.rule import Account
-from counterpoint.encoding import Tagged, Value
+from counterpoint.encoding import Tagged, Value, encode
 from counterpoint.errors import Halted, NotGranted, Unsealable
 from counterpoint.ledger.grants import Grant
 from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.samples import Sample
 from counterpoint.sources.streams.shape import FollowedAmong
 
@@ -78,7 +79,7 @@ class Fact(Tagged, Value, frozen=True):
     """One public line of the history: what happened where. It holds nothing that was computed from data.
 
     `who` did it, if a principal was named (`Session.acting_as`), and `at` is when, in seconds since 1970, by the clock
-    of the process that wrote it. `cost` is the loss of a launch, exactly, in the canonical encoding.
+    of the process that wrote it. `cost` is what a launch costs (`charge_text`).
     """
 
     kind: str
@@ -87,6 +88,18 @@ class Fact(Tagged, Value, frozen=True):
     who: str = ""
     at: int = 0
     cost: str = ""
+
+
+def charge_text(claim: Claim) -> str:
+    """What a launch costs, as the record has it: its loss, and the launches that it is made of, if it has a list.
+
+    A sum of launches counts the list, one by one, if all of it fits (`Rule.charge`).
+
+    >>> from counterpoint import Laplace
+    >>> charge_text(Laplace(0.5).claim)
+    '{"type":"PureDP/1","epsilon":"1/2"}'
+    """
+    return encode((claim.loss, *claim.launches) if claim.launches else claim.loss).decode()
 
 
 def granted(row: Row) -> Grant | None:

@@ -20,7 +20,7 @@ from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import Halted, NotAllowed
 from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.nesting import stepping
-from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, failed, granted
+from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, charge_text, failed, granted
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, ready
 from counterpoint.privacy.claims import Claim
@@ -147,8 +147,8 @@ class Launching(Wanted, frozen=True):
 
     @property
     def cost(self) -> str:
-        """The loss of its claim, encoded."""
-        return encode(self.claim.loss).decode()
+        """What its claim costs."""
+        return charge_text(self.claim)
 
     @property
     def launches(self) -> tuple[str, ...]:

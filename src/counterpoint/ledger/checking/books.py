@@ -7,11 +7,12 @@
 import os
 from hashlib import sha256
 
-from counterpoint.errors import NotAllowed, Unsealable
+from counterpoint.errors import LedgerTampered, NotAllowed, Unsealable
 from counterpoint.ledger.checking import same_data
 from counterpoint.ledger.checking.witness import Witness
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
-from counterpoint.ledger.store.records import REGISTER, SESSION, Book, Entry, Head, keys_digest
+from counterpoint.ledger.receipts import Signer
+from counterpoint.ledger.store.records import REGISTER, SESSION, Book, Entry, Head, keys_digest, read_entry
 from counterpoint.ledger.store.store import Store, Unit
 
 _REGISTER = "the register of a ledger"
@@ -35,7 +36,7 @@ def create(  # noqa: PLR0917 - all that a book is made of
     witness: Witness | None,
     second_budget: bool,
 ) -> None:
-    """Make the book of a new session, with its first entry, unless another session has these rows.
+    """Make the book of a new session, with its first entries, unless another session has these rows.
 
     It is entered in the register of the ledger, in the same transaction.
     """
@@ -50,15 +51,18 @@ def create(  # noqa: PLR0917 - all that a book is made of
     if beside and not second_budget:
         raise same_data.in_use(name, beside)
     book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witness is not None, content, beside)
-    if _put_first(store, name, book, same_data.about(beside)):
+    head = _put_first(store, name, book, same_data.about(beside))
+    if head is not None:
+        _name_signer(store, Unit(store, name, head), Signer(master.signing_seed()).public)
         _register(store, name, genesis, master)
     store.commit()
 
 
-def _put_first(store: Store, name: str, book: Book, what: str) -> bool:
-    """Make a book with its first entry; False if there is one of that name."""
+def _put_first(store: Store, name: str, book: Book, what: str) -> Head | None:
+    """Make a book with its first entry; the head then, or None if there is a book of that name."""
     first = Entry(1, "data", "", (), what, book.fingerprint or "", state=keys_digest(book.keys), record=book.record)
-    return store.create(name, book._replace(head=Head(1, first.hash(book.genesis))), first.encoded())
+    head = Head(1, first.hash(book.genesis))
+    return head if store.create(name, book._replace(head=head), first.encoded()) else None
 
 
 def _register(store: Store, name: str, genesis: bytes, master: MasterKey) -> None:
@@ -106,14 +110,25 @@ def require_witness(store: Store, name: str) -> Book:
     return _replace(store, Unit(store, name, head), book._replace(witnessed=True), "witness", _WITNESSED)
 
 
-def note_signer(store: Store, name: str, public: str) -> None:
-    """Put the public key on record that receipts are signed with from here on."""
-    head = store.begin(name)
-    assert head is not None
-    unit = Unit(store, name, head)
+def signer(name: str, master: MasterKey, public: str) -> Signer:
+    """What signs for a session; `LedgerTampered` if its record names another signer than that of its key."""
+    found = Signer(master.signing_seed())
+    if found.public != public:
+        raise LedgerTampered(f"the record of {name!r} names another signer than that of its key: it was changed")
+    return found
+
+
+def signer_at_hand(store: Store, name: str, master: MasterKey | None) -> Signer | None:
+    """What signs for a session, of which nothing else is opened; None if this is not the key of its present signer."""
+    entries = (read_entry(data, number) for number, data in store.entries(name, 0))
+    public = [entry.what for entry in entries if entry.kind == "signer"]
+    found = None if master is None else Signer(master.signing_seed())
+    return None if found is None or [found.public] != public[-1:] else found
+
+
+def _name_signer(store: Store, unit: Unit, public: str) -> None:
     unit.append("signer", "", (), public, "")
     store.write(unit)
-    store.commit()
 
 
 def _replace(store: Store, unit: Unit, book: Book, kind: str, what: str) -> Book:
@@ -133,10 +148,21 @@ def rewrap(store: Store, name: str, old: MasterKey | None, new: MasterKey) -> tu
     keys = DataKeys(name, old, book.keys).rewrapped(new)
     unit = Unit(store, name, head)
     unit.append("keys", "", (), f"master key {new.name}", "", state=keys_digest(keys))
+    if name != REGISTER:  # no record and no receipt is signed for it
+        _change_signer(unit, old, new)
     store.write(unit)
     store.write_keys(name, keys)
     store.commit()
     return keys
+
+
+def _change_signer(unit: Unit, old: MasterKey | None, new: MasterKey) -> None:
+    """Name the signer that comes with another master key; the one before it signs that."""
+    assert old is not None
+    before, after = Signer(old.signing_seed()), Signer(new.signing_seed())
+    if before.public != after.public:
+        signature = before.sign_successor(after.public, unit.head.hash)
+        unit.append("signer", "", (), after.public, signature)
 
 
 def must_not_be_retired(name: str, book: Book) -> None:

@@ -21,6 +21,7 @@ from counterpoint.ledger.checking.sightings import Recovered, Sighting
 from counterpoint.ledger.checking.witness import Line, Witness
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
+from counterpoint.ledger.receipts import is_signed, successor_text
 from counterpoint.ledger.store.records import (
     INTENTS,
     KINDS,
@@ -54,7 +55,7 @@ class Opened(NamedTuple):
     ids: Ids
     sighting: Sighting | None
     signer: str = ""
-    """The public key that receipts are signed with, once there is one."""
+    """The public key that its record and receipts are signed with."""
     registered: Registered | None = None
     """What the register says, if this is the register."""
     recoveries: tuple[Recovered, ...] = ()
@@ -222,7 +223,7 @@ class _Followed:
         elif entry.kind == "items":
             self._arrived.append((entry.version, entry.body, entry.request or None))
         elif entry.kind == "signer":
-            self.signer = entry.what
+            self._step_signer(entry, before)
         elif entry.kind in ("answer", "lost"):
             self._waiting.pop(entry.request, None)
             if entry.kind == "answer" and entry.what != before.hex():
@@ -231,6 +232,12 @@ class _Followed:
             self._waiting[entry.request] = entry.record
         if entry.state and entry.kind not in (*_ABOUT_BOOK, *REGISTERED):
             self._rows[path_text(entry.path)] = (entry.version, entry.state)
+
+    def _step_signer(self, entry: Entry, before: bytes) -> None:
+        """Each signer but the first is named by the one before it."""
+        if self.signer and not is_signed(successor_text(entry.what, before), entry.body, self.signer):
+            raise LedgerTampered(f"entry {entry.number} names a signer, and the one before it has not signed that")
+        self.signer = entry.what
 
     def _step_book(self, entry: Entry) -> None:
         self._book = entry.record or self._book

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from counterpoint.encoding import Plain, Tagged, Value, decode, encode
 from counterpoint.errors import Unsealable
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
-from counterpoint.ledger.state import Node, Path, Row, Sealed
+from counterpoint.ledger.state import Node, Path, Row, Sealed, charge_text
 from counterpoint.ledger.store.records import BUDGET, StoredRow, path_text, read_path
 from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
@@ -124,8 +124,8 @@ class OpenRows:
 
 @lru_cache(maxsize=1024)
 def cost_of(frame: bytes) -> str:
-    """What the launch of a row was charged, in the canonical encoding; the row by its public part."""
-    return encode(read_frame(frame).mechanism.claim.loss).decode()
+    """What the launch of a row was charged, as the record has it; the row by its public part."""
+    return charge_text(read_frame(frame).mechanism.claim)
 
 
 @lru_cache(maxsize=4096)

@@ -18,18 +18,20 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, decode, encode
-from counterpoint.errors import CounterpointError, LedgerTampered, SecretLeak
+from counterpoint.errors import CounterpointError, InvalidParameter, LedgerTampered, SecretLeak
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.rows import OpenRows, cost_of, stored_row
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
 from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made, not_lost
-from counterpoint.ledger.receipts import Grounds, NeverAnswered
+from counterpoint.ledger.receipts import Grounds, NeverAnswered, commitment, disclosure
 from counterpoint.ledger.state import Fact, Faulty, Path, Row, refused
 from counterpoint.ledger.store.records import (
+    LONGEST,
     Entry,
     Head,
     StoredRequest,
     StoredRow,
+    fits,
     link,
     path_text,
     read_entry,
@@ -51,6 +53,7 @@ class SealedOutcome(StepOutcome, frozen=True):
 
     stored: StoredRow
     request: StoredRequest
+    commitment: str
 
 
 class Sealer:
@@ -87,9 +90,10 @@ class Sealer:
                 raise
             row, answer = replace(row, state=Faulty()), Faulty()
             stored = stored_row(intent.path, row, self.keys)
-        asked = _stored(intent)
-        done = asked.settled(self.keys.seal(padded(encode(answer)), "answer", *asked.place))
-        return SealedOutcome(row, answer, stored, done)
+        asked, text = _stored(intent), encode(answer)
+        done = asked.settled(self.keys.seal(padded(text), "answer", *asked.place))
+        committed = commitment(disclosure(self.keys.commitment_key(), intent.request, text))
+        return SealedOutcome(row, answer, stored, done, committed)
 
 
 class SealedTransaction:
@@ -129,7 +133,7 @@ class SealedTransaction:
 
     def begin(self, request: str, body: bytes, fact: Fact, plan: Plan) -> Intent:
         """Record a request, its seed sealed, and the row that it charges."""
-        _must_be_readable(fact.kind, body)
+        _must_be_readable(fact, request, body)
         sealer, unit, seed = self._sealer, self.unit, self._sealer.seeds()
         entry = unit.head.number + 1
         intent = Intent(request, body, plan.path, plan.version, plan.pin, seed, SAMPLER_VERSION, plan.row, entry)
@@ -158,7 +162,7 @@ class SealedTransaction:
 
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
         """A refusal stays on record, and is replayed as every charge is."""
-        _must_be_readable(fact.kind, body)
+        _must_be_readable(fact, request, body)
         line = refused(fact, refusal)
         self.unit.append(line.kind, request, line.path, line.what, body.decode(), who=line.who, cost=line.cost)
 
@@ -177,11 +181,12 @@ class SealedTransaction:
     def settle(self, intent: Intent, outcome: StepOutcome) -> None:
         """Store state and answer together; the request has no seed any more.
 
-        The answer's entry says where the chain was before it: a receipt names the head with it, whenever it is made.
+        The answer's entry says where the chain was before it: a receipt names the head with it, whenever it is made. It
+        commits to the answer: another receipt, for another answer, would not be that of the record.
         """
         assert isinstance(outcome, SealedOutcome)
         stored, request, answer = outcome.stored, outcome.request, outcome.request.answer or b""
-        body, state, record = sha256(answer).hexdigest(), stored.fingerprint, request.fingerprint
+        body, state, record = outcome.commitment, stored.fingerprint, request.fingerprint
         self.unit.append(
             "answer",
             intent.request,
@@ -266,9 +271,11 @@ def _hash_before(answer: Entry) -> bytes:
         raise LedgerTampered(f"entry {answer.number} does not say what was before it") from None
 
 
-def _must_be_readable(kind: str, body: bytes) -> None:
+def _must_be_readable(fact: Fact, request: str, body: bytes) -> None:
     """What cannot be read back could be neither finished nor verified; a question is made of classes of our own."""
-    if kind != "ask":
+    if not fits(body, request, fact.what, fact.cost, path_text(fact.path)):
+        raise InvalidParameter(f"an entry of the record has at most {LONGEST} bytes, and this request needs more")
+    if fact.kind != "ask":
         decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
 
 

@@ -127,6 +127,10 @@ class MasterKey:
         """A secret for another purpose, which tells nothing of this key."""
         return hmac.digest(self._key, b"counterpoint secret for " + purpose.encode(), sha256)
 
+    def signing_seed(self) -> bytes:
+        """What records and receipts of all sessions under this key are signed with."""
+        return self.derived("signatures of records and receipts")
+
     def wrap(self, key: bytes, place: bytes) -> bytes:
         """A data key, sealed."""
         nonce = fresh(_NONCE)
@@ -198,9 +202,9 @@ class DataKeys:
             )
         return opened
 
-    def signing_seed(self) -> bytes:
-        """What receipts are signed with: derived from the first data key, which every change of master key keeps."""
-        return hmac.digest(self._key(0), b"counterpoint receipts", "sha256")
+    def commitment_key(self) -> bytes:
+        """What the nonces of commitments are derived from: the first data key, which a change of master key keeps."""
+        return hmac.digest(self._key(0), b"counterpoint commitments", "sha256")
 
     def register_key(self) -> bytes:
         """What entries of the register are signed with; like `signing_seed`, but no receipt is."""

@@ -1,7 +1,8 @@
 """The public record of a session as JSON lines: what `checker.py`, or anyone's own, reads. No key is needed.
 
-The first line says which record it is, where its chain begins and where it has come to; each other line holds one
-entry, as the text that is hashed. Seeds, states, answers and items are sealed and not in it.
+The first line says which record it is, where its chain begins and ends, with the signature of the service if its key is
+at hand; each other line holds one entry, as the text that is hashed. Seeds, states, answers and items are sealed and
+not in it.
 
 >>> from contextlib import nullcontext
 >>> from types import SimpleNamespace
@@ -17,13 +18,14 @@ from contextlib import AbstractContextManager
 from itertools import islice
 
 from counterpoint.errors import LedgerError, LedgerTampered
+from counterpoint.ledger.receipts import RECORD, Signer
 from counterpoint.ledger.store.store import BATCH, Store
 
-FORMAT = "counterpoint-record/1"
 
-
-def exported(connection: Callable[[], AbstractContextManager[Store]], name: str) -> Iterator[str]:
-    """The lines of a session's record, as of the moment of the first.
+def exported(
+    connection: Callable[[], AbstractContextManager[Store]], name: str, signer: Signer | None = None
+) -> Iterator[str]:
+    """The lines of a session's record, as of the moment of the first, signed by its signer if that is given.
 
     The chain only grows, so it is read in pages, each with the connection for itself; requests go on between them.
     """
@@ -33,7 +35,9 @@ def exported(connection: Callable[[], AbstractContextManager[Store]], name: str)
         raise LedgerError(f"there is no session {name!r} in this ledger")
     last = book.head.number
     head = {"number": last, "hash": book.head.hash.hex()}
-    yield json.dumps({"format": FORMAT, "session": name, "genesis": book.genesis.hex(), "head": head})
+    header = {"format": RECORD, "session": name, "genesis": book.genesis.hex(), "head": head}
+    signed = {} if signer is None else {"signature": signer.sign_record(book.genesis, name, book.head)}
+    yield json.dumps(header | signed)
     for after in range(0, last, BATCH):
         size = min(BATCH, last - after)
         with connection() as store:

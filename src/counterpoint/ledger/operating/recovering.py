@@ -28,7 +28,6 @@ counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
 
 import time
 from contextlib import closing
-from hashlib import sha256
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, LedgerBusy, NotAllowed, Unsealable
@@ -148,8 +147,8 @@ def _end(store: Store, unit: Unit, keys: DataKeys) -> None:
         answer = keys.seal(padded(encode(Lost())), "answer", *request.place)
         closed, path = request.settled(answer), read_path(request.path)
         unit.put_request(closed)
-        what, digest = "an open request, closed without an answer", sha256(answer).hexdigest()
-        unit.append("lost", request.request, path, what, digest, record=closed.fingerprint)
+        what = "an open request, closed without an answer"
+        unit.append("lost", request.request, path, what, "", record=closed.fingerprint)
     for row in store.rows(unit.name):
         ended = _ended(row)
         if ended != row:

@@ -44,6 +44,7 @@ def shown(place: Durable, name: str) -> Iterator[str]:
             yield f"rule: {composition.rule!r}"
             yield f"loss: {composition.rule.loss(node.account)!r} in {node.launched} launches"
         yield f"entries: {book.head.number}, of which the last has the hash {book.head.hash.hex()}"
+        yield f"signer of its record and receipts: {_signer(store, name)}"
         yield f"requests to be finished: {len(store.open_requests(name))}"
         if not book.keys:
             yield "retired: its keys, and all that they sealed, are destroyed"
@@ -93,6 +94,11 @@ def _book(store: Store, name: str) -> Book:
         names = ", ".join(map(repr, store.names())) or "none"
         raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
     return found
+
+
+def _signer(store: Store, name: str) -> str:
+    entries = (read_entry(data, number) for number, data in store.entries(name, 0))
+    return [entry.what for entry in entries if entry.kind == "signer"][-1]
 
 
 def _line(fact: Fact) -> str:

@@ -34,6 +34,8 @@ KINDS = (
     *HISTORY,
     *("answer", "keys", "signer", "items", "witness", "lost"),
 )
+LONGEST = 2**24
+"""How many bytes an entry has at most: a checker of records refuses longer ones unread."""
 BUDGET = 2**62
 """A whole budget, where a database counts in 64 bits. Parts of it are rounded up: they exceed it iff the loss does."""
 
@@ -41,15 +43,16 @@ BUDGET = 2**62
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
-    `body` is what was asked, in full; of an answer, data or sealed items it is the fingerprint. `what` of an answer is
-    the hash of the entry before it, which its receipts need. `version` and `state`
-    are those of the row at `path` after a charge or an answer (`state` its fingerprint); of data and of keys, `state`
-    is the fingerprint of the wrapped keys; of items, `version` is how many there are with them, and `request` the id
-    under which they were sent, if any. `at` is when, by the clock of the process that wrote it: for people, nothing is
-    decided by it. `record` is the fingerprint of the record that the entry leaves: of the request, if it is an intent,
-    or an answer; of the book, if it is about data or the witness.
-    `who` is the principal whose request it was, if one was named. `salt` is random: the head of the chain confirms no
-    guess at what an entry says. `cost` is the loss of a launch, exactly, for auditors who have no code of ours.
+    `body` is what was asked, in full; of an answer it is the commitment that its receipt names, of data or sealed items
+    the fingerprint, of a signer the signature of the one before it. `what` of an answer is the hash of the entry before
+    it, which its receipt needs; of a signer, its public key. `version` and `state` are those of the row at `path` after
+    a charge or an answer (`state` its fingerprint); of data and of keys, `state` is the fingerprint of the wrapped
+    keys; of items, `version` is how many there are with them, and `request` the id under which they were sent, if any.
+    `at` is when, by the clock of the process that wrote it: for people, nothing is decided by it. `record` is the
+    fingerprint of the record that the entry leaves: of the request, if it is an intent, or an answer; of the book, if
+    it is about data or the witness. `who` is the principal whose request it was, if one was named. `salt` is random:
+    the head of the chain confirms no guess at what an entry says. `cost` is what a launch costs, exactly, for auditors
+    who have no code of ours.
     """
 
     number: int
@@ -80,6 +83,17 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         return Fact(self.kind, self.path, self.what, self.who, self.at, self.cost)
 
 
+def fits(body: bytes, *texts: str) -> bool:
+    """Whether an entry with this body and these texts is no longer than `LONGEST`.
+
+    >>> fits(b"short"), fits(bytes(LONGEST))
+    (True, False)
+    """
+    if len(body) + sum(map(len, texts)) < LONGEST // 16:  # a character is written with 7 bytes at most
+        return True
+    return len(body) <= LONGEST and len(_ENCODER.encode((body.decode(), *texts))) + _REST <= LONGEST
+
+
 def link(before: bytes, entry: bytes) -> bytes:
     """The head of the chain after an entry, from its bytes."""
     return sha256(before + entry).digest()
@@ -93,6 +107,8 @@ def read_entry(data: bytes, number: int | None = None) -> Entry:
         raise LedgerTampered(f"{'an entry' if number is None else f'entry {number}'} cannot be read") from None
 
 
+_REST = 4096
+"""How many bytes the other fields of an entry have at most."""
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Entry, strict=True)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError)
