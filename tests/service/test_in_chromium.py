@@ -123,7 +123,7 @@ def test_grant_launch_ask_refuse_revoke(desk, house):
         ann.click("text=Receipt >> nth=-1")
     receipt = json.loads(Path(download.value.path()).read_text())
     record = house.data_set("people").session().record()
-    assert checker.check(iter(record), [receipt]).endswith("1 receipt holds")
+    assert checker.check(iter(record), [receipt], house.signer).endswith("1 receipt holds")
 
     ann.fill("#question", "count()")
     ann.check("input[value=error]")

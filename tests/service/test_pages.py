@@ -325,6 +325,7 @@ def test_the_ledger_is_verified_on_request_and_a_record_that_was_changed_comes_f
     call("paul", "POST", "/v1/data-sets/visits/items", {"items": [1, 0]})
     olga = Browser(call, "olga")
     before = olga.get("/ledger").text
+    assert call.house.signer == call.house.place.signer and call.house.signer in before
     assert "was checked when it was opened" in before and "2 items in the last hour" in before
     assert olga.post("/ledger").status_code == 303
     assert olga.get("/ledger").text.count(" holds") == len(call.house.names)

@@ -13,6 +13,7 @@ from tests.service.process import Served
 from typer.testing import CliRunner
 
 import counterpoint as cp
+from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import InvalidParameter
 from counterpoint.service.operating import config
@@ -38,6 +39,9 @@ def test_one_command_serves_made_up_people_and_a_second_start_goes_on(tmp_path):
         question = {"Idempotency-Key": "first question"}
         answer = client.post("/v1/sessions/people/questions", json=MEAN, headers=question)
         assert answer.status_code == 201 and answer.json()["cost"]["text"] == "PureDP(0.1)"
+        record = client.get("/v1/data-sets/people/record").text.splitlines()
+        signer = next(line.rpartition(" ")[2] for line in first.lines if "signed with the public key" in line)
+        assert checker.check(iter(record), [answer.json()["receipt"]], signer).endswith("1 receipt holds")
         assert first.stop() == -15 and not first.log
     with Served(tmp_path, "--demo") as again, again.client(first.key) as client:
         assert again.key is None, "a key is made once"

@@ -112,7 +112,7 @@ def test_the_receipt_of_an_own_answer_and_the_record_are_downloads_that_the_chec
     assert len(taken) == 2 and all("attachment" in one.headers["content-disposition"] for one in taken)
     record = olga.get("/data-sets/people/record")
     assert "attachment" in record.headers["content-disposition"]
-    said = checker.check(iter(record.text.splitlines()), [json.loads(one.text) for one in taken])
+    said = checker.check(iter(record.text.splitlines()), [json.loads(one.text) for one in taken], call.house.signer)
     assert said.endswith("2 receipts hold")
     assert "/data-sets/people/record" in olga.get("/ledger").text and "/record" in olga.get("/history").text
     assert "/record" not in ann.get("/history").text

@@ -147,6 +147,7 @@ class House:
         """The folder that backups go to, if there are any."""
         self._lock = threading.Lock()
         self._store = hold(place, existing=False)
+        self._signer: str | None = None
         try:
             self._identity = self._known_people()
         except BaseException:
@@ -162,6 +163,7 @@ class House:
             raise InvalidParameter(f"there is a data set {name!r} already")
         made = DataSet(name, source, rule, self.place)
         made.session()
+        self._signer = self.place.signer
         self._data_sets[name] = made
         return made
 
@@ -178,6 +180,11 @@ class House:
 
     def _known_people(self) -> Identity:
         return Identity(self._store, self.place, alone=not self.place.in_postgres)
+
+    @property
+    def signer(self) -> str:
+        """The public key that records and receipts are signed with, from the first data set on."""
+        return self._signer or "not known yet: there is no data set"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ it. The noise is the service's own: a service takes no seed.
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -46,10 +45,11 @@ Say = Callable[[str], None]
 
 
 class RunningService(NamedTuple):
-    """Where a service listens, and its custodian's key."""
+    """Where a service listens, its custodian's key, and the public key that it signs with."""
 
     url: str
     key: str
+    signer: str
 
     def calls(self, key: str) -> "httpx.Client":
         """What sends requests with a key."""
@@ -92,12 +92,13 @@ def _served(folder: Path) -> Iterator[RunningService]:
 
 
 def _announced(lines: Iterator[str]) -> RunningService:
-    """What a service prints when it starts: its address and, this once, the key of its first custodian."""
+    """What a service prints when it starts: its address, the key of its first custodian, the one that it signs with."""
     address = re.search(r"http://\S+", next(lines, ""))
     key = re.search(r"cp_\S+", next(lines, ""))
-    if address is None or key is None:
+    signer = re.search(r"[0-9a-f]{64}", next(lines, ""))
+    if address is None or key is None or signer is None:
         raise InvalidParameter("the service of the demo did not start; try `counterpoint serve --demo`")
-    return RunningService(address[0], key[0])
+    return RunningService(address[0], key[0], signer[0])
 
 
 def _share(say: Say, service: RunningService) -> dict[str, object]:
@@ -132,7 +133,6 @@ def _check(say: Say, folder: Path, service: RunningService, receipt: dict[str, o
         record = olga.get("/v1/data-sets/people/record").raise_for_status().text
     (folder / "record.jsonl").write_text(record, encoding="utf-8")
     (folder / "receipt.json").write_text(json.dumps(receipt), encoding="utf-8")
-    shutil.copy(CHECKER, folder)  # alone: beside our modules it could import them
-    command = [sys.executable, "checker.py", "record.jsonl", "receipt.json"]
+    command = [sys.executable, str(CHECKER), "--signer", service.signer, "record.jsonl", "receipt.json"]
     checked = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     say(f"   [green]{checked.stdout.strip()}[/]")

@@ -53,7 +53,7 @@ class Listening(NamedTuple):
 
 
 def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) -> None:
-    """Serve until a signal stops it. `say` shows the address and, on the first start, the custodian's key."""
+    """Serve until a signal stops it. `say` shows the address, the signer and, first, the custodian's key."""
     _check(settings, listening)
     limits = limits_of(settings)
     with closing(open_house(settings)) as house, listener_at(listening) as listener:
@@ -64,6 +64,7 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
             say("without TLS, keys can be read on the way: give --certificate, or put a proxy with TLS in front")
         if key is not None:
             say(f"the key of {FIRST!r}, which is shown this once: {key}")
+        say(f"records and receipts are signed with the public key {house.signer}")
         say("stop it with Ctrl-C, or SIGTERM")
         if listening.workers == 1:
             uvicorn.Server(server_config(listening, partial(_closing, house, limits))).run(sockets=[listener])

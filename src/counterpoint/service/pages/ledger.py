@@ -60,6 +60,7 @@ def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[A
         streams=[_arriving(house, name, now) for name in streams],
         entries=sum(chain.entries for chain in chains),
         waiting=sum(chain.waiting for chain in chains),
+        signer=house.signer,
     )
 
 
