@@ -16,10 +16,11 @@ from counterpoint.cli import app
 from counterpoint.errors import LedgerError, LedgerTampered, NotAllowed
 from counterpoint.ledger.checking.replay import Replay
 from counterpoint.ledger.crypto import sealed
+from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.operating import exporting
 from counterpoint.ledger.receipts import Receipt, Signer
-from counterpoint.ledger.store.records import read_entry
+from counterpoint.ledger.store.records import Head, read_entry
 
 
 def new(tmp_path, within=None, name="ledger.db"):
@@ -31,6 +32,10 @@ def new(tmp_path, within=None, name="ledger.db"):
 
 def lines(session):
     return session.record()
+
+
+def signer_of(session):
+    return session._engine.ledger._signer.public
 
 
 def as_json(session, id):
@@ -66,8 +71,8 @@ def test_the_checker_imports_nothing_of_ours():
 
 def test_a_record_and_its_receipts_hold(story):
     record, receipts, _ = story
-    said = checker.check(iter(record), receipts)
-    assert said.endswith("; 3 receipts hold") and "not checked" not in said
+    said = checker.check(iter(record), receipts, signer_of(story[2]))
+    assert said.endswith("; signed by the service; 3 receipts hold") and "not checked" not in said
     assert json.loads(receipts[0]["receipt"])["who"] == "ann"
     assert json.loads(receipts[0]["receipt"])["cost"] == '{"type":"PureDP/1","epsilon":"1/5"}'
 
@@ -78,7 +83,8 @@ def test_the_checker_runs_alone_as_a_script(story, tmp_path):
     (tmp_path / "receipt.json").write_text(json.dumps(receipts[0]))
     alone = tmp_path / "checker.py"
     alone.write_text(Path(checker.__file__).read_text(encoding="utf-8"))
-    command = [sys.executable, "-I", str(alone), str(tmp_path / "record.jsonl"), str(tmp_path / "receipt.json")]
+    files = [str(tmp_path / "record.jsonl"), str(tmp_path / "receipt.json")]
+    command = [sys.executable, "-I", str(alone), "--signer", signer_of(story[2]), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "1 receipt holds" in done.stdout, done.stderr
     (tmp_path / "record.jsonl").write_text("\n".join(record[:-1]) + "\n")
@@ -114,7 +120,7 @@ def test_a_record_with_a_gap_is_not_handed_out(tmp_path):
             lines(session)
 
 
-@pytest.mark.parametrize("number", range(1, 22))
+@pytest.mark.parametrize("number", range(1, 23))
 @pytest.mark.parametrize("how", ["change", "cut", "drop"])
 def test_a_record_that_was_changed_anywhere_does_not_hold(story, number, how):
     record = list(story[0])
@@ -137,8 +143,8 @@ def rewritten(record, change):
     return retold(record, lambda entries: [change(entry) for entry in entries])
 
 
-def retold(record, change):
-    """A record whose entries were changed, left out or added to, and then numbered and hashed again."""
+def retold(record, change, signer=None):
+    """A record whose entries were changed, left out or added to, and then numbered, hashed and signed again."""
     header, *rest = map(json.loads, record)
     head, texts = bytes.fromhex(header["genesis"]), []
     for number, values in enumerate(change([json.loads(line["entry"]) for line in rest]), start=1):
@@ -146,6 +152,9 @@ def retold(record, change):
         texts.append(json.dumps([number, *values[1:4], before, *values[5:]], separators=(",", ":")))
         head = checker.sha256(head + texts[-1].encode()).digest()
     header["head"] = {"number": len(texts), "hash": head.hex()}
+    if signer is not None:
+        genesis = bytes.fromhex(header["genesis"])
+        header["signature"] = signer.sign_record(genesis, header["session"], Head(len(texts), head))
     return [json.dumps(header), *(json.dumps({"number": n, "entry": text}) for n, text in enumerate(texts, start=1))]
 
 
@@ -154,7 +163,7 @@ def reworded(values):
 
 
 def dearer(values):
-    return [*values[:-1], values[-1].replace("1/5", "5")] if values[1] == "launch" else values
+    return [*values[:-1], values[-1].replace("1/5", "5/1")] if values[1] == "launch" else values
 
 
 def smaller(values):
@@ -231,7 +240,7 @@ def test_a_part_that_is_launched_twice_to_have_a_fresh_budget_is_found_out(tmp_p
     with cp.Session(visits, within=cp.PureDP(1), ledger=str(tmp_path / "ledger.db")) as session:
         session.partition("page", 2, within=cp.PureDP("0.5"))["a"].launch(cp.Laplace("0.5"))
         record = session.record()
-    assert "9 entries hold" in checker.check(iter(record), [])
+    assert "10 entries hold" in checker.check(iter(record), [])
 
     def twice(entries):
         [part] = [entry for entry in entries if entry[2].startswith("part ") and entry[1] == "delegation"]
@@ -252,21 +261,24 @@ def test_an_answer_that_names_another_head_before_it_is_found_out(story):
 
 @pytest.mark.parametrize(
     "lie",
-    [{"cost": '{"type":"PureDP/1","epsilon":"1/99"}'}, {"path": [0, 1]}, {"at": 1}, {"who": "bob"}, {"head_number": 0}],
+    [
+        {"cost": '{"type":"PureDP/1","epsilon":"1/99"}'},
+        {"path": [0, 1]},
+        {"at": 1},
+        {"who": "bob"},
+        {"head_number": 0},
+        {"answer": "0" * 64},
+    ],
     ids=lambda lie: next(iter(lie)),
 )
 def test_a_service_that_signs_what_its_record_does_not_say_is_found_out(story, lie):
-    signer = Signer(bytes(32))
-    record = rewritten(story[0], lambda e: [*e[:4], signer.public, *e[5:]] if e[1] == "signer" else e)
-    read, said = checker.read_record(iter(record)), json.loads(story[1][0]["receipt"])
-    about = {"entry": read.hashes[said["number"] - 1], "head": read.heads[said["head_number"] - 1]}
-    honest = Receipt(**{**said, **about, "path": tuple(said["path"])})
-    lied = {**said, **about, **lie}
+    signer, said = story[2]._engine.ledger._signer, json.loads(story[1][0]["receipt"])
+    honest = Receipt(**{**said, "path": tuple(said["path"])})
     if "head_number" in lie:
-        lied |= {"head_number": said["number"], "head": read.heads[said["number"] - 1]}
-    assert checker.check(iter(record), [signer.sign(honest)._asdict()]).endswith("1 receipt holds")
-    with pytest.raises(checker.DoesNotHold, match=r"not the one on record|a head before its answer"):
-        checker.check(iter(record), [signer.sign(Receipt(**lied))._asdict()])
+        lie = {"head_number": said["number"], "head": said["head"]}
+    assert checker.check(iter(story[0]), [signer.sign(honest)._asdict()], signer.public).endswith("1 receipt holds")
+    with pytest.raises(checker.DoesNotHold, match=r"not the one on record|not on record"):
+        checker.check(iter(story[0]), [signer.sign(Receipt(**{**said, **lie}))._asdict()], signer.public)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", "{", '{"format": "counterpoint-record/1"}', "\x00"])
@@ -280,24 +292,24 @@ def test_what_is_no_record_is_refused_in_one_line(tmp_path, text, capsys):
 def test_and_by_the_receipts_that_were_given(story, change):
     record, receipts, _ = story
     with pytest.raises(checker.DoesNotHold, match="not the one that this receipt was given on"):
-        checker.check(iter(rewritten(record, change)), receipts[:1])
+        checker.check(iter(rewritten(record, change)), receipts[:1], signer_of(story[2]))
 
 
 @pytest.mark.parametrize("field", ["who", "what", "cost", "data", "answer", "head", "entry"])
 def test_a_receipt_that_was_changed_is_not_signed(story, field):
-    record, receipts, _ = story
+    record, receipts, session = story
     said = json.loads(receipts[0]["receipt"])
     said[field] = "0" * 64
-    forged = {**receipts[0], "receipt": json.dumps(said)}
-    with pytest.raises(checker.DoesNotHold, match="no key on record has signed"):
-        checker.check(iter(record), [forged])
+    forged = {"receipt": json.dumps(said), "signature": receipts[0]["signature"]}
+    with pytest.raises(checker.DoesNotHold, match=r"no key that counts here|not the one"):
+        checker.check(iter(record), [forged], signer_of(session))
 
 
 def test_another_answer_does_not_open_a_receipt(story):
     record, receipts, _ = story
     other = {**receipts[0], "disclosed": {**receipts[0]["disclosed"], "answer": "7"}}
     with pytest.raises(checker.DoesNotHold, match="not the one that the receipt was given for"):
-        checker.check(iter(record), [other])
+        checker.check(iter(record), [other], signer_of(story[2]))
 
 
 def test_a_receipt_of_another_ledger_is_about_another_record(story, tmp_path):
@@ -305,12 +317,13 @@ def test_a_receipt_of_another_ledger_is_about_another_record(story, tmp_path):
         other.launch(cp.Laplace("0.4")).ask(cp.count(), id="a")
         receipt = as_json(other, "a")
         other_record = lines(other)
-    assert "1 receipt holds" in checker.check(iter(other_record), [receipt])
-    with pytest.raises(checker.DoesNotHold):
-        checker.check(iter(story[0]), [receipt])
+        key = signer_of(other)
+    assert "1 receipt holds" in checker.check(iter(other_record), [receipt], key)
+    with pytest.raises(checker.DoesNotHold, match="about another record"):
+        checker.check(iter(story[0]), [receipt], key)
 
 
-def test_a_receipt_is_the_same_bytes_however_late_it_is_made_and_survives_a_new_master_key(tmp_path):
+def test_a_receipt_is_the_same_bytes_however_late_it_is_made(tmp_path):
     with new(tmp_path) as session:
         session.launch(cp.Laplace("0.4", asks=2)).ask(cp.count(), id="a")
         at_once = session.receipt("a")
@@ -318,18 +331,32 @@ def test_a_receipt_is_the_same_bytes_however_late_it_is_made_and_survives_a_new_
         assert session.receipt("a") == at_once
         session._engine.ledger._sealer.grounds.clear()
         assert session.receipt("a") == at_once, "from the record, as from memory"
+
+
+def test_a_new_master_key_changes_the_signer_and_the_one_before_signs_that(tmp_path):
+    with new(tmp_path) as session:
+        session.launch(cp.Laplace("0.4", asks=2)).ask(cp.count(), id="a")
+        first, before = as_json(session, "a"), signer_of(session)
+        assert cp.Durable(str(tmp_path / "ledger.db")).signer == before
     key = tmp_path / "new.key"
     CliRunner().invoke(app, ["ledger", "key", str(key)])
     assert CliRunner().invoke(app, ["ledger", "rotate", str(tmp_path / "ledger.db"), str(key)]).exit_code == 0
     place = cp.Durable(str(tmp_path / "ledger.db"), key_file=str(key))
     visits = cp.Stream(fields={"clicks": cp.number(0, 9)})
     with cp.open(place, source=visits) as session:
-        assert session.receipt("a") == at_once
-        again = as_json(session, "a")
+        again, after = as_json(session, "a"), signer_of(session)
+        assert again["receipt"] == first["receipt"] and again["disclosed"] == first["disclosed"]
+        assert after == place.signer != before and again["signature"] != first["signature"]
         record = lines(session)
-        assert "1 receipt holds" in checker.check(iter(record), [again])
-        assert len(checker.read_record(iter(record)).signers) == 1
+        for known in (before, after):
+            assert checker.check(iter(record), [first, again], known).endswith("2 receipts hold")
+        session.launch(cp.Laplace("0.1")).ask(cp.count(), id="b")
+        record, later = lines(session), json.loads(as_json(session, "b")["receipt"])
         session._engine.ledger.verify()
+    old = Signer(MasterKey.from_file(tmp_path / "ledger.db.key").signing_seed())
+    leaked = old.sign(Receipt(**{**later, "path": tuple(later["path"])}))._asdict()
+    with pytest.raises(checker.DoesNotHold, match="no key that counts here has signed this receipt"):
+        checker.check(iter(record), [leaked], before)
 
 
 def test_receipts_of_answers_that_were_committed_together_are_those_that_the_record_gives(tmp_path):
@@ -341,7 +368,7 @@ def test_receipts_of_answers_that_were_committed_together_are_those_that_the_rec
         at_once = [as_json(session, f"id {n}") for n in range(len(handles))]
         session._engine.ledger._sealer.grounds.clear()
         assert [as_json(session, f"id {n}") for n in range(len(handles))] == at_once
-        assert checker.check(iter(lines(session)), at_once).endswith("24 receipts hold")
+        assert checker.check(iter(lines(session)), at_once, signer_of(session)).endswith("24 receipts hold")
 
 
 def test_an_answer_that_was_finished_after_a_crash_and_long_after_its_question_has_its_receipt(tmp_path, monkeypatch):
@@ -357,7 +384,7 @@ def test_an_answer_that_was_finished_after_a_crash_and_long_after_its_question_h
         at_once = as_json(session, "a")
         session._engine.ledger._sealer.grounds.clear()
         assert as_json(session, "a") == at_once
-        assert checker.check(iter(lines(session)), [at_once]).endswith("1 receipt holds")
+        assert checker.check(iter(lines(session)), [at_once], signer_of(session)).endswith("1 receipt holds")
 
 
 def test_few_grounds_are_kept_and_none_of_a_ledger_that_is_closed(tmp_path, monkeypatch):
@@ -410,9 +437,11 @@ def test_where_a_rule_is_no_sum_the_checker_says_what_it_did_not_check(tmp_path)
     assert "1 admissions and refusals are right, 2 are not plain sums and were not checked" in said
 
 
-def test_a_launch_of_another_measure_ends_the_plain_sum(tmp_path):
+def test_every_measure_that_a_plain_sum_covers_is_added_up(tmp_path):
     with new(tmp_path, within=cp.zCDP(1)) as session:
         session.launch(cp.Gaussian(rho="0.1"))
         session.launch(cp.Laplace("0.1"))
-        session.launch(cp.Gaussian(rho="0.1"))
-        assert "1 admissions" in checker.check(iter(lines(session)), [])
+        session.launch(cp.Gaussian(mu="0.1"))
+        with pytest.raises(cp.BudgetExceeded):
+            session.launch(cp.Laplace("1.5"))
+        assert "4 admissions" in checker.check(iter(lines(session)), [])
