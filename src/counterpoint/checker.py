@@ -60,7 +60,7 @@ LONGEST = 2**24
 LONGEST_LINE = 8 * LONGEST
 _LONGEST_HEADER = 2**16
 _INTEGER_DIGITS = 4300
-_NUMBER = re.compile(rf"-?[0-9]{{1,{DIGITS}}}/[0-9]{{1,{DIGITS}}}", re.ASCII)
+_NUMBER = re.compile(rf"(-?[0-9]{{1,{DIGITS}}})(?:/([0-9]{{1,{DIGITS}}}))?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _SIGNATURE = re.compile(r"[0-9a-f]{128}", re.ASCII)
 _PRIME = 2**255 - 19
@@ -454,13 +454,12 @@ def _epsilon_delta(loss: Any) -> Sum:
 
 def _number(loss: dict[str, Any], name: str) -> Fraction:
     said = loss.get(name)
-    if not isinstance(said, str) or _NUMBER.fullmatch(said) is None:
+    written = _NUMBER.fullmatch(said) if isinstance(said, str) else None
+    if written is None or (below := int(written[2] or 1)) == 0:
         raise DoesNotHold(f"a loss has a number that no service writes: {ascii(said)[:60]}")
-    above, below = map(int, said.split("/"))
-    if below == 0:
-        raise DoesNotHold("a loss has a number that no service writes: its denominator is 0")
+    above = int(written[1])
     if above < 0:
-        raise DoesNotHold(f"a loss is below 0: {said[:60]}")
+        raise DoesNotHold(f"a loss is below 0: {written[0][:60]}")
     return Fraction(above, below)
 
 
