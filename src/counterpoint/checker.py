@@ -59,8 +59,10 @@ LONGEST = 2**24
 """How many bytes an entry has at most; the ledger stores no longer one."""
 LONGEST_LINE = 8 * LONGEST
 _LONGEST_HEADER = 2**16
+_LONGEST_RECEIPT = 2 * LONGEST
 _INTEGER_DIGITS = 4300
 _NUMBER = re.compile(rf"(-?[0-9]{{1,{DIGITS}}})(?:/([0-9]{{1,{DIGITS}}}))?", re.ASCII)
+_LINE = re.compile(r'\{"number":\s?([0-9]{1,18}),\s?"entry":\s?(".*")\}\s*', re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _SIGNATURE = re.compile(r"[0-9a-f]{128}", re.ASCII)
 _PRIME = 2**255 - 19
@@ -145,7 +147,7 @@ def _is_hash(value: Any) -> bool:
     return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
-class Entry(NamedTuple):
+class RecordEntry(NamedTuple):
     """One entry of the chain."""
 
     number: int
@@ -163,7 +165,7 @@ class Entry(NamedTuple):
     cost: str
 
     @classmethod
-    def read(cls, text: str, expected: int) -> "Entry":
+    def read(cls, text: str, expected: int) -> "RecordEntry":
         """The entry that a text is; it must have the number that is expected."""
         values = _read(text, f"entry {expected}")
         numbers = {"number", "version", "at"}
@@ -187,7 +189,7 @@ class Entry(NamedTuple):
             raise self.wrong("its body is not that of an entry of its kind")
         return parts
 
-    def charge(self) -> "Charge":
+    def charge(self) -> "RecordedCharge":
         """What a launch costs: a loss, or a list of one and of the launches that it is made of."""
         said = _read(self.cost, f"the cost in entry {self.number}")
         loss, *parts = said if isinstance(said, list) and said else [said]
@@ -196,17 +198,17 @@ class Entry(NamedTuple):
         named = all(isinstance(one, dict) and isinstance(one.get("type"), str) for one in losses)
         if not named or len(launches) != len(parts) or not all(_is_count(times) and times > 0 for _, times in launches):
             raise self.wrong("it does not say what it costs")
-        return Charge(loss, launches)
+        return RecordedCharge(loss, launches)
 
 
-class Charge(NamedTuple):
+class RecordedCharge(NamedTuple):
     """What a launch costs: as one loss, or as the launches that it is made of, which are counted if they all fit."""
 
     loss: dict[str, Any]
     launches: list[tuple[dict[str, Any], int]]
 
 
-class Header(NamedTuple):
+class RecordHeader(NamedTuple):
     """What the first line says: which record this is, where it begins and ends, and the signature of that, if any."""
 
     session: str
@@ -216,7 +218,7 @@ class Header(NamedTuple):
     signature: str
 
     @classmethod
-    def read(cls, line: str) -> "Header":
+    def read(cls, line: str) -> "RecordHeader":
         """The header that a line is."""
         if len(line) > _LONGEST_HEADER:
             raise DoesNotHold("the first line is longer than a service writes it")
@@ -236,7 +238,7 @@ class Header(NamedTuple):
         return "\n".join((FORMAT, self.genesis, str(self.number), self.hash, self.session))
 
 
-class Receipt(NamedTuple):
+class GivenReceipt(NamedTuple):
     """A receipt that was read; nothing of it has been compared yet."""
 
     text: str
@@ -244,7 +246,7 @@ class Receipt(NamedTuple):
     said: dict[str, Any]
 
     @classmethod
-    def read(cls, given: Any) -> "Receipt":
+    def read(cls, given: Any) -> "GivenReceipt":
         """The receipt that this is. If its answer is disclosed, that must be the one that it commits to."""
         given = dict(given) if isinstance(given, dict) else {}
         disclosed = given.pop("disclosed", None)
@@ -298,14 +300,14 @@ class Signers:
     def __init__(self) -> None:
         self.known: list[tuple[int, str]] = []
 
-    def step(self, entry: Entry, before: str) -> None:
+    def step(self, entry: RecordEntry, before: str) -> None:
         """A key that signs from this entry on; `before` is the head of the chain before it."""
         public = must_be_a_key(entry.what)
         if self.known and not is_signed(f"{SIGNER} {before} {public}", entry.body, self.known[-1][1]):
             raise entry.wrong("it names another signer, and the one before has not signed that")
         self.known.append((entry.number, public))
 
-    def trusted(self, signer: str, header: Header) -> tuple[bool, list[str]]:
+    def trusted(self, signer: str, header: RecordHeader) -> tuple[bool, list[str]]:
         """Whether the record as a whole is signed; and the keys that the auditor's vouches for, in order.
 
         A key vouches for those after it. For those before it only if it, or one after it, has signed this record.
@@ -317,7 +319,7 @@ class Signers:
             raise DoesNotHold("the signature of the record is not that of its signer")
         return bool(header.signature), keys if header.signature else keys[keys.index(signer) :]
 
-    def must_have_signed(self, receipt: Receipt, trusted: list[str]) -> None:
+    def must_have_signed(self, receipt: GivenReceipt, trusted: list[str]) -> None:
         """One of the trusted keys that sign when the answer was given, or later."""
         ends = [*(number for number, _ in self.known[1:]), math.inf]
         head = receipt.said["head_number"]
@@ -338,14 +340,14 @@ def rounded(value: Fraction, up: bool = True) -> Fraction:
 
 
 @dataclass
-class Work:
+class Additions:
     """How many additions are still made, in one record, for launches that were charged one by one as a list."""
 
     left: int = 200_000
 
 
 @dataclass
-class Account:
+class PlainSum:
     """A session's account, where it is a plain sum: what a loss adds, the limits, and what was added so far.
 
     Once a charge is not known (`exact` is False), `spent` is a lower bound: it still shows an overspent budget.
@@ -354,7 +356,7 @@ class Account:
     adds: Callable[[Any], Sum]
     limits: Sum
     spent: Sum
-    work: Work
+    work: Additions
     most: int | None = None
     made: int = 0
     exact: bool = True
@@ -373,7 +375,7 @@ class Account:
             total = rounded(total + amount, self.exact)
         return total
 
-    def after(self, charge: Charge) -> tuple[Sum, int]:
+    def after(self, charge: RecordedCharge) -> tuple[Sum, int]:
         """What would be spent after one more launch, and how many launches there would be.
 
         As the rule counts it: the launches that it is made of, if these fit; else the loss as one.
@@ -402,7 +404,7 @@ class Account:
         except Unsummed:
             return True
 
-    def recount(self, charge: Charge, launched: list[Charge]) -> None:
+    def recount(self, charge: RecordedCharge, launched: list[RecordedCharge]) -> None:
         """Count a child's launches in the place of its charge, unless that is more than the budget."""
         try:
             taken = zip(self.spent, self.adds(charge.loss), strict=True)
@@ -415,7 +417,7 @@ class Account:
             self.spent = spent
 
 
-def account_of(composition: Any, work: Work) -> Account | None:
+def account_of(composition: Any, work: Additions) -> PlainSum | None:
     """The account of a session, if its rule is a plain sum in the measure of its budget."""
     rule = composition.get("rule") if isinstance(composition, dict) else None
     if not isinstance(rule, dict) or not isinstance(rule.get("type"), str):
@@ -427,9 +429,9 @@ def account_of(composition: Any, work: Work) -> Account | None:
         raise DoesNotHold("a rule has no budget")
     if budget.get("type") in ("PureDP/1", "zCDP/1"):
         adds = partial(_amount, budget["type"])
-        return Account(adds, adds(budget), (Fraction(0),), work, most)
+        return PlainSum(adds, adds(budget), (Fraction(0),), work, most)
     if budget.get("type") == "ApproxDP/1" and rule.get("by") == "basic":
-        return Account(_epsilon_delta, _epsilon_delta(budget), (Fraction(0), Fraction(0)), work, most)
+        return PlainSum(_epsilon_delta, _epsilon_delta(budget), (Fraction(0), Fraction(0)), work, most)
     return None
 
 
@@ -470,12 +472,12 @@ def _number(loss: dict[str, Any], name: str) -> Fraction:
 class AuditedSession:
     """A session in the record: its account if it is a plain sum, what was launched, and what became of its grant."""
 
-    account: Account | None
+    account: PlainSum | None
     outer: "AuditedSession | None" = None
     """The nearest session around it that was granted."""
-    charge: Charge | None = None
+    charge: RecordedCharge | None = None
     granted_to: str = ""
-    launched: list[Charge] = field(default_factory=list)
+    launched: list[RecordedCharge] = field(default_factory=list)
     revoked: bool = False
     recounted: bool = False
 
@@ -488,13 +490,13 @@ class AuditedSession:
             found = found.outer
 
 
-class Launch(NamedTuple):
+class AdmittedLaunch(NamedTuple):
     """A launch that was admitted and waits for its place."""
 
     path: Path
     mechanism: Any
     cost: str
-    charge: Charge
+    charge: RecordedCharge
     granted_to: str
 
 
@@ -505,20 +507,20 @@ class RecordReplay:
         self.sessions: dict[Path, AuditedSession] = {}
         self.costs: dict[Path, str] = {}
         """What was charged for each mechanism, by its path."""
-        self.waiting: dict[str, tuple[Entry, Launch | None]] = {}
+        self.waiting: dict[str, tuple[RecordEntry, AdmittedLaunch | None]] = {}
         self.seen: set[str] = set()
         self.left_open: set[str] = set()
         self.recovered = self.recovering = self.retired = False
         self.checked = self.unchecked = 0
         self.unknown: Counter[str] = Counter()
-        self._rules: dict[str, Callable[[Entry, str], None]] = {
+        self._rules: dict[str, Callable[[RecordEntry, str], None]] = {
             **{"open": self._open, "launch": self._launch, "delegation": self._launch, "ask": self._ask},
             **{"revocation": self._revocation, "recount": self._recount, "refusal": self._refusal},
             **{"answer": self._answer, "recovery": self._recovery, "lost": self._lost},
         }
-        self.work = Work()
+        self.work = Additions()
 
-    def step(self, entry: Entry, before: str) -> None:
+    def step(self, entry: RecordEntry, before: str) -> None:
         """One entry further, behind the head `before`."""
         self._must_be_in_place(entry)
         if entry.kind in ADMITTED:
@@ -530,7 +532,7 @@ class RecordReplay:
             self.unknown[f"entries {ascii(entry.kind)[:40]}"] += 1
         self.retired = entry.kind == "retirement"
 
-    def _must_be_in_place(self, entry: Entry) -> None:
+    def _must_be_in_place(self, entry: RecordEntry) -> None:
         if (entry.kind == "data") != (entry.number == 1):
             raise entry.wrong("a record begins with its data, once")
         if self.retired:
@@ -540,7 +542,7 @@ class RecordReplay:
                 raise entry.wrong("a request was left open that a recovery must close")
             self.recovering = False
 
-    def _admit(self, entry: Entry) -> None:
+    def _admit(self, entry: RecordEntry) -> None:
         if self.recovered and entry.kind != "revocation":
             raise entry.wrong("something was launched or asked after the record was lost")
         if entry.request in self.seen:
@@ -551,7 +553,7 @@ class RecordReplay:
         self.seen.add(entry.request)
         self.waiting[entry.request] = (entry, None)
 
-    def _must_be_granted(self, entry: Entry, session: AuditedSession) -> None:
+    def _must_be_granted(self, entry: RecordEntry, session: AuditedSession) -> None:
         """In what was granted a principal acts under its own grant, while that stands; a script may have no name."""
         grants = list(session.grants())
         if not entry.who or not grants:
@@ -561,23 +563,23 @@ class RecordReplay:
         if any(grant.revoked for grant in grants):
             raise entry.wrong("something was done in a session that was revoked")
 
-    def _open(self, entry: Entry, before: str) -> None:
+    def _open(self, entry: RecordEntry, before: str) -> None:
         if entry.path or self.sessions:
             raise entry.wrong("the session was opened twice")
         self.sessions[()] = AuditedSession(account_of(entry.says(2)[1], self.work))
 
-    def _ask(self, entry: Entry, before: str) -> None:
+    def _ask(self, entry: RecordEntry, before: str) -> None:
         if entry.path not in self.costs:
             raise entry.wrong("something was asked that was not launched")
         self._must_be_granted(entry, self._session(entry, entry.path[:-1]))
 
-    def _revocation(self, entry: Entry, before: str) -> None:
+    def _revocation(self, entry: RecordEntry, before: str) -> None:
         revoked = self._session(entry, entry.path)
         if not revoked.granted_to:
             raise entry.wrong("there was no grant to revoke")
         revoked.revoked = True
 
-    def _launch(self, entry: Entry, before: str) -> None:
+    def _launch(self, entry: RecordEntry, before: str) -> None:
         session = self._session(entry, entry.path)
         self._must_be_granted(entry, session)
         if session.revoked:
@@ -589,11 +591,11 @@ class RecordReplay:
             raise entry.wrong("its body is not that of an entry of its kind")
         charge = entry.charge()
         place = len(session.launched) if name is None else name
-        self.waiting[entry.request] = entry, Launch((*entry.path, place), mechanism, entry.cost, charge, to)
+        self.waiting[entry.request] = entry, AdmittedLaunch((*entry.path, place), mechanism, entry.cost, charge, to)
         session.launched.append(charge)
         self._charge(entry, session.account, charge)
 
-    def _charge(self, entry: Entry, account: Account | None, charge: Charge) -> None:
+    def _charge(self, entry: RecordEntry, account: PlainSum | None, charge: RecordedCharge) -> None:
         if account is None:
             self.unchecked += 1
             return
@@ -613,7 +615,7 @@ class RecordReplay:
         else:
             self.unchecked += 1
 
-    def _refusal(self, entry: Entry, before: str) -> None:
+    def _refusal(self, entry: RecordEntry, before: str) -> None:
         account = self._session(entry, entry.path).account
         if self.recovered:  # where everything is refused
             return
@@ -630,7 +632,7 @@ class RecordReplay:
             raise entry.wrong("a launch was refused that fits into its budget")
         self.checked += 1
 
-    def _recount(self, entry: Entry, before: str) -> None:
+    def _recount(self, entry: RecordEntry, before: str) -> None:
         _, _, number, *_ = entry.says(3)
         if not _is_count(number):
             raise entry.wrong("its body is not that of an entry of its kind")
@@ -652,7 +654,7 @@ class RecordReplay:
         else:
             self.unchecked += 1
 
-    def _answer(self, entry: Entry, before: str) -> None:
+    def _answer(self, entry: RecordEntry, before: str) -> None:
         if entry.what != before:
             raise entry.wrong("an answer names another head before it")
         asked, launch = self.waiting.pop(entry.request, (None, None))
@@ -675,7 +677,7 @@ class RecordReplay:
         outer = around if around.granted_to else around.outer
         self.sessions[entry.path] = AuditedSession(account, outer, launch.charge, launch.granted_to)
 
-    def _recovery(self, entry: Entry, before: str) -> None:
+    def _recovery(self, entry: RecordEntry, before: str) -> None:
         """The backup that was opened is the record up to there."""
         number, head, *_ = entry.says(2)
         if (number, head) != (entry.number - 1, before):
@@ -683,7 +685,7 @@ class RecordReplay:
         self.recovered = self.recovering = True
         self.left_open = set(self.waiting)
 
-    def _lost(self, entry: Entry, before: str) -> None:
+    def _lost(self, entry: RecordEntry, before: str) -> None:
         if not self.recovering:
             raise entry.wrong("something was given up, and no record was lost")
         if entry.request:
@@ -692,7 +694,7 @@ class RecordReplay:
             self.left_open.discard(entry.request)
             del self.waiting[entry.request]
 
-    def _session(self, entry: Entry, path: Path) -> AuditedSession:
+    def _session(self, entry: RecordEntry, path: Path) -> AuditedSession:
         found = self.sessions.get(path)
         if found is None:
             raise entry.wrong("there is no session at its path")
@@ -705,17 +707,17 @@ class RecordReplay:
 class Receipts:
     """Receipts that wait for the entries which they name."""
 
-    def __init__(self, given: Iterable[Any], header: Header) -> None:
+    def __init__(self, given: Iterable[Any], header: RecordHeader) -> None:
         self.given = 0
-        self.by_text: dict[str, Receipt] = {}
-        self._questions: dict[int, Receipt] = {}
-        self._answers: dict[int, list[Receipt]] = {}
+        self.by_text: dict[str, GivenReceipt] = {}
+        self._questions: dict[int, GivenReceipt] = {}
+        self._answers: dict[int, list[GivenReceipt]] = {}
         self._requests: dict[int, str] = {}
         for one in given:
             self.given += 1
-            self._add(Receipt.read(one), header)
+            self._add(GivenReceipt.read(one), header)
 
-    def _add(self, receipt: Receipt, header: Header) -> None:
+    def _add(self, receipt: GivenReceipt, header: RecordHeader) -> None:
         said = receipt.said
         if (said["ledger"], said["session"]) != (header.genesis, header.session):
             raise DoesNotHold("this receipt is about another record")
@@ -728,7 +730,7 @@ class Receipts:
         if first is receipt:
             self._answers.setdefault(said["head_number"], []).append(receipt)
 
-    def step(self, entry: Entry, text: bytes, head: str, costs: dict[Path, str]) -> None:
+    def step(self, entry: RecordEntry, text: bytes, head: str, costs: dict[Path, str]) -> None:
         """Compare the receipts that name this entry, which leads to the head, with it."""
         asked = self._questions.get(entry.number)
         if asked is not None:
@@ -743,7 +745,7 @@ class Receipts:
             if entry.body != said["answer"]:
                 raise DoesNotHold("the receipt's answer is not the one on record")
 
-    def _compare(self, said: dict[str, Any], entry: Entry, text: bytes, costs: dict[Path, str]) -> None:
+    def _compare(self, said: dict[str, Any], entry: RecordEntry, text: bytes, costs: dict[Path, str]) -> None:
         if said["entry"] != sha256(text).hexdigest():
             raise DoesNotHold("the record is not the one that this receipt was given on: an entry was changed")
         asked = ("ask", said["who"], said["what"], tuple(said["path"]), said["at"])
@@ -758,22 +760,24 @@ class Receipts:
         return max(self._answers, default=0)
 
 
-def _entries(lines: Iterator[str], header: Header) -> Iterator[tuple[Entry, bytes, str, str]]:
+def _entries(lines: Iterator[str], header: RecordHeader) -> Iterator[tuple[RecordEntry, bytes, str, str]]:
     """Each entry with its bytes, and the heads before and after it; the last must be the one that the header states."""
     head, number = bytes.fromhex(header.genesis), 0
     for number, line in enumerate(lines, start=1):
-        said = _read(line, f"line {number + 1}")
-        said = _struct(said, {"number": _is_count, "entry": _is_text}, f"line {number + 1}")
+        written = _LINE.fullmatch(line)
+        said = None if written is None else _read(written[2], f"line {number + 1}")
+        if written is None or not isinstance(said, str):
+            raise DoesNotHold(f"line {number + 1} is not written as a service writes it")
         try:
-            text = said["entry"].encode()
+            text = said.encode()
         except UnicodeError:
             raise DoesNotHold(f"entry {number} is not UTF-8") from None
         if len(text) > LONGEST:
             raise DoesNotHold(f"entry {number} is longer than a service writes one")
         before, head = head.hex(), sha256(head + text).digest()
-        if said["number"] != number:
+        if int(written[1]) != number:
             raise DoesNotHold(f"entry {number} is missing")
-        yield Entry.read(said["entry"], number), text, before, head.hex()
+        yield RecordEntry.read(said, number), text, before, head.hex()
     if not number or (number, head.hex()) != (header.number, header.hash):
         raise DoesNotHold("the entries do not lead to the head that the record states")
 
@@ -789,13 +793,13 @@ def check(
     `signer` is the service's public key, without which there are no receipts to check; `earlier` is the first line of a
     record that was exported before.
     """
-    header = Header.read(next(lines, "null"))
+    header = RecordHeader.read(next(lines, "null"))
     waiting, replay, signers = Receipts(receipts, header), RecordReplay(), Signers()
     if signer is not None:
         must_be_a_key(signer)
     elif waiting.given:
         raise DoesNotHold("receipts are checked by the service's public key, and none was given: say --signer KEY")
-    older = None if earlier is None else Header.read(earlier)
+    older = None if earlier is None else RecordHeader.read(earlier)
     for entry, text, before, head in _entries(lines, header):
         if entry.kind == "signer":
             signers.step(entry, before)
@@ -810,7 +814,7 @@ def check(
     return _summary(header, replay, waiting, _vouched(signers, waiting, signer, header))
 
 
-def _vouched(signers: Signers, receipts: Receipts, signer: str | None, header: Header) -> str:
+def _vouched(signers: Signers, receipts: Receipts, signer: str | None, header: RecordHeader) -> str:
     if signer is None:
         return "no signature was checked: give --signer"
     whole, trusted = signers.trusted(signer, header)
@@ -823,7 +827,7 @@ def _vouched(signers: Signers, receipts: Receipts, signer: str | None, header: H
     return f"the record is not signed: receipts vouch for entries 1 to {receipts.reach}, and for no later one"
 
 
-def _summary(header: Header, replay: RecordReplay, receipts: Receipts, vouched: str) -> str:
+def _summary(header: RecordHeader, replay: RecordReplay, receipts: Receipts, vouched: str) -> str:
     number, twice = len(receipts.by_text), receipts.given - len(receipts.by_text)
     parts = [f"{header.number} entries hold; {replay.checked} admissions and refusals are right"]
     if replay.unchecked:
@@ -860,8 +864,8 @@ def _lines(file: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[str]:
 
 def _receipt(name: str) -> Any:
     with open(name, "rb") as file:
-        text = file.read(LONGEST_LINE)
-    if len(text) == LONGEST_LINE:
+        text = file.read(_LONGEST_RECEIPT)
+    if len(text) == _LONGEST_RECEIPT:
         raise DoesNotHold(f"{name} is longer than a service writes a receipt")
     try:
         return _read(text.decode(), name)

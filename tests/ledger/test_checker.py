@@ -53,7 +53,7 @@ def story(tmp_path_factory):
 def test_the_checker_and_the_ledger_say_the_same_of_what_may_be_stored():
     assert frozenset(records.KINDS) == checker.KINDS and checker.ADMITTED == records.INTENTS
     assert checker.LARGEST == LARGEST and checker.LONGEST == records.LONGEST
-    assert checker.FIELDS == records.Entry.__struct_fields__ == checker.Entry._fields
+    assert checker.FIELDS == records.Entry.__struct_fields__ == checker.RecordEntry._fields
 
 
 # ---- honest records never fail
@@ -209,7 +209,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: str(number)[:12])
 def test_a_cost_that_no_service_writes_does_not_hold(story, number):
-    with pytest.raises(checker.DoesNotHold, match=r"service writes|more digits"):
+    with pytest.raises(checker.DoesNotHold, match=r"service writes|more digits|below 0"):
         checker.check(iter(remade(story[0], json.dumps({"type": "PureDP/1", "epsilon": number}))))
 
 

@@ -19,6 +19,7 @@ from counterpoint.ledger.crypto import sealed
 from counterpoint.ledger.crypto.sealing import MasterKey
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.operating import exporting
+from counterpoint.ledger.operating.tending import shown
 from counterpoint.ledger.receipts import Receipt, Signer
 from counterpoint.ledger.store.records import Head, read_entry
 
@@ -338,6 +339,9 @@ def test_a_new_master_key_changes_the_signer_and_the_one_before_signs_that(tmp_p
         session.launch(cp.Laplace("0.4", asks=2)).ask(cp.count(), id="a")
         first, before = as_json(session, "a"), signer_of(session)
         assert cp.Durable(str(tmp_path / "ledger.db")).signer == before
+        assert f"signer of its record and receipts: {before}" in shown(
+            cp.Durable(str(tmp_path / "ledger.db")), "session"
+        )
     key = tmp_path / "new.key"
     CliRunner().invoke(app, ["ledger", "key", str(key)])
     assert CliRunner().invoke(app, ["ledger", "rotate", str(tmp_path / "ledger.db"), str(key)]).exit_code == 0
