@@ -273,7 +273,7 @@ class DurableLedger(Ledger):
                 return
             keys = DataKeys(self.name, self._master, found.book.keys)
             self._book, self._sealer.keys, self._sealer.ids = found.book, keys, found.ids
-            if self._master is not None and keys.usable:
+            if self._master is not None and keys.usable and self.name != REGISTER:
                 self._signer = books.signer(self.name, self._master, found.signer)
 
     @property
