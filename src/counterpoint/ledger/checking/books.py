@@ -53,8 +53,8 @@ def create(  # noqa: PLR0917 - all that a book is made of
     book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witness is not None, content, beside)
     head = _put_first(store, name, book, same_data.about(beside))
     if head is not None:
-        _name_signer(store, Unit(store, name, head), Signer(master.signing_seed()).public)
         _register(store, name, genesis, master)
+        _name_signer(store, Unit(store, name, head), Signer(master.signing_seed()).public)
     store.commit()
 
 
