@@ -86,8 +86,10 @@ def _state(row: StoredRow | None, node: Node | None) -> str:
 def rotate(place: Durable, new_key_file: str) -> Iterator[str]:
     """Change the master key of every session at a place; what was done with each.
 
-    A session is rotated by whichever key at hand opens it; one that only the new key opens was rotated before, so that
-    a change that was interrupted is run again in the same way. Nothing is changed unless every session can be opened.
+    A session is rotated by whichever key at hand opens it; one that only the new key opens was rotated before. So a
+    change that was interrupted, wherever it was, is finished by running it again in the same way: what the old key had
+    wrapped is erased at the end, also if all sessions have the new key by then. Nothing is changed unless every session
+    can be opened.
     """
     new = MasterKey.from_file(new_key_file)
     store = hold(place, existing=True)
@@ -100,8 +102,6 @@ def rotate(place: Durable, new_key_file: str) -> Iterator[str]:
                 f"{', '.join(map(repr, lost))}: sealed with another key than those given, so nothing was changed; give "
                 "that one by --key-file"
             )
-        if present and not any(present.values()):
-            raise Unsealable("every session here is sealed with the new key already, and the one given opens none")
         for name, key in present.items():
             if key is None:
                 yield f"{name}: sealed with the new key already"
@@ -133,7 +133,7 @@ def _erased(store: Store, in_postgres: bool) -> str:
     if erased:
         return f"what the old key had wrapped is erased from the database; {kept}"
     return (
-        "what the old key had wrapped is still in the database, in space that is not used any more: as its owner, and "
-        "while no other process uses it, run VACUUM FULL counterpoint_book, counterpoint_key, counterpoint_request, "
-        "counterpoint_row, counterpoint_items"
+        "what the old key had wrapped is still in the database, in space that is not used any more: run this again with "
+        f"the same keys, {'as the owner of its tables' if in_postgres else 'with room for a copy of it on the disk'}, "
+        "while no other process uses it"
     )

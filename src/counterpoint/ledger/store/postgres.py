@@ -32,9 +32,21 @@ _MAKING = 0x43506F69
 """The advisory lock under which one process at a time makes the tables, or a session."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
 """No scans: a plan that was made for a small table, and reads all of it, would be kept while the table grows."""
-_SECRET = ("counterpoint_book", "counterpoint_key", "counterpoint_request", "counterpoint_row", "counterpoint_items")
-"""The tables in which sealed secrets are replaced or deleted."""
-_FILES = " UNION ALL ".join(f"SELECT pg_catalog.pg_relation_filenode('{table}')" for table in _SECRET)
+_VACUUMED = ("counterpoint_book", "counterpoint_request", "counterpoint_row", "counterpoint_items")
+"""The tables, besides that of wrapped keys, in which what is sealed is replaced or deleted."""
+_REWRITE_KEYS = "ALTER TABLE counterpoint_key ALTER COLUMN wrapped TYPE BYTEA USING wrapped || ''::BYTEA"
+"""Copies the rows as they are now. VACUUM FULL also copies replaced ones that an older transaction may still read."""
+_SEALED = (
+    ("counterpoint_book", "content"),
+    ("counterpoint_key", "wrapped"),
+    ("counterpoint_request", "seed"),
+    ("counterpoint_row", "sealed"),
+    ("counterpoint_items", "sealed"),
+)
+"""The columns of which ANALYZE would copy values into the server's statistics, where they outlive their rows."""
+_FILES = " UNION ALL ".join(
+    f"SELECT pg_catalog.pg_relation_filenode('{table}')" for table in (*_VACUUMED, "counterpoint_key")
+)
 
 
 class PostgresStore(Tables):
@@ -104,6 +116,8 @@ class PostgresStore(Tables):
         else:
             for statement in schema.statements("BYTEA"):
                 self._run(statement)
+            for table, column in _SEALED:
+                self._run(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
             self._run("CREATE TABLE counterpoint_schema (version BIGINT NOT NULL)")
             self._run("INSERT INTO counterpoint_schema (version) VALUES (?)", (schema.VERSION,))
         self._run("COMMIT")
@@ -142,17 +156,20 @@ class PostgresStore(Tables):
             self._run("ROLLBACK")
 
     def erase_deleted(self) -> bool:
-        """Write the tables with secrets anew: a row that was replaced stays in its table until the table is vacuumed.
+        """Write the tables with secrets anew: a row that was replaced stays in its table's file until then.
 
         Only the tables' owner may do it, while no other process uses them.
         """
         try:
             before = self._run(_FILES)
-            self._run(f"VACUUM (FULL) {', '.join(_SECRET)}")
+            self._run(_REWRITE_KEYS)
+            self._run(f"VACUUM (FULL) {', '.join(_VACUUMED)}")
             after = self._run(_FILES)
-        except LedgerError:  # a table is in use, or the disk is full
+        except LedgerError:  # a table is in use or another role's, or the disk is full
             return False
-        return not set(before) & set(after)  # without the privilege, the server does nothing and reports no error
+        with suppress(LedgerError):  # the emptied files go at the next checkpoint, which not every role may ask for
+            self._run("CHECKPOINT")
+        return not set(before) & set(after)  # without the privilege, VACUUM does nothing and reports no error
 
     @property
     def is_open(self) -> bool:

@@ -139,10 +139,10 @@ class SqliteStore(Tables):
             if self._lock is not None:
                 self._lock.check()
             self._run("VACUUM")
-            self._run("PRAGMA wal_checkpoint(TRUNCATE)")  # what was written before is in the log, too
+            blocked = self._run("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]  # what was written before is in the log, too
         except LedgerError:  # a full disk, say
             return False
-        return True
+        return not blocked
 
     def copy_to(self, path: str | os.PathLike[str]) -> None:
         """Copy the database to a new file, a part at a time: other requests are served in between.
