@@ -132,8 +132,8 @@ def _erased(store: Store, in_postgres: bool) -> str:
     kept = "the server's log and older backups have it still" if in_postgres else "older backups have it still"
     if erased:
         return f"what the old key had wrapped is erased from the database; {kept}"
+    needed = "as the owner of its tables" if in_postgres else "with room for a copy of it on the disk"
     return (
         "what the old key had wrapped is still in the database, in space that is not used any more: run this again with "
-        f"the same keys, {'as the owner of its tables' if in_postgres else 'with room for a copy of it on the disk'}, "
-        "while no other process uses it"
+        f"the same keys, {needed}, while no other process uses it"
     )
