@@ -9,6 +9,7 @@ of its own, each on a ledger in a directory that goes away with the story.
 >>> tell(seed=1, console=Console(file=io.StringIO()))
 """
 
+import logging
 import os
 import signal
 import subprocess
@@ -166,6 +167,7 @@ def _crash(say: Callable[[str], None], seed: int | None) -> None:
 
 def _ledger_in(folder: str) -> Durable:
     """A ledger with its key and witness beside it, whatever the environment says, so that all go away together."""
+    logging.getLogger("counterpoint.ledger").setLevel(logging.ERROR)  # which would be warned of
     place, key, witness = (os.path.join(folder, name) for name in ("ledger.db", "key", "witness"))
     return Durable(place, key, witness)
 

@@ -14,6 +14,7 @@ from tests.service.house import PEOPLE, served, table
 
 import counterpoint as cp
 from counterpoint.ledger.operating.tending import back_up
+from counterpoint.ledger.places import Durable
 from counterpoint.ledger.state import Fact
 from counterpoint.service.app import application
 from counterpoint.service.browser import LASTS, Browsers, BrowserToken
@@ -318,6 +319,15 @@ def test_an_analyst_reads_the_history_of_their_own_sessions(call):
     assert "Laplace(0.2)" in seen["ann"] and "Laplace(0.3)" not in seen["ann"] and "bob" not in seen["ann"]
     assert "Laplace(0.3)" in seen["bob"] and "Laplace(0.2)" not in seen["bob"]
     assert "Laplace(0.2)" in seen["olga"] and "Laplace(0.3)" in seen["olga"]
+
+
+def test_the_ledger_page_warns_of_a_witness_beside_the_ledger(call, tmp_path, monkeypatch):
+    """It names no path of the machine."""
+    olga = Browser(call, "olga")
+    shown = olga.get("/ledger").text
+    assert "The witness is in the folder of the ledger" in shown and str(tmp_path) not in shown
+    monkeypatch.setattr(Durable, "witness_beside", None)
+    assert "witness is in" not in olga.get("/ledger").text
 
 
 def test_the_ledger_is_verified_on_request_and_a_record_that_was_changed_comes_first(call):

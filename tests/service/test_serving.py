@@ -1,5 +1,6 @@
 """`counterpoint serve`: one command to the first answer, a strict configuration, TLS, and a stop that loses nothing."""
 
+import json
 import ssl
 import threading
 
@@ -78,7 +79,15 @@ def test_a_stop_finishes_what_was_begun_and_closes_the_ledger(tmp_path):
     assert ledger.exit_code == 0 and "0 requests to be finished" in ledger.output
 
 
+def warnings_of(service):
+    """The lines of the log about the ledger."""
+    return [
+        line["message"] for line in map(json.loads, service.log.splitlines()) if line["logger"] == "counterpoint.ledger"
+    ]
+
+
 def test_a_file_is_served_by_the_declaration_beside_it(tmp_path):
+    """And the log says once that its witness is beside its ledger."""
     write_people(tmp_path)
     said = f"people={tmp_path / 'people.parquet'}"
     with pytest.raises(InvalidParameter, match="rows_per_unit = 1"):
@@ -87,6 +96,8 @@ def test_a_file_is_served_by_the_declaration_beside_it(tmp_path):
     with Served(tmp_path, "--data", said) as service, service.client() as client:
         assert client.get("/v1/data-sets/people").json()["description"]
         assert client.post("/v1/sessions/people/questions", json=MEAN).json()["error"] > 0
+        (said,) = warnings_of(service)
+        assert "the witness is in the folder of the ledger" in said
 
 
 def test_a_configuration_has_tables_and_streams_relative_to_its_file(tmp_path):

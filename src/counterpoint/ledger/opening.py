@@ -6,6 +6,7 @@ Traceback (most recent call last):
 counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from typing import Any
@@ -25,6 +26,8 @@ from counterpoint.mechanisms.composed.concurrent import Concurrent
 from counterpoint.sources.declaring.columns import is_readable
 
 _LONGEST_NAME = 200
+_log = logging.getLogger("counterpoint.ledger")
+_warned: set[str] = set()
 
 
 def durable(place: Place, name: str, *, existing: bool = False, **options: Any) -> DurableLedger:
@@ -42,10 +45,21 @@ def durable(place: Place, name: str, *, existing: bool = False, **options: Any) 
         with store.lock:  # two threads that open a new ledger at once make one key for it
             if not store.books():
                 where.make_key_beside()
-        return DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
+        found = DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
     except BaseException:
         release(store)
         raise
+    _warn_once(where)
+    return found
+
+
+def _warn_once(place: Durable) -> None:
+    """Once for a ledger in the log of this process, however many sessions are opened."""
+    warning = place.witness_beside
+    if warning is not None and place.identity not in _warned:
+        _warned.add(place.identity)
+        message = f"{place!r}: {warning}"
+        _log.warning("%s", message, extra={"said": {"message": message}})
 
 
 def sessions_at(place: Durable) -> Iterator[str]:
@@ -134,6 +148,6 @@ def _erased(store: Store, in_postgres: bool) -> str:
         return f"what the old key had wrapped is erased from the database; {kept}"
     needed = "as the owner of its tables" if in_postgres else "with room for a copy of it on the disk"
     return (
-        "what the old key had wrapped is still in the database, in space that is not used any more: run this again with "
-        f"the same keys, {needed}, while no other process uses it"
+        "what the old key had wrapped is still in the database, in space that is not used any more: run this again "
+        f"with the same keys, {needed}, while no other process uses it"
     )

@@ -8,7 +8,7 @@ Durable('ledger.db')
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
@@ -131,16 +131,49 @@ class Durable(msgspec.Struct, frozen=True):
 
     def witness_file(self) -> Witness | None:
         """The witness, if there is one."""
-        path = self.witness or os.environ.get(WITNESS) or (None if self.in_postgres else self._beside("witness"))
+        path = self._witness_path
         if path is None or not is_address(path):
             return None if path is None else WitnessFile(path, self.identity)
         return RemoteWitness(path, self.witness_key_file or os.environ.get(f"{WITNESS}_KEY_FILE"), self.identity)
+
+    @property
+    def _witness_path(self) -> str | None:
+        return self.witness or os.environ.get(WITNESS) or (None if self.in_postgres else self._beside("witness"))
+
+    @property
+    def witness_beside(self) -> str | None:
+        """A warning, if the witness file stands where a copy or a snapshot of the SQLite ledger has it, too.
+
+        >>> Durable("ledger.db", witness="ledger.witness").witness_beside
+        'the witness is in the folder of the ledger: an old copy of both can be put back unnoticed, ...'
+        >>> Durable("ledger.db", witness="https://witness.example").witness_beside
+        """
+        if self.in_postgres or self._witness_path is None or is_address(self._witness_path):
+            return None
+        ledger, witness = os.path.realpath(self.place), os.path.realpath(self._witness_path)
+        if os.path.dirname(ledger) == os.path.dirname(witness):
+            where = "in the folder"
+        elif _device(ledger) == _device(witness) is not None:
+            where = "on the device"
+        else:
+            return None
+        return (
+            f"the witness is {where} of the ledger: an old copy of both can be put back unnoticed, which undoes "
+            "charges; keep the witness on another disk, or use `counterpoint witness` on another machine"
+        )
 
     def store(self, existing: bool) -> Store:
         """Open the database."""
         if self.in_postgres:
             return PostgresStore(self.place, existing=existing, wait=self.wait)
         return SqliteStore(self.place, existing=existing, wait=_WAIT if self.wait is None else self.wait)
+
+
+def _device(path: str) -> int | None:
+    """The device that a file is on, or will be made on."""
+    with suppress(OSError):
+        return os.stat(path if os.path.exists(path) else os.path.dirname(path)).st_dev
+    return None
 
 
 Place: TypeAlias = Durable | str | os.PathLike[str]

@@ -9,6 +9,7 @@ requests are finished, no new ones are taken, and the ledgers are closed.
 """
 
 import ipaddress
+import logging.config
 import socket
 from collections.abc import Callable
 from contextlib import closing
@@ -55,6 +56,7 @@ class Listening(NamedTuple):
 def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) -> None:
     """Serve until a signal stops it. `say` shows the address, the signer and, first, the custodian's key."""
     _check(settings, listening)
+    logging.config.dictConfig(logs.configuration(listening.log_level))  # before the ledger is opened, which may warn
     limits = limits_of(settings)
     with closing(open_house(settings)) as house, listener_at(listening) as listener:
         host, port = listener.getsockname()[:2]

@@ -56,6 +56,7 @@ def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[A
         by,
         here="/ledger",
         live=refreshing(request),
+        warning=house.place.witness_beside,
         chains=chains,
         streams=[_arriving(house, name, now) for name in streams],
         entries=sum(chain.entries for chain in chains),
