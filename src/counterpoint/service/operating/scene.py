@@ -83,6 +83,7 @@ def _served(folder: Path) -> Iterator[RunningService]:
     configuration = folder / "people.toml"
     configuration.write_text(CONFIGURATION.format(people=cp.datasets.people()), encoding="utf-8")
     command = [sys.executable, "-u", "-m", "counterpoint", "serve", "--config", str(configuration), "--port", "0"]
+    command += ["--log-level", "error"]  # it would warn of the witness, which goes away with this ledger's folder
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
