@@ -30,6 +30,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # this file's folder, or the current one: nothing there may stand in for the standard library
 
 import argparse
+import gc
 import json
 import math
 import re
@@ -911,4 +912,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # nothing here makes a cycle, and looking for one takes long where a hostile file holds many lists
     sys.exit(main(sys.argv[1:]))
