@@ -156,3 +156,54 @@ def test_an_id_is_known_after_any_number_of_others():
         ids.add("ask", f"() q{number}")
     assert all(ids.has("ask", f"() q{number}") for number in range(0, 200_000, 997))
     assert not any(ids.has("ask", f"() p{number}") for number in range(0, 200_000, 997))
+
+
+STORED = "path, version, frame, node, sealed, spent"
+
+
+def row(place, path):
+    (found,) = place.sql(f"SELECT {STORED} FROM counterpoint_row WHERE path = ?", path)
+    return found
+
+
+def put_back(place, old):
+    """The row as it once was; what was written of it is genuine, seals and all."""
+    columns = "version = ?, frame = ?, node = ?, sealed = ?, spent = ?"
+    place.sql(f"UPDATE counterpoint_row SET {columns} WHERE path = ?", *old[1:], old[0])
+
+
+def test_an_account_from_before_a_charge_has_no_budget_while_the_ledger_is_open(postgres):
+    with postgres.session() as one, postgres.reopened() as two:
+        before = row(postgres, "[]")
+        one.launch(cp.Laplace("0.9"), id="L")
+        put_back(postgres, before)
+        for session in (one, two):
+            with pytest.raises(LedgerTampered, match=r"the row at \[\] of 'session'"):
+                session.launch(cp.Laplace("0.9"))
+
+
+def test_a_revoked_grant_that_was_put_back_answers_nothing_while_the_ledger_is_open(postgres):
+    with postgres.session() as whole, postgres.reopened() as other:
+        given = whole.grant("ann", cp.PureDP("0.5"), id="G")
+        noisy = other.acting_as("ann").at(given._path).launch(cp.Laplace("0.1", asks=9))
+        noisy.ask("apples", id="a")
+        before = row(postgres, "[0]")
+        whole.revoke(given)
+        put_back(postgres, before)
+        with pytest.raises(LedgerTampered, match=r"the row at \[0\] of 'session'"):
+            noisy.ask("apples", id="b")
+
+
+@pytest.mark.parametrize("change", ["put back", "deleted"])
+def test_a_mechanism_that_has_halted_does_not_answer_again_while_the_ledger_is_open(postgres, change):
+    """Its state is sealed, and it was the state once: it would answer more often than was paid for."""
+    with postgres.session() as s, postgres.reopened() as other:
+        noisy = s.launch(cp.Laplace("0.1", asks=1), id="L")
+        before, elsewhere = row(postgres, "[0]"), other.at(noisy.path)
+        noisy.ask("apples", id="a")
+        if change == "deleted":
+            postgres.sql("DELETE FROM counterpoint_row WHERE path = '[0]'")
+        else:
+            put_back(postgres, before)
+        with pytest.raises(LedgerTampered, match=r"the row at \[0\] of 'session'"):
+            elsewhere.ask("apples", id="b")

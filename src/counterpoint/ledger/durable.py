@@ -177,12 +177,8 @@ class DurableLedger(Ledger):
     def opened(self) -> tuple[Intent, ...]:
         """The intents that a crash has left open, as far as their seeds can be unsealed."""
         with self._connection() as store:
-            records = SealedTransaction(Unit(store, self.name, self._opened_book.head), self._sealer)
-            store.begin_reading()  # or another process may settle one between its request and its row
-            try:
+            with self._one_moment(store) as records:
                 found = [records.intent_or_none(request) for request in store.open_requests(self.name)]
-            finally:
-                store.rollback()
             return tuple(intent for intent in found if intent is not None)
 
     def history(self) -> tuple[Fact, ...]:
@@ -201,8 +197,8 @@ class DurableLedger(Ledger):
             here = len(path)
             own = (one for one in entries if one.kind == "ask" and one.who == who and one.path[:here] == path)
             asks = deque((one for one in own if request in (None, one.request)), most)
-            records = SealedTransaction(Unit(store, self.name, self._opened_book.head), self._sealer)
-            found = ((ask, records.find(ask.request)) for ask in asks)
+            with self._one_moment(store) as records:
+                found = [(ask, records.find(ask.request)) for ask in asks]
             return [
                 AnsweredAsk(ask.fact, ask.request, ask.body.encode(), done)
                 for ask, done in found
@@ -307,13 +303,17 @@ class DurableLedger(Ledger):
         return grounds.signed(self._opened_book.genesis, self.name, self._signer, key)
 
     def _read_grounds(self, request: str) -> Grounds:
-        with self._connection() as store:
-            store.begin_reading()
-            try:
-                unit = Unit(store, self.name, self._read_book(store).head)
-                return SealedTransaction(unit, self._sealer).receipt_grounds(request)
-            finally:
-                store.rollback()
+        with self._connection() as store, self._one_moment(store) as records:
+            return records.receipt_grounds(request)
+
+    @contextmanager
+    def _one_moment(self, store: Store) -> Iterator[SealedTransaction]:
+        """The records as they are at one moment: another process may settle a request between it and its row."""
+        store.begin_reading()
+        try:
+            yield SealedTransaction(Unit(store, self.name, self._read_book(store).head), self._sealer)
+        finally:
+            store.rollback()
 
     def record(self) -> Iterator[str]:
         """The public record as JSON lines, as of the moment of the first; other requests go on meanwhile."""

@@ -23,6 +23,7 @@ from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
 from counterpoint.ledger.receipts import is_signed, successor_text
 from counterpoint.ledger.store.records import (
+    ABOUT_BOOK,
     INTENTS,
     KINDS,
     REGISTER,
@@ -38,8 +39,7 @@ from counterpoint.ledger.store.records import (
 from counterpoint.ledger.store.store import Store
 from counterpoint.pictures.progress import working
 
-_ABOUT_BOOK = ("data", "keys", "witness", "retirement")
-_OF_ANY_BOOK = (*_ABOUT_BOOK, "recovery")
+_OF_ANY_BOOK = (*ABOUT_BOOK, "recovery")
 _HASH = 32
 _Arrived = tuple[int, str, str | None]
 """Of items on record: how many there are with them, the fingerprint, the id."""
@@ -211,10 +211,10 @@ class _Followed:
 
     def step(self, entry: Entry, before: bytes) -> None:
         """One entry further, from the head before it."""
-        self.ids.add(entry.kind, entry.request)
+        self.ids.step(entry)
         if entry.kind not in _OF_ANY_BOOK and (entry.kind in REGISTERED) != (self.registered is not None):
             raise LedgerTampered(f"entry {entry.number} is of another kind than the entries of its chain")
-        if entry.kind in _ABOUT_BOOK:
+        if entry.kind in ABOUT_BOOK:
             self._step_book(entry)
         elif entry.kind == "recovery":
             self.recoveries.append(recovered(entry, before))
@@ -230,7 +230,7 @@ class _Followed:
                 self._false_answer = entry.number
         elif entry.kind in INTENTS:
             self._waiting[entry.request] = entry.record
-        if entry.state and entry.kind not in (*_ABOUT_BOOK, *REGISTERED):
+        if entry.leaves_row:
             self._rows[path_text(entry.path)] = (entry.version, entry.state)
 
     def _step_signer(self, entry: Entry, before: bytes) -> None:

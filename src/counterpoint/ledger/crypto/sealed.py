@@ -123,8 +123,10 @@ class SealedTransaction:
         return None if found is None else self.intent(found)
 
     def row(self, path: Path) -> Row | None:
-        """The row at a path, with its state."""
+        """The row at a path, with its state; it must be the one that the chain left."""
         stored = self.unit.row(path)
+        if path_text(path) not in self.unit.rows:
+            self._sealer.ids.must_be_as_left(self.unit, path, stored)
         return None if stored is None else self._sealer.rows.read(stored, self._sealer.keys)
 
     def version(self, path: Path) -> int | None:

@@ -30,6 +30,8 @@ SESSION, PRINCIPAL, API_KEY = REGISTERED = ("session", "principal", "api key")
 """What the entries of a register are about."""
 HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, *REGISTERED, "data")
 """Which entries are lines of the history."""
+ABOUT_BOOK = ("data", "keys", "witness", "retirement")
+"""Entries about the book itself; `state` is then the fingerprint of the wrapped keys."""
 KINDS = (
     *HISTORY,
     *("answer", "keys", "signer", "items", "witness", "lost"),
@@ -76,6 +78,11 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     def hash(self, before: bytes) -> bytes:
         """The head of the chain after this entry."""
         return link(before, self.encoded())
+
+    @property
+    def leaves_row(self) -> bool:
+        """Whether `state` is the fingerprint of the row at `path`."""
+        return bool(self.state) and self.kind not in ABOUT_BOOK and self.kind not in REGISTERED
 
     @property
     def fact(self) -> Fact:

@@ -160,7 +160,7 @@ class Unit:
         self._store = store
         self.name = name
         self.head = self.base = head
-        self.begun: list[tuple[str, str]] = []
+        self.begun: list[Entry] = []
         self.entries: list[tuple[int, bytes]] = []
         self.rows: dict[str, StoredRow] = {}
         self.requests: dict[str, StoredRequest] = {}
@@ -186,7 +186,7 @@ class Unit:
         """Add a link to the chain."""
         number, now, salt = self.head.number + 1, int(time.time()), fresh(_SALT).hex()
         entry = Entry(number, kind, request, path, what, body, version, state, now, record, who, salt, cost)
-        self.begun.append((kind, request))
+        self.begun.append(entry)
         data = entry.encoded()
         self.head = Head(entry.number, link(self.head.hash, data))
         self.entries.append((entry.number, data))
