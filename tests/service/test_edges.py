@@ -63,15 +63,15 @@ def test_a_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(call, mon
     identity = call.house.identity
     identity.add("dora", Role.ANALYST)
     key = identity.new_key("dora")
-    look_up = identity._looked_up
+    look_up = identity.holder
 
-    def slowly(presented):
-        found = look_up(presented)
+    def slowly(id, digest):
+        found = look_up(id, digest)
         identity.end_key(key.id)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(identity, "_looked_up", slowly)
+        patch.setattr(identity, "holder", slowly)
         assert identity.principal(key.shown()) is not None
     assert identity.known(key.shown()) is None
 
