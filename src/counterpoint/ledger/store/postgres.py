@@ -5,6 +5,9 @@ charging is one step across processes. A transaction takes two round trips: one 
 looked up, one sends all changes with the commit. `synchronous_commit` is on: a commit is on disk when it returns. After
 a lost connection it is not known whether the last commit happened: the ledger stops; open it and ask again by id.
 
+A process that freezes in a transaction, or whose machine is gone, keeps the others waiting for a few seconds: then the
+server ends its connection and rolls the transaction back.
+
 >>> PostgresStore("postgresql://nowhere.invalid/ledger")
 Traceback (most recent call last):
 ...
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _WAIT = 30.0
+_FROZEN = 6.0
+"""Seconds after which the server ends a transaction that sends nothing: between its statements little is computed."""
+_GONE = 10.0
+"""Seconds after which a peer that acknowledges nothing counts as gone, on either side."""
 _SOONEST = 2
 """Seconds: the shortest time in which a server may be given up."""
 _MAKING = 0x43506F69
@@ -70,12 +77,11 @@ class PostgresStore(Tables):
         soonest: dict[str, Any] = {} if wait is None else {"connect_timeout": max(_SOONEST, math.ceil(wait))}
         try:
             self._connection: Connection[Any] = psycopg.connect(
-                url,
                 autocommit=True,
                 client_encoding="utf8",
                 # At once: one that is to be prepared later on, in a round trip that fails, is taken for prepared.
                 prepare_threshold=0,
-                **soonest,
+                **{**_keepalives(), **psycopg.conninfo.conninfo_to_dict(url), **soonest},
             )
         except psycopg.Error:  # its words may quote the password
             raise LedgerError("the ledger's database could not be reached under this URL") from None
@@ -92,7 +98,16 @@ class PostgresStore(Tables):
 
     def _set(self, wait: float) -> None:
         patience = f"{max(1, int(wait * 1000))}ms"  # 0 would be for ever
-        for setting, value in {**_SETTINGS, "lock_timeout": patience}.items():
+        timeouts = {
+            "lock_timeout": patience,
+            "idle_in_transaction_session_timeout": f"{_FROZEN * 1000:.0f}ms",
+            # over a socket of the same machine these do nothing
+            "tcp_user_timeout": f"{_GONE * 1000:.0f}ms",
+            "tcp_keepalives_idle": f"{_GONE / 2:.0f}",
+            "tcp_keepalives_interval": "2",
+            "tcp_keepalives_count": "3",
+        }
+        for setting, value in {**_SETTINGS, **timeouts}.items():
             self._run("SELECT pg_catalog.set_config(?, ?, false)", (setting, value))
 
     def _must_be_current(self) -> None:
@@ -129,6 +144,11 @@ class PostgresStore(Tables):
         if len(found) != 1 or not found[0][0]:
             raise LedgerTampered("the table counterpoint_schema has one row with the version: it was changed")
         return int(found[0][0])
+
+    def begin_reading(self) -> None:
+        """See one moment only, for as long as it takes: a reader of a long record computes in between, and locks nothing."""
+        super().begin_reading()
+        self._run("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
 
     def write(self, unit: Unit) -> None:
         """Send all changes; their errors come back with the commit, in one round trip."""
@@ -228,6 +248,17 @@ class PostgresStore(Tables):
             f"the ledger's database cannot be used: {why}. Nothing that was released is lost; mend that, open it "
             "again, and repeat what was not answered by its id"
         ) from None
+
+
+def _keepalives() -> dict[str, str]:
+    """How a connection notices that its server is gone; what the URL says comes before."""
+    return {
+        "keepalives": "1",
+        "keepalives_idle": f"{_GONE / 2:.0f}",
+        "keepalives_interval": "2",
+        "keepalives_count": "3",
+        "tcp_user_timeout": f"{_GONE * 1000:.0f}",
+    }
 
 
 def _no_ledger() -> LedgerError:

@@ -15,7 +15,7 @@ import time
 import traceback
 from typing import Any
 
-_PLAIN = ("uvicorn.error",)
+_PLAIN = ("uvicorn.error", "counterpoint.service.connections")
 """Loggers whose lines are about the process alone: started, stopped."""
 
 

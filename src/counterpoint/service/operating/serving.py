@@ -1,27 +1,30 @@
 """Starting and stopping the service: one process over any ledger, or several workers over one in PostgreSQL.
 
-The process that is started opens everything once, so that a mistake in the configuration is an error before anything is
-served, and makes the first custodian's key. A worker opens sessions of its own. SIGTERM and SIGINT stop it: running
-requests are finished, no new ones are taken, and the ledgers are closed.
+Everything is opened once before it is served, so that a mistake in the configuration is an error first, and the first
+custodian's key is made. A worker opens sessions of its own. SIGTERM and SIGINT stop it: running requests are finished,
+no new ones are taken, and the ledgers are closed; what takes longer than a few seconds is cut off, and loses nothing.
 
 >>> address("127.0.0.1", 8000, tls=False)
 'http://127.0.0.1:8000'
 """
 
+import asyncio
+import gc
 import ipaddress
 import logging.config
 import socket
+import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import fields
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import uvicorn
 from litestar import Litestar
-from uvicorn.supervisors import Multiprocess
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.service.app import application
@@ -30,16 +33,16 @@ from counterpoint.service.identity import Role
 from counterpoint.service.limits import Limits
 from counterpoint.service.operating import logs
 from counterpoint.service.operating.config import Settings
+from counterpoint.service.operating.connections import ConnectionGuard, GuardedListener, GuardedProtocol
 from counterpoint.service.operating.opening import open_house
+from counterpoint.service.operating.supervising import STOPPING, Supervisor, end_in_time, in_a_fork, keep_beating
 
 FIRST = "custodian"
 """The principal that the first start makes."""
 LEVELS = ("debug", "info", "warning", "error")
 """What the log may tell of; each request is a line of info."""
-_STARTING = 120
-"""Seconds after which a worker that does not answer its supervisor is replaced: binding large data takes a while."""
-_STOPPING = 30
-"""Seconds that running requests have to finish once the service is stopped."""
+_SHORT_TURNS = 0.0005
+"""Seconds after which a thread that computes gives way to another: asks wait for the interpreter at every commit."""
 
 
 class Listening(NamedTuple):
@@ -58,35 +61,71 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
     _check(settings, listening)
     logging.config.dictConfig(logs.configuration(listening.log_level))  # before the ledger is opened, which may warn
     limits = limits_of(settings)
-    with closing(open_house(settings)) as house, listener_at(listening) as listener:
+    with ExitStack() as opened:
+        if listening.workers == 1:
+            house = opened.enter_context(closing(open_house(settings)))
+            key, names, signer = _prepared(house)
+        else:  # workers are forks of this process, which must have opened nothing
+            key, names, signer = in_a_fork(partial(_prepared_and_closed, settings))
+        listener = opened.enter_context(listener_at(listening))
         host, port = listener.getsockname()[:2]
-        key, names = first_key(house), ", ".join(house.names)
         say(f"serving {names or 'no data sets'} at {address(host, port, listening.certificate is not None)}")
         if listening.certificate is None and not ipaddress.ip_address(host).is_loopback:
             say("without TLS, keys can be read on the way: give --certificate, or put a proxy with TLS in front")
         if key is not None:
             say(f"the key of {FIRST!r}, which is shown this once: {key}")
-        say(f"records and receipts are signed with the public key {house.signer}")
+        say(f"records and receipts are signed with the public key {signer}")
         say("stop it with Ctrl-C, or SIGTERM")
         if listening.workers == 1:
-            uvicorn.Server(server_config(listening, partial(_closing, house, limits))).run(sockets=[listener])
+            run_server(listening, listener, limits, partial(_closing, house, limits))
         else:
-            house.close()
-            with TemporaryDirectory(prefix="counterpoint-") as counts:
-                worker = partial(_worker, settings, Path(counts))
-                Multiprocess(server_config(listening, worker), sockets=[listener]).run()
+            logging.config.dictConfig(logs.configuration(listening.log_level))
+            counts = opened.enter_context(TemporaryDirectory(prefix="counterpoint-"))
+            Supervisor(partial(_work, settings, listening, listener, Path(counts)), listening.workers).run()
 
 
-def server_config(listening: Listening, factory: Callable[[], Litestar]) -> uvicorn.Config:
-    """How uvicorn serves an application."""
+def _prepared(house: House) -> tuple[str | None, str, str]:
+    """The first custodian's key, if it was made just now, the names of the data sets, and the public key that signs."""
+    return first_key(house), ", ".join(house.names), house.signer
+
+
+def _prepared_and_closed(settings: Settings) -> tuple[str | None, str, str]:
+    with closing(open_house(settings)) as house:
+        return _prepared(house)
+
+
+def run_server(listening: Listening, listener: socket.socket, limits: Limits, make: Callable[[], Litestar]) -> None:
+    """Serve an application until a signal stops it."""
+    guard = ConnectionGuard(limits, tls=listening.certificate is not None)
+
+    def factory() -> Litestar:
+        made = make()
+        made.on_startup.append(_prefer_short_turns)
+        made.on_startup.append(end_in_time)
+        return made
+
+    guarded = GuardedListener(listener, guard)
+    uvicorn.Server(_server_config(listening, guard, factory)).run(sockets=[guarded])
+
+
+def _prefer_short_turns() -> None:
+    """Let no request wait long for the interpreter: threads take short turns, and collections skip what is code."""
+    sys.setswitchinterval(_SHORT_TURNS)
+    gc.collect()
+    gc.freeze()
+
+
+def _server_config(listening: Listening, guard: ConnectionGuard, factory: Callable[[], Litestar]) -> uvicorn.Config:
+    """How uvicorn serves an application: over our connections, whatever else is installed."""
     return uvicorn.Config(
         factory,
         factory=True,
-        workers=listening.workers,
+        loop="asyncio",
+        http=partial(GuardedProtocol, guard),  # type: ignore[arg-type]  # it is called as a class is
+        ws="none",
         ssl_certfile=listening.certificate,
         ssl_keyfile=listening.private_key,
-        timeout_graceful_shutdown=_STOPPING,
-        timeout_worker_healthcheck=_STARTING,
+        timeout_graceful_shutdown=STOPPING,
         access_log=False,
         server_header=False,
         log_config=logs.configuration(listening.log_level),
@@ -110,7 +149,8 @@ def limits_of(settings: Settings) -> Limits:
     for name in settings.limits:
         if name not in known:
             raise InvalidParameter(f"there is no limit {name!r}; there are: {', '.join(known)}")
-    return Limits(**settings.limits)  # type: ignore[arg-type]  # numbers, which Limits checks
+    given = {name: int(value) if float(value).is_integer() else value for name, value in settings.limits.items()}
+    return Limits(**given)  # type: ignore[arg-type]  # numbers, which Limits checks
 
 
 def address(host: str, port: int, tls: bool) -> str:
@@ -118,9 +158,16 @@ def address(host: str, port: int, tls: bool) -> str:
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _worker(settings: Settings, counts: Path) -> Litestar:
-    """What a worker serves; each opens its own connections, and all count into one folder."""
-    return _closing(open_house(settings), limits_of(settings), counts)
+def _work(settings: Settings, listening: Listening, listener: socket.socket, counts: Path, beating: Connection) -> None:
+    """Serve as one of several workers; each opens its own connections, and all count into one folder."""
+    limits, kept = limits_of(settings), set()
+
+    def make() -> Litestar:
+        made = _closing(open_house(settings), limits, counts)
+        made.on_startup.append(lambda: kept.add(asyncio.get_running_loop().create_task(keep_beating(beating))))
+        return made
+
+    run_server(listening, listener, limits, make)
 
 
 def _closing(house: House, limits: Limits, counts: Path | None = None) -> Litestar:

@@ -9,7 +9,6 @@ from contextlib import closing
 from typing import Annotated, Any
 
 import msgspec
-import uvicorn
 from litestar import Litestar, Request, Response, get, post
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State
@@ -22,7 +21,8 @@ from litestar.params import JSONBody, QueryParameter
 import counterpoint
 from counterpoint.errors import CounterpointError
 from counterpoint.service.edge import PROBLEM, StrictRequest, harden
-from counterpoint.service.operating.serving import Listening, address, check_tls, listener_at, server_config
+from counterpoint.service.limits import Limits
+from counterpoint.service.operating.serving import Listening, address, check_tls, listener_at, run_server
 from counterpoint.service.problems import problem
 from counterpoint.service.witness.book import HeadRefused, Seen, SeenChain, WitnessBook
 
@@ -129,7 +129,7 @@ def serve_witness(folder: str, listening: Listening, say: Callable[[str], None])
         if not book.keys.standing():
             say(f"the key of {FIRST!r}, which is shown this once: {book.new_key(FIRST).shown()}")
         say("stop it with Ctrl-C, or SIGTERM")
-        uvicorn.Server(server_config(listening, lambda: witness_application(book))).run(sockets=[listener])
+        run_server(listening, listener, Limits(), lambda: witness_application(book))
 
 
 def _newest(seen: Seen | None) -> Json:
