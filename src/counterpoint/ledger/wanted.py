@@ -128,6 +128,8 @@ class Launching(Wanted, frozen=True):
     cursor: int | str
     claim: Claim
     grant: Grant | None = None
+    most: int | None = None
+    """How many launches the session may have; it is no part of the request's body."""
 
     @property
     def kind(self) -> str:
@@ -166,6 +168,11 @@ class Launching(Wanted, frozen=True):
         grant = granted(row)
         if grant is not None:
             grant.must_stand()  # for every caller: what was taken back may have been recounted
+        if self.most is not None and node.launched >= self.most:
+            raise NotAllowed(
+                f"this session has had {node.launched} launches, and {self.most} is the limit: a mechanism that was "
+                "launched goes on answering, and its custodian can grant another session"
+            )
         with stepping:
             account = composition.admit(node.account, self.mechanism, self.data, self.claim)
         after = replace(node, account=account, launched=node.launched + 1)

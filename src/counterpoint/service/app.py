@@ -69,6 +69,7 @@ async def _owner(identity: Identity, presented: str) -> Principal | None:
 def application(house: House, limits: Limits = DEFAULT, counts: Path | None = None) -> Litestar:
     """The service over these data sets; its metrics are those of all workers that share the folder `counts`."""
     meter = RequestMeter(counts)
+    house.limit_launches(limits.launches)
     return Litestar(
         route_handlers=[*_API, *health.ROUTES, metrics, pages.ROUTES],
         middleware=[

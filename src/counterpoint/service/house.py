@@ -73,6 +73,7 @@ class DataSet:
         self._place = place
         self._lock = threading.Lock()
         self._opened: Session | None = None
+        self._most_launches: int | None = None
         self.found: dict[tuple[Principal, Path], Session | Handle | Partition] = {}
         """What principals have reached in the session as it is open now.
 
@@ -99,7 +100,16 @@ class DataSet:
                     self._opened.close()
             self.found = {}
             self._opened = Session(self._bound(), rule=self._rule, ledger=self._place, name=self.name)
+            self._opened._engine.most_launches = self._most_launches
             return self._opened, self.found
+
+    def limit_launches(self, most: int) -> None:
+        """Let no session of this data set have more launches than this."""
+        with self._lock:
+            self._most_launches = most
+            self.found.clear()  # those have engines without the limit
+            if self._opened is not None:
+                self._opened._engine.most_launches = most
 
     def _bound(self) -> Source:
         """The data. At first a failure is an error of the configuration; later on the database is out of reach."""
@@ -166,6 +176,11 @@ class House:
         self._signer = self.place.signer
         self._data_sets[name] = made
         return made
+
+    def limit_launches(self, most: int) -> None:
+        """Let no session have more launches than this."""
+        for data_set in self._data_sets.values():
+            data_set.limit_launches(most)
 
     @property
     def identity(self) -> Identity:

@@ -50,6 +50,8 @@ LONGEST = 10_000
 """How long a text in it may be."""
 LONGEST_EXACT = 2**19
 """How long the exact form of a mechanism, request or loss may be."""
+PAGE = 200
+"""How many entries of a list are sent at once, at most."""
 EXACT = "exact"
 PUBLIC = "public"
 

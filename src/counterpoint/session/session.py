@@ -322,6 +322,12 @@ class Session(DelegatingSession):
         launched = self._engine.node(self._path)[1].launched
         return (self.at((*self._path, number)) for number in range(launched))
 
+    def page_of_children(self, after: int, limit: int) -> "tuple[list[Handle | Session | Partition], int | None]":
+        """What was launched, delegated or parted here, behind the first `after`; and where the next page begins."""
+        launched = self._engine.node(self._path)[1].launched
+        found = (self.at((*self._path, number)) for number in range(after, min(after + limit, launched)))
+        return [one for one in found if one is not None], after + limit if after + limit < launched else None
+
     def at(self, path: Path) -> "Handle | Session | Partition | None":
         """What lives at a path (`handle.path`) at or below this session: how a handle is found again after a restart.
 

@@ -288,16 +288,25 @@ class RemoteSession(Remote):
     @served
     def handles(self) -> Calls[tuple[RemoteHandle, ...]]:
         """What was launched here, in order; what was delegated or parted is in `given`."""
-        said = yield Call("GET", self._url)
-        return tuple(RemoteHandle(self._service, one) for one in said["handles"])
+        pages = yield from self._launched()
+        return tuple(RemoteHandle(self._service, one) for said in pages for one in said["handles"])
 
     @property
     @served
     def given(self) -> "Calls[tuple[RemoteSession | RemotePartition, ...]]":
         """What was delegated or partitioned here, in order: reserved, whether it is used or not."""
-        said = yield Call("GET", self._url)
-        found = (_placed(self._service, one) for one in said["given"])
+        pages = yield from self._launched()
+        found = (_placed(self._service, one) for said in pages for one in said["given"])
         return tuple(one for one in found if not isinstance(one, RemoteHandle))
+
+    def _launched(self) -> Calls[list[dict[str, Any]]]:
+        """What was launched here, page by page."""
+        pages: list[dict[str, Any]] = []
+        after: int | None = 0
+        while after is not None:
+            pages.append((yield Call("GET", self._url, query={"after": after})))
+            after = pages[-1]["next"]
+        return pages
 
     @served
     def at(self, path: Path) -> "Calls[RemoteHandle | RemoteSession | RemotePartition | None]":

@@ -9,6 +9,7 @@ from counterpoint.service.client import saying
 from counterpoint.service.client.calls import Call, Calls, Remote, Runner, served
 from counterpoint.service.client.remote_session import RemoteSession
 from counterpoint.service.house import unknown
+from counterpoint.service.wire import PAGE
 
 
 class Service(Remote):
@@ -46,7 +47,7 @@ class Service(Remote):
     @served
     def sessions(self) -> Calls[tuple[RemoteSession, ...]]:
         """The sessions that this principal may work in."""
-        listed = yield Call("GET", "/v1/sessions")
+        listed = yield from _all_of("/v1/sessions")
         return tuple(RemoteSession(self, one["session"]) for one in listed)
 
     @property
@@ -124,6 +125,16 @@ class RemoteTable(Remote):
 
     def __repr__(self) -> str:
         return f"RemoteTable({self._name!r})"
+
+
+def _all_of(path: str) -> Calls[list[dict[str, Any]]]:
+    """The entries of a list that comes in pages."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = yield Call("GET", path, query={"after": len(found)})
+        found += page
+        if len(page) < PAGE:
+            return found
 
 
 def _rows(given: object) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
-from litestar import Router, delete, get, post
+from litestar import Response, Router, delete, get, post
 from litestar.params import JSONBody
 from litestar.response import Stream
 
@@ -16,8 +16,9 @@ from counterpoint.service.house import Given, House, SessionId, later, unknown
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.routes.bodies import GrantBody, ItemsBody, Json, RowsBody
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import Caller, InPath, RequestId, TheHouse
+from counterpoint.service.routes.parameters import After, Caller, InPath, Limit, RequestId, TheHouse, page_of
 from counterpoint.service.showing import grant_shown, session_shown
+from counterpoint.service.wire import PAGE
 from counterpoint.session.session import Session
 
 RECORD_PAGE = 1000
@@ -54,9 +55,11 @@ def described(house: TheHouse, who: Caller, name: InPath) -> Json:
 
 
 @get("/{name:str}/grants", summary="Who was granted what", guards=[for_roles(*READERS)], sync_to_thread=True)
-def granted(house: TheHouse, name: InPath) -> list[Json]:
-    """Every grant, with how much of it is used."""
-    return [grant_shown(*given) for given in house.granted(name)]
+def granted(house: TheHouse, name: InPath, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
+    """Every grant, with how much of it is used, in pages; `Link` names the next."""
+    grants = list(house.granted(name))
+    page = [grant_shown(*one) for one in grants[after : after + limit]]
+    return page_of(f"/v1/data-sets/{name}/grants", page, len(grants), after, limit)
 
 
 @post("/{name:str}/grants", summary="Grant a budget", guards=[for_roles(Role.CUSTODIAN)], sync_to_thread=True)

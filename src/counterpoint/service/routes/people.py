@@ -2,7 +2,7 @@
 
 import time
 
-from litestar import Router, delete, get, post
+from litestar import Response, Router, delete, get, post
 from litestar.params import JSONBody
 
 from counterpoint.errors import NotAllowed
@@ -12,7 +12,8 @@ from counterpoint.service.house import unknown
 from counterpoint.service.identity import Role
 from counterpoint.service.routes.bodies import Body, Json
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import Caller, InPath, TheHouse
+from counterpoint.service.routes.parameters import After, Caller, InPath, Limit, TheHouse, page_of
+from counterpoint.service.wire import PAGE
 
 CUSTODIAN = [for_roles(Role.CUSTODIAN)]
 
@@ -31,18 +32,20 @@ class KeyBody(Body, frozen=True, kw_only=True):
 
 
 @get("/principals", summary="Principals and the ids of their keys", guards=CUSTODIAN, sync_to_thread=True)
-def listed(house: TheHouse) -> list[Json]:
-    """Also those that ended: histories name them. A key is named by its public id."""
+def listed(house: TheHouse, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
+    """Also those that ended: histories name them. A key is named by its public id. In pages; `Link` names the next."""
     identity, now = house.identity, int(time.time())
-    return [
+    people = identity.principals()
+    page = [
         {
             "name": one.name,
             "role": one.role,
             "ended": one.ended is not None,
             "keys": [{"id": key.id, "stands": key.stands(now)} for key in identity.keys(one.name)],
         }
-        for one in identity.principals()
+        for one in people[after : after + limit]
     ]
+    return page_of("/v1/principals", page, len(people), after, limit)
 
 
 @post("/principals", summary="Add a principal", guards=CUSTODIAN, sync_to_thread=True)

@@ -1,6 +1,6 @@
 """Sessions: launch, ask, quote, delegate, partition; what was lost, by which theorem, and what was done."""
 
-from litestar import Router, get, post
+from litestar import Response, Router, get, post
 from litestar.params import JSONBody
 
 import counterpoint as cp
@@ -22,7 +22,16 @@ from counterpoint.service.routes.bodies import (
     of,
 )
 from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import PAGE, After, Caller, InPath, InQuery, Limit, RequestId, TheHouse
+from counterpoint.service.routes.parameters import (
+    After,
+    Caller,
+    InPath,
+    InQuery,
+    Limit,
+    RequestId,
+    TheHouse,
+    page_of,
+)
 from counterpoint.service.showing import (
     answer_shown,
     certificate_shown,
@@ -35,7 +44,9 @@ from counterpoint.service.showing import (
     receipt_shown,
     session_shown,
 )
+from counterpoint.service.wire import PAGE
 from counterpoint.session.answering.questions import presented, release, terms
+from counterpoint.session.handle import Handle
 from counterpoint.session.partition import Partition
 from counterpoint.session.session import Session
 
@@ -43,22 +54,29 @@ WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 
 
 @get("/", summary="The sessions that you may work in", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def listed(house: TheHouse, who: Caller) -> list[Json]:
-    """A custodian's are the whole data sets; an analyst's those that were granted."""
+def listed(house: TheHouse, who: Caller, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
+    """A custodian's are the whole data sets; an analyst's those that were granted. In pages; `Link` names the next."""
     if who.role is Role.CUSTODIAN:
-        return [session_shown(name, house.data_set(name).session()) for name in house.names]
-    own = [(name, given) for name in house.names for given in house.granted(name) if given.grant.to == who.name]
-    return [session_shown(name, given.session) for name, given in own]
+        own = [(name, house.data_set(name).session()) for name in house.names]
+    else:
+        given = [(name, one) for name in house.names for one in house.granted(name)]
+        own = [(name, one.session) for name, one in given if one.grant.to == who.name]
+    page = [session_shown(*one) for one in own[after : after + limit]]
+    return page_of("/v1/sessions", page, len(own), after, limit)
 
 
 @get("/{session:str}", summary="What was lost, what is left, what was launched", sync_to_thread=True)
-def shown(house: TheHouse, who: Caller, session: InPath) -> Json:
-    """Reading changes nothing. Auditors do not see which handles have halted: that may follow from answers."""
+def shown(house: TheHouse, who: Caller, session: InPath, after: After = 0, limit: Limit = PAGE) -> Json:
+    """Reading changes nothing. Auditors do not see which handles have halted: that may follow from answers.
+
+    What was launched comes in pages: `next` is where the page after this one begins.
+    """
     name, found = to_read(house, who, session)
     answers = who.role is not Role.AUDITOR
-    handles = [handle_shown(name, handle, answers=answers) for handle in found.handles]
-    given = [given_shown(name, one) for one in found.given]
-    return {**session_shown(name, found), "handles": handles, "given": given}
+    children, following = found.page_of_children(after, limit)
+    handles = [handle_shown(name, one, answers=answers) for one in children if isinstance(one, Handle)]
+    given = [given_shown(name, one) for one in children if not isinstance(one, Handle)]
+    return {**session_shown(name, found), "handles": handles, "given": given, "next": following}
 
 
 @get("/{session:str}/certificate", summary="Why the loss is what it is", sync_to_thread=True)

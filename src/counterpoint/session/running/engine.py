@@ -61,6 +61,8 @@ class Engine:
         self._looked_at: set[Path] = set()
         self._last: dict[Path, tuple[Concurrent, Node]] = {}
         self._acting = UNNAMED
+        self.most_launches: int | None = None
+        """How many launches each session may have, if a service has set a limit."""
 
     def acting(self, who: str, path: Path) -> "Engine":
         """The same engine, for the requests of a principal in the session at a path."""
@@ -99,7 +101,7 @@ class Engine:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
         own = self._own(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
-        wanted = Launching(parent, name, mechanism, data, by, of, cursor, mechanism.claim, grant)
+        wanted = Launching(parent, name, mechanism, data, by, of, cursor, mechanism.claim, grant, self.most_launches)
         return as_path(self.perform(own, wanted, None, request))
 
     def launch_question(
@@ -120,7 +122,8 @@ class Engine:
         own = self._of_question("launch", request, parent)
         refused: RequestConflict | None = None
         for mechanism in mechanisms:  # only the first can begin anything: the others may be on record under this id
-            wanted = Launching(parent, None, mechanism, data, None, None, cursor, mechanism.claim)
+            most = self.most_launches
+            wanted = Launching(parent, None, mechanism, data, None, None, cursor, mechanism.claim, most=most)
             try:
                 return as_path(self.perform(own, wanted, None, request))
             except RequestConflict as conflicting:

@@ -1,0 +1,103 @@
+"""Many launches, grants and principals: a session has a limit on the ones, and lists of all come in pages."""
+
+import pytest
+from tests.service.house import served
+
+import counterpoint as cp
+from counterpoint.service import wire
+from counterpoint.service.client import services
+from counterpoint.service.limits import Limits
+
+TINY = {"mechanism": {"mechanism": "Laplace", "epsilon": "1e-9", "asks": 9}}
+COUNT = {"request": {"request": "count"}}
+QUESTION = {**COUNT, "epsilon": "1e-9"}
+BUDGET = {"within": {"measure": "PureDP", "epsilon": "1e-9"}}
+
+
+def test_a_session_has_a_number_of_launches_and_its_mechanisms_go_on(tmp_path):
+    with served(tmp_path, limits=Limits(launches=4)) as call:
+        session, other = call.granted(), call.granted("bob")
+        url = f"/v1/sessions/{session}"
+        handle = call("ann", "POST", f"{url}/launches", TINY, id="first").json()["handle"]
+        assert call("ann", "POST", f"{url}/questions", QUESTION, id="second").status_code == 201
+        assert call("ann", "POST", f"{url}/delegations", BUDGET).status_code == 201
+        assert (
+            call("ann", "POST", f"{url}/sql", {"text": "SELECT COUNT(*) FROM people", "epsilon": "1e-9"}).status_code
+            == 201
+        )
+        before = call("ann", "GET", url).json()["loss"]
+        parts = {**BUDGET, "by": "state"}
+        for path, body in (("launches", TINY), ("questions", QUESTION), ("delegations", BUDGET), ("partitions", parts)):
+            refused = call("ann", "POST", f"{url}/{path}", body)
+            assert refused.status_code == 409 and "4 is the limit" in refused.json()["detail"], refused.text
+        assert call("ann", "GET", url).json()["loss"] == before, "a refusal costs nothing"
+        assert len(call("ann", "GET", f"{url}/history").json()["facts"]) == 6, "nor is it written to the ledger"
+        assert call("ann", "POST", f"{url}/launches", TINY, id="first").json()["handle"] == handle
+        assert call("ann", "POST", f"{url}/questions", QUESTION, id="second").status_code == 201
+        assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT).status_code == 201
+        assert call("bob", "POST", f"/v1/sessions/{other}/launches", TINY).status_code == 201
+
+
+def test_a_limit_on_launches_holds_after_the_ledger_was_opened_anew(tmp_path):
+    with served(tmp_path, limits=Limits(launches=2)) as call:
+        session = call.granted()
+        assert call("ann", "POST", f"/v1/sessions/{session}/launches", TINY).status_code == 201
+        call.house.data_set("people").session().close()
+        codes = [call("ann", "POST", f"/v1/sessions/{session}/launches", TINY).status_code for _ in range(2)]
+        assert codes == [201, 409]
+
+
+def pages(call, who, url):
+    """All pages of a list, by the header that names the next."""
+    found, here = [], url
+    while here is not None:
+        response = call(who, "GET", here)
+        assert response.status_code == 200, response.text
+        found.append(response.json())
+        here = response.links["next"]["url"] if "next" in response.links else None
+    return found
+
+
+def test_lists_come_in_pages(tmp_path):
+    with served(tmp_path) as call:
+        sessions = [call.granted(epsilon="1e-6") for _ in range(5)]
+        for url, who in (("/v1/sessions", "ann"), ("/v1/data-sets/people/grants", "olga"), ("/v1/principals", "carol")):
+            whole = pages(call, who, url)
+            assert len(whole) == 1 and len(whole[0]) == 5
+            in_twos = pages(call, who, f"{url}?limit=2")
+            assert [len(page) for page in in_twos] == [2, 2, 1]
+            assert [one for page in in_twos for one in page] == whole[0]
+            assert call(who, "GET", f"{url}?after=9").json() == []
+            assert call(who, "GET", f"{url}?limit={wire.PAGE + 1}").status_code == 400
+        assert [one["session"] for one in call("ann", "GET", "/v1/sessions").json()] == sessions
+
+
+def test_what_was_launched_comes_in_pages(tmp_path):
+    with served(tmp_path) as call:
+        session = call.granted()
+        url = f"/v1/sessions/{session}"
+        made = [call.launched(session, mechanism="Laplace", epsilon="1e-6") for _ in range(3)]
+        made.insert(2, call("ann", "POST", f"{url}/delegations", BUDGET).json()["session"])
+        made[2:] = sorted(made[2:])
+        found, after = [], 0
+        while after is not None:
+            page = call("ann", "GET", f"{url}?after={after}&limit=3").json()
+            found += [one["handle"] for one in page["handles"]] + [one["id"] for one in page["given"]]
+            after = page["next"]
+        assert sorted(found) == sorted(made)
+
+
+@pytest.mark.parametrize("page", [1, 2, 200])
+def test_the_client_reads_all_pages(tmp_path, monkeypatch, page):
+    """The service's default is one size of page, and the client goes by it."""
+    with served(tmp_path) as call:
+        sessions = [call.granted(epsilon="1e-3") for _ in range(3)]
+        original = services.Call
+        monkeypatch.setattr(services, "PAGE", page)
+
+        def limited(method, path, *rest, query=None, **more):
+            return original(method, path, *rest, query={**(query or {}), "limit": page}, **more)
+
+        monkeypatch.setattr(services, "Call", limited)
+        connection = cp.connect("http://localhost", key=call.keys["ann"], transport=call.client._transport)
+        assert [one.id for one in connection.sessions] == sessions
