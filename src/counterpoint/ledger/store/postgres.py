@@ -146,7 +146,7 @@ class PostgresStore(Tables):
         return int(found[0][0])
 
     def begin_reading(self) -> None:
-        """See one moment only, for as long as it takes: who reads a long record computes in between, locking nothing."""
+        """See one moment only, for as long as that takes: a reader keeps no other process waiting."""
         super().begin_reading()
         self._run("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
 
