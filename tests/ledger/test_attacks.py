@@ -248,7 +248,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
             import signal
 
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
             try:
                 for number in range(200):
                     say(f"q{number}", s.handles[0].ask("apples", id=f"q{number}"))
