@@ -2,9 +2,9 @@
 
 Losses, relations, mechanisms, states and messages are frozen structs (`Value`) that carry a tag with a version
 (`PureDP/1`). `encode` writes them as canonical JSON, in which equal values give equal bytes; `decode` reads them
-back as what they were. Nothing is ever pickled. An integer may be as wide as it likes; a rational is written as a
-ratio; a float has no exact meaning and is refused. A secret (anything with `__sealed__`) is written only where the
-caller says that the bytes will be sealed.
+back as what they were. Nothing is ever pickled. An integer has at most 4300 digits, which is what Python reads; a
+rational is written as a ratio; a float has no exact meaning and is refused. A secret (anything with `__sealed__`) is
+written only where the caller says that the bytes will be sealed.
 
 >>> from counterpoint import PureDP
 >>> encode(PureDP(0.1))
@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import astuple
 
-from counterpoint.errors import InvalidParameter, SecretLeak
-from counterpoint.numbers import Exact, exact, spell
+from counterpoint.errors import CounterpointError, InvalidParameter, SecretLeak
+from counterpoint.numbers import Exact, spell
+from counterpoint.numbers.exact import must_be_storable, read_stored
 from counterpoint.numbers.parameters import read_before_checks
 
 T = TypeVar("T")
@@ -142,6 +143,36 @@ def encode(value: object, *, sealed: bool = False) -> bytes:
         return (_SEALED if sealed else _OPEN).encode(value)
     except RecursionError:
         raise InvalidParameter("plain data is not nested as deeply as this") from None
+    except UnicodeError:
+        raise InvalidParameter("half of a surrogate pair is not plain data: UTF-8 cannot write it") from None
+    except (InvalidParameter, SecretLeak):
+        raise
+    except ValueError:  # Python refuses to write an integer that it would refuse to read
+        raise InvalidParameter("an integer of more than 4300 digits is not plain data") from None
+
+
+def encode_checked(value: object, kind: type, *, sealed: bool = False) -> bytes:
+    """The bytes of plain data that is going to be stored, once `decode` has read them back as a value of this kind.
+
+    What is stored is read again by later transactions and by other processes: bytes that no reader accepts would make a
+    ledger useless. `InvalidParameter` says so before anything is written.
+
+    >>> encode_checked(Fraction(1, 3), Fraction)
+    b'"1/3"'
+    """
+    data = encode(value, sealed=sealed)
+    must_read_back(data, kind, sealed=sealed)
+    return data
+
+
+def must_read_back(data: bytes, kind: type, *, sealed: bool = False) -> None:
+    """`InvalidParameter` unless `decode` reads these bytes as a value whose bytes they are."""
+    try:
+        same = encode(decode(data, kind), sealed=sealed) == data
+    except (CounterpointError, TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidParameter(f"this cannot be stored: it could not be read back ({error})") from None
+    if not same:
+        raise InvalidParameter("this cannot be stored: it would be read back as something else")
 
 
 def decode(data: bytes, kind: type[T]) -> T:
@@ -213,6 +244,7 @@ _HARMLESS = frozenset((int, str, bool, type(None), Fraction, Exact))
 
 def _write(value: object) -> object:
     if isinstance(value, Fraction):
+        must_be_storable(value)
         return plain_number(value)
     if hasattr(value, "__sealed__"):
         raise SecretLeak("a secret would have been written in the open")
@@ -226,7 +258,7 @@ def _write_sealed(value: object) -> object:
 
 def _read(kind: type, data: Any) -> object:
     if kind is Fraction:
-        return exact(data)
+        return read_stored(data)
     if getattr(kind, "__plain__", False):
         return _read_plain(data)
     if hasattr(kind, "__unsealed__"):

@@ -156,7 +156,7 @@ class SecretLeak(CounterpointError):
 
 
 class TapeMismatch(CounterpointError):
-    """A replayed run asked for other coins than the recorded one: its control flow differs."""
+    """A run that was repeated on equal coins came out differently, or asked for other coins."""
 
 
 class NotAllowed(Refusal, CounterpointError):

@@ -16,13 +16,14 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from counterpoint.encoding import Plain, decode, encode
+from counterpoint.composition.rules.rule import Account
+from counterpoint.encoding import Plain, decode, encode, encode_checked
 from counterpoint.errors import Halted, NotAllowed
 from counterpoint.ledger.grants import Grant
 from counterpoint.ledger.nesting import stepping
 from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, charge_text, failed, granted
 from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.mechanisms.mechanism import Mechanism, ready
+from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, ready
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
@@ -175,6 +176,8 @@ class Launching(Wanted, frozen=True):
             )
         with stepping:
             account = composition.admit(node.account, self.mechanism, self.data, self.claim)
+        if isinstance(self.mechanism, Concurrent):  # its own account is written only once this charge is on record
+            encode_checked(self.mechanism.rule.start(), Account)
         after = replace(node, account=account, launched=node.launched + 1)
         charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
         path = (*self.at, node.launched if self.name is None else self.name)
@@ -226,6 +229,7 @@ class Asking(Wanted, frozen=True):
             raise failed(row.mechanism)
         if self.sequential and self.at[-1] != node_at(read, self.at[:-1])[1].launched - 1:
             raise Halted("this session is sequential, and another mechanism has been launched since")
+        must_be_short(self.public, "an option")
         with stepping:
             ready(row.mechanism, row.state, self.message(None if self.prepared is None else self.prepared.blank()))
         return Plan(self.at, row.version, _later(self.pin, row.cursor), row)

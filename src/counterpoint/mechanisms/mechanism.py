@@ -29,9 +29,22 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias
 
+import msgspec
+
 from counterpoint.encoding import Plain, Tagged, Value
-from counterpoint.errors import INTERRUPTIONS, Halted, InvalidRequest, NotCovered, NotTotal, SecretLeak, TapeMismatch
+from counterpoint.errors import (
+    INTERRUPTIONS,
+    Halted,
+    InvalidParameter,
+    InvalidRequest,
+    NotCovered,
+    NotTotal,
+    SecretLeak,
+    TapeMismatch,
+)
 from counterpoint.numbers import Number
+from counterpoint.numbers.exact import GIVEN_DIGITS
+from counterpoint.privacy.accumulator import Account
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import Relation, every_step
@@ -48,6 +61,8 @@ __all__ = [
     "claim",
     "every_step",
     "is_addressed",
+    "must_be_short",
+    "priced",
     "ready",
     "refuse_options",
     "step",
@@ -198,6 +213,48 @@ class Mechanism(Tagged):
         raise NotCovered(
             f"{type(self).__name__} states no error for a request: Laplace and Gaussian do, which add noise to numbers"
         )
+
+
+def priced(mechanism: Mechanism) -> Claim:
+    """The claim of a mechanism that a session is asked to charge for; `InvalidParameter` if its numbers are too long.
+
+    >>> from counterpoint import Laplace
+    >>> priced(Laplace("1e-51"))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: epsilon of Laplace has more than 50 digits: a session takes numbers of ...
+    """
+    must_be_short(mechanism)
+    try:
+        return mechanism.claim
+    except ArithmeticError:
+        raise InvalidParameter(
+            f"what {type(mechanism).__name__} loses with these parameters cannot be computed: they are too large"
+        ) from None
+
+
+def must_be_short(given: object, name: str = "a number", owner: object = None) -> None:
+    """Refuse numbers longer than `GIVEN_DIGITS` in what a session is asked to charge for: budgets, rules, mechanisms.
+
+    Every launch comes this way before anything is charged. What is computed of shorter parameters has room below the
+    bounds of sums and of stored numbers, so that no step, sum or record fails because of them.
+    """
+    if isinstance(given, Fraction | int):
+        if max(abs(given.numerator), given.denominator) > _LONGEST:
+            of = "" if owner is None else f" of {type(owner).__name__}"
+            raise InvalidParameter(
+                f"{name}{of} has more than {GIVEN_DIGITS} digits: a session takes numbers of at most {GIVEN_DIGITS} "
+                "digits, as decimals or above and below a slash"
+            )
+    elif isinstance(given, tuple | list):
+        for part in given:
+            must_be_short(part, name, owner)
+    elif isinstance(given, msgspec.Struct) and not isinstance(given, Account):  # an account was computed
+        for field in given.__struct_fields__:
+            must_be_short(getattr(given, field), field, given)
+
+
+_LONGEST = 10**GIVEN_DIGITS
 
 
 def accepted(mechanism: Mechanism, message: object) -> Message:

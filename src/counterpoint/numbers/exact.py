@@ -22,8 +22,14 @@ from counterpoint.errors import InvalidParameter
 Number = int | float | str | Decimal | Fraction
 """What may be given where a number is meant; a float stands for the decimal that it prints as."""
 
+GIVEN_DIGITS = 50
+"""How long the parameters of what a session charges for may be: numerator and denominator are at most 10^GIVEN_DIGITS.
+
+`must_be_short` checks it once, at the edge. What the library computes of such parameters (the scale of a noise, a share
+of a delta, a sum) has room below the wider bounds. Noise of a scale of 10^100 would take seconds to draw.
+"""
 PLACES = 400
-"""The bound on parameters and on sums: none is above 10^PLACES, and no denominator is."""
+"""The bound on every parameter of a value and on sums: none is above 10^PLACES, and no denominator is."""
 LARGEST = 10**PLACES
 """10^PLACES: the largest number that a parameter may be, and one over the smallest above 0."""
 _WRITTEN = 3 * PLACES + 3
@@ -194,6 +200,18 @@ def positive(value: object, what: str) -> Exact:
     if number.numerator <= 0:
         raise InvalidParameter(f"{what} must be above 0, but {spell(number)} was given")
     return number
+
+
+def positive_scale(value: object, what: str) -> Exact:
+    """A number above 0 that was computed of parameters: it may be as long as what is stored.
+
+    >>> positive_scale(Fraction(10) ** 900, "scale") == 10**900
+    True
+    """
+    if not isinstance(value, Fraction) or value.denominator <= LARGEST >= value.numerator or value <= 0:
+        return positive(value, what)
+    must_be_storable(value)
+    return _as_exact(value)
 
 
 def probability(value: object, what: str) -> Exact:

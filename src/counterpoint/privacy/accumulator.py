@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple, NoReturn, Self, TypeAlias
 
 from counterpoint.encoding import Tagged
 from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.numbers.exact import bounded_down
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.loss import Loss
 
@@ -106,7 +107,7 @@ class Accumulator(Account):
         """The largest further loss within a budget, as a refusal shows it: pure, where pure launches are covered."""
         from counterpoint.privacy.measures.pure import PureDP  # noqa: PLC0415 - the base meets its heirs at use
 
-        return PureDP(self.room(budget))
+        return PureDP(bounded_down(self.room(budget)))
 
     def at_distance(self, distance: int) -> "Accumulator":
         """The empty sum by which losses between data at this distance are read; `self` is empty (theory, Groups).
@@ -128,7 +129,7 @@ class Accumulator(Account):
         return reduce(lambda spent, launch: spent.plus(*launch), launches, self._without(charge))
 
     def _without(self, charge: Summand) -> Self:
-        """The sum before a charge that is in it, wherever it stands."""
+        """The sum before a charge that is in it, wherever it stands, without the very amount that was added."""
         raise NotCovered(
             f"{type(self).__name__} is no plain sum: what a charge has left unused cannot be taken out of it again "
             "(theory, Returning)"

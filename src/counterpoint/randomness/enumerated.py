@@ -6,6 +6,9 @@ what that may be off is reported as `error`. An infinite support is cut where it
 outcomes are dropped, never lumped onto others, and their mass is reported. Sub-experiments (`call`) on plain data
 are computed once and remembered.
 
+An experiment must be a function of its coins. Each run is therefore repeated on the same outcomes, in the reverse
+order: one that tosses coins of its own, reads a clock or counts its runs comes out differently, and is refused.
+
 >>> law = EnumeratedCoins().law(lambda coins: coins.integer(2) + coins.integer(2))
 >>> [(outcome, str(probability)) for outcome, probability in law]
 [(0, '1/4'), (1, '1/2'), (2, '1/4')]
@@ -16,15 +19,16 @@ are computed once and remembered.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, cycle, islice
 from types import FunctionType, MethodType
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from counterpoint.encoding import Tagged, encode
-from counterpoint.errors import CounterpointError, InvalidParameter
+from counterpoint.errors import CounterpointError, Interruption, InvalidParameter, TapeMismatch
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import at_least, positive, probability, whole
+from counterpoint.numbers.exact import at_least, positive_scale, probability, whole
 from counterpoint.randomness.coins import Flags, Integers, read_lags
 from counterpoint.randomness.laws import (
     Options,
@@ -37,6 +41,9 @@ from counterpoint.randomness.laws import (
 )
 
 R = TypeVar("R")
+_REPEATS, _MANY, _FEW = 32, 2000, 4
+"""How often the runs of an experiment are repeated at least: `_REPEATS` times, a hidden fair coin passes with
+probability 2^-32. After `_MANY` repeats of many experiments, so that large games stay cheap, `_FEW` times each."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,9 @@ class EnumeratedCoins:
         if self.cut == 0:
             raise InvalidParameter("the cut mass must be above 0: noise has infinitely many outcomes")
         self._known: dict[bytes, Law[Any]] = {}
+        self._repeats = 0
+        self.repeating = True
+        """Whether runs are repeated on equal outcomes, as they are unless what they give is compared otherwise."""
 
     def law(self, experiment: Callable[..., R], *args: object) -> Law[R]:
         """The law of `experiment(*args, coins)`, remembered where the experiment and its arguments are plain data."""
@@ -90,7 +100,7 @@ class EnumeratedCoins:
 
     def _enumerate(self, experiment: Callable[..., R], args: tuple[object, ...]) -> Law[R]:
         merged: dict[bytes, tuple[R, Fraction]] = {}
-        error = Fraction(0)
+        error, runs = Fraction(0), list[tuple[tuple[int, ...], int]]()
         waiting: list[tuple[int, ...]] = [()]
         while waiting:
             run = self._along(waiting.pop())
@@ -100,7 +110,28 @@ class EnumeratedCoins:
             key = encode(outcome, sealed=True)
             before = merged[key][1] if key in merged else Fraction(0)
             merged[key] = (outcome, before + run.probability)
+            runs.append((run.path, hash(key)))
+        if self.repeating:
+            self._repeat(experiment, args, runs)
         return Law(tuple(merged.values()), error)
+
+    def _repeat(
+        self, experiment: Callable[..., R], args: tuple[object, ...], runs: list[tuple[tuple[int, ...], int]]
+    ) -> None:
+        """Run the experiment on the same outcomes again: each once, and a few of them until that is often enough."""
+        more = (_REPEATS if self._repeats < _MANY else _FEW) - len(runs)
+        self._repeats += len(runs) + max(0, more)
+        for path, before in chain(reversed(runs), islice(cycle(runs), max(0, more))):
+            again = self._along(path)
+            try:
+                same = hash(encode(_as_plain(experiment(*args, again)), sealed=True)) == before and again.path == path
+            except (Exception, Interruption):  # the first run on these outcomes raised nothing
+                same = False
+            if not same:
+                raise TapeMismatch(
+                    "run twice on equal coins, this came out differently: it tosses coins of its own, reads a clock, "
+                    "or remembers its runs; draw from `coins` alone, and keep what changes in the state"
+                )
 
 
 class Run:
@@ -113,9 +144,14 @@ class Run:
         self.probability = Fraction(1)
         self.error = Fraction(0)
 
+    @property
+    def path(self) -> tuple[int, ...]:
+        """The number of the outcome that was taken at each draw."""
+        return (*self._path[: len(self._widths)], *(0 for _ in self._widths[len(self._path) :]))
+
     def siblings(self) -> Iterator[tuple[int, ...]]:
         """The paths that branch off this one beyond its prescribed part, the nearest to the next path last."""
-        taken = (*self._path, *(0 for _ in self._widths[len(self._path) :]))
+        taken = self.path
         for depth in range(len(self._path), len(self._widths)):
             for other in range(self._widths[depth] - 1, 0, -1):
                 yield (*taken[:depth], other)
@@ -163,7 +199,7 @@ class Run:
     def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
     def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
         """Every outcome above the cut."""
-        return self._draw(laplace_options(positive(scale, "scale"), self._world.cut), size)
+        return self._draw(laplace_options(positive_scale(scale, "scale"), self._world.cut), size)
 
     @overload
     def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
@@ -171,7 +207,7 @@ class Run:
     def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
     def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
         """Every outcome above the cut."""
-        return self._draw(gaussian_options(positive(sigma2, "sigma2"), self._world.cut), size)
+        return self._draw(gaussian_options(positive_scale(sigma2, "sigma2"), self._world.cut), size)
 
     @overload
     def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
@@ -179,7 +215,7 @@ class Run:
     def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
     def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
         """Every outcome above the cut."""
-        return self._draw(rounded_normal_options(positive(sigma2, "sigma2"), self._world.cut), size)
+        return self._draw(rounded_normal_options(positive_scale(sigma2, "sigma2"), self._world.cut), size)
 
     @overload
     def geometric(self, scale: Number, size: None = None) -> int: ...
@@ -187,7 +223,7 @@ class Run:
     def geometric(self, scale: Number, size: int) -> Integers: ...
     def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
         """Geometric noise, cut where little mass is left."""
-        return self._draw(geometric_options(positive(scale, "scale"), self._world.cut), size)
+        return self._draw(geometric_options(positive_scale(scale, "scale"), self._world.cut), size)
 
     def choose(self, lags: Sequence[Number]) -> int:
         """Every index, with its probability."""

@@ -16,7 +16,7 @@ from typing import NoReturn, SupportsIndex, TypeVar, overload
 
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import at_least, positive, probability, whole
+from counterpoint.numbers.exact import at_least, positive_scale, probability, whole
 from counterpoint.randomness.coins import Flags, Integers, read_lags
 from counterpoint.randomness.keystream import KEY_BYTES, Keystream
 from counterpoint.randomness.samplers.gaussian import discrete_gaussian, one_gaussian
@@ -106,7 +106,7 @@ class SecureCoins:
         >>> SecureCoins().discrete_laplace("1e-6")
         0
         """
-        spread = positive(scale, "scale")
+        spread = positive_scale(scale, "scale")
         if size is None:
             return geometric(spread).difference(self._stream)
         return discrete_laplace(spread, whole(size, 0, "size"), self._stream)
@@ -121,7 +121,7 @@ class SecureCoins:
         >>> SecureCoins(seed=bytes(32)).discrete_gaussian(100, size=5)
         array([  5,   2,  13, -10,   6])
         """
-        variance = positive(sigma2, "sigma2")
+        variance = positive_scale(sigma2, "sigma2")
         if size is None:
             return one_gaussian(variance, self._stream)
         return discrete_gaussian(variance, whole(size, 0, "size"), self._stream)
@@ -136,7 +136,7 @@ class SecureCoins:
         >>> SecureCoins(seed=bytes(32)).rounded_normal(100, size=5)
         array([  5,   2,  13, -10,   6])
         """
-        variance = positive(sigma2, "sigma2")
+        variance = positive_scale(sigma2, "sigma2")
         if size is None:
             return one_rounded_normal(variance, self._stream)
         return rounded_normal(variance, whole(size, 0, "size"), self._stream)
@@ -151,7 +151,7 @@ class SecureCoins:
         >>> SecureCoins(seed=bytes(32)).geometric(10, size=5)
         array([6, 4, 0, 5, 8])
         """
-        spread = positive(scale, "scale")
+        spread = positive_scale(scale, "scale")
         if size is None:
             return int(one_sided(spread, 1, self._stream)[0])
         return one_sided(spread, whole(size, 0, "size"), self._stream)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from counterpoint.encoding import Value
 from counterpoint.errors import CounterpointError, LedgerError
-from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.mechanism import Mechanism, priced
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
 
@@ -37,10 +37,11 @@ class Quote(Value, frozen=True):
 
 def quote_of(session: "Session", mechanism: Mechanism, relation: Relation) -> Quote:
     """What the launch of a fitted mechanism would cost in this session."""
+    cost = priced(mechanism).loss
     try:
         account = session._engine.quote(session._path, mechanism, relation)
     except LedgerError:  # no refusal of the rule: the account could not be read
         raise
     except CounterpointError as error:
-        return Quote(mechanism.claim.loss, None, f"{type(error).__name__}: {error}", mechanism)
-    return Quote(mechanism.claim.loss, session.rule.loss(account), None, mechanism)
+        return Quote(cost, None, f"{type(error).__name__}: {error}", mechanism)
+    return Quote(cost, session.rule.loss(account), None, mechanism)

@@ -33,7 +33,7 @@ from counterpoint.composition.rules.rule import Account, Remaining, Rule, summed
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered, shown
 from counterpoint.numbers import Exact, spell
-from counterpoint.numbers.exact import whole
+from counterpoint.numbers.exact import bounded_down, exact, whole
 from counterpoint.numbers.parameters import PositiveOrNone, default
 from counterpoint.privacy.accumulator import Accumulator, Interaction, Summand
 from counterpoint.privacy.certificates import Certificate
@@ -131,7 +131,7 @@ class Filter(Rule, Value, frozen=True):
             raise InvalidParameter(f"{by} composition has no Renyi order: leave out alpha")
         if by == "best" and self.alpha is None:
             return  # several orders, and the first launch decides on the slack: see best.py
-        slack = budget.delta / 2 if self.slack is None else self.slack
+        slack = exact(budget.delta / 2, "half of the budget's delta") if self.slack is None else self.slack
         force_setattr(self, "slack", slack)
         if by in ("advanced", "gaussian"):
             return
@@ -204,7 +204,9 @@ class Filter(Rule, Value, frozen=True):
                 "to have it back"
             )
         counted = [Summand(claim.loss, claim.interaction) for claim in launched]
-        return _accumulator(account).recounted(self.budget, Summand(charge.loss, charge.interaction), counted)
+        before = _accumulator(account)
+        after = before.recounted(self.budget, Summand(charge.loss, charge.interaction), counted)
+        return after if after.keeps(self.budget) else before  # rounded up launch by launch, it may pass the charge
 
     def _adds_up_as(self, child: "Filter") -> bool:
         """Whether launches that a child admits never count for more here, together, than its budget does."""
@@ -247,7 +249,9 @@ class Filter(Rule, Value, frozen=True):
     def remaining(self, account: Account) -> Remaining:
         """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left."""
         spent = _accumulator(account)
-        return Remaining(Exact(spent.room(self.budget)), Exact(spent.delta_left(self.budget)))
+        return Remaining(
+            Exact(bounded_down(spent.room(self.budget))), Exact(bounded_down(spent.delta_left(self.budget)))
+        )
 
     def loss(self, account: Account) -> Loss:
         """What has been lost so far: nothing, before the first launch.

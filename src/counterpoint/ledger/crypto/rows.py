@@ -16,7 +16,7 @@ from functools import lru_cache
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from counterpoint.encoding import Plain, Tagged, Value, decode, encode
+from counterpoint.encoding import Plain, Tagged, Value, decode, encode, encode_checked
 from counterpoint.errors import Unsealable
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
 from counterpoint.ledger.state import Node, Path, Row, Sealed, charge_text
@@ -40,23 +40,27 @@ class Frame(Tagged, Value, frozen=True):
 
 
 def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row] | None = None) -> StoredRow:
-    """The row as it is stored; a stored one and what it says (`last`) spare encoding what is the same."""
+    """The row as it is stored; a stored one and what it says (`last`) spare encoding what is the same.
+
+    `InvalidParameter` if it could not be read back: then nothing is written, and nothing is charged.
+    """
     if last is not None and _framed_alike(last[1], row):
         data = last[0].frame
     else:
-        data = encode(Frame(row.mechanism, row.cursor, row.by, row.of))
+        data = encode_checked(Frame(row.mechanism, row.cursor, row.by, row.of), Frame)
     if row.state is None:
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, Node):
         node, sample = row.state.in_public, row.state.sample
-        sealed = None if isinstance(sample, UnsetType) else _sealed(sample, path, row.version, keys)
-        return StoredRow(path_text(path), row.version, data, encode(node), sealed, spent(row.mechanism, node))
-    return StoredRow(path_text(path), row.version, data, None, _sealed(row.state, path, row.version, keys))
+        sealed = None if isinstance(sample, UnsetType) else _sealed(sample, Sample, path, row.version, keys)
+        public = encode_checked(node, Node)
+        return StoredRow(path_text(path), row.version, data, public, sealed, spent(row.mechanism, node))
+    return StoredRow(path_text(path), row.version, data, None, _sealed(row.state, State, path, row.version, keys))
 
 
-def _sealed(secret: State | Sample, path: Path, version: int, keys: DataKeys) -> bytes:
+def _sealed(secret: State | Sample, kind: type, path: Path, version: int, keys: DataKeys) -> bytes:
     """A mechanism's state, or the sample of a session, as it is stored in a row."""
-    return keys.seal(padded(encode(secret, sealed=True)), "state", path, version)
+    return keys.seal(padded(encode_checked(secret, kind, sealed=True)), "state", path, version)
 
 
 def _framed_alike(one: Row, other: Row) -> bool:

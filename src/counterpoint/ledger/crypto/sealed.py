@@ -13,11 +13,12 @@ counterpoint.errors.LedgerError: this request was never made; nothing was stored
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
 
 from msgspec.structs import replace
 
-from counterpoint.encoding import Plain, decode, encode
+from counterpoint.encoding import Plain, decode, encode, encode_checked, must_read_back
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerTampered, SecretLeak
 from counterpoint.ledger.crypto.ids import Ids
 from counterpoint.ledger.crypto.rows import OpenRows, cost_of, stored_row
@@ -79,20 +80,21 @@ class Sealer:
     def outcome(self, intent: Intent, outcome: StepOutcome) -> SealedOutcome:
         """Seal what is going to be settled.
 
-        A state that is not plain data is a fault in the mechanism's code, and halts it; a launch has seen no data, and
-        its error says what is wrong.
+        A state or an answer that is not plain data, or cannot be read back, is a fault in the mechanism's code, and
+        halts it; a launch has seen no data, and its error says what is wrong.
         """
         row, answer = outcome.row, outcome.answer
         try:
             stored = stored_row(intent.path, row, self.keys, self.rows.last(intent.path))
+            plain = encode_checked(answer, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
         except (SecretLeak, TypeError, ValueError):
             if intent.row is None:
                 raise
             row, answer = replace(row, state=Faulty()), Faulty()
-            stored = stored_row(intent.path, row, self.keys)
-        asked, text = _stored(intent), encode(answer)
-        done = asked.settled(self.keys.seal(padded(text), "answer", *asked.place))
-        committed = commitment(disclosure(self.keys.commitment_key(), intent.request, text))
+            stored, plain = stored_row(intent.path, row, self.keys), encode(answer)
+        asked = _stored(intent)
+        done = asked.settled(self.keys.seal(padded(plain), "answer", *asked.place))
+        committed = commitment(disclosure(self.keys.commitment_key(), intent.request, plain))
         return SealedOutcome(row, answer, stored, done, committed)
 
 
@@ -274,11 +276,16 @@ def _hash_before(answer: Entry) -> bytes:
 
 
 def _must_be_readable(fact: Fact, request: str, body: bytes) -> None:
-    """What cannot be read back could be neither finished nor verified; a question is made of classes of our own."""
+    """What cannot be read back could be neither finished nor verified."""
     if not fits(body, request, fact.what, fact.cost, path_text(fact.path)):
         raise InvalidParameter(f"an entry of the record has at most {LONGEST} bytes, and this request needs more")
-    if fact.kind != "ask":
-        decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
+    _must_read_back(body)
+
+
+@lru_cache(maxsize=256)
+def _must_read_back(body: bytes) -> None:
+    """Remembered, since questions recur."""
+    must_read_back(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
 
 
 def _stored(intent: Intent) -> StoredRequest:

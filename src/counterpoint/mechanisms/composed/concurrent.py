@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from counterpoint.composition.rules.rule import Account, Rule
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidRequest, NotCovered, RelationMismatch
-from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready, stepped
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, priced, ready, stepped
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.loss import Loss
@@ -136,7 +136,7 @@ class Concurrent(Mechanism, Value, frozen=True):
         `data` is the relation of what this child will see, where the caller knows more than `relation.per_child`;
         `claim` is the mechanism's claim, where the caller has computed it already.
         """
-        claim, seen = claim or mechanism.claim, self.relation.per_child if data is None else data
+        claim, seen = claim or priced(mechanism), self.relation.per_child if data is None else data
         if not seen.within(claim.relation):
             raise RelationMismatch(
                 f"{type(mechanism).__name__} is private for neighbours in {claim.relation!r}, "

@@ -211,11 +211,9 @@ class ApproximateSum(Accumulator, Value, frozen=True):
             raise NotCovered(
                 "a recount is derived for basic composition and for the default filter (theory, Returning)"
             )
-        counted = ApproximateSum().plus(*charge)
-        assert counted.basic is not None
-        return ApproximateSum(
-            None, taken_out(self.basic, counted.basic), ZERO, taken_out(self.exposed, counted.exposed)
-        )
+        counted = charge.loss.added_response()
+        assert counted is not None
+        return ApproximateSum(None, taken_out(self.basic, counted[0]), ZERO, taken_out(self.exposed, counted[1]))
 
     def _plus_renyi(self, loss: Loss, epsilon: Fraction | None) -> Fraction:
         if self.tail is None:

@@ -206,13 +206,16 @@ class PureSum(Accumulator, Value, frozen=True):
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "PureSum":
         """Add a pure loss."""
+        return PureSum(added_up(self.epsilon, self._added(loss)))
+
+    def _without(self, charge: Summand) -> "PureSum":
+        return PureSum(taken_out(self.epsilon, self._added(charge.loss)))
+
+    def _added(self, loss: Loss) -> Fraction:
         epsilon = loss.added_epsilon()
         if epsilon is None:
             self._not_covered(loss, "PureDP; budget in ApproxDP for other measures")
-        return PureSum(added_up(self.epsilon, epsilon))
-
-    def _without(self, charge: Summand) -> "PureSum":
-        return PureSum(taken_out(self.epsilon, PureSum().plus(*charge).epsilon))
+        return epsilon
 
     @property
     def total(self) -> PureDP:

@@ -149,13 +149,16 @@ class ZCDPSum(Accumulator, Value, frozen=True):
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ZCDPSum":
         """Add a loss that is zCDP."""
+        return ZCDPSum(added_up(self.rho, self._added(loss)))
+
+    def _without(self, charge: Summand) -> "ZCDPSum":
+        return ZCDPSum(taken_out(self.rho, self._added(charge.loss)))
+
+    def _added(self, loss: Loss) -> Fraction:
         rho = loss.added_rho()
         if rho is None:
             self._not_covered(loss, "zCDP, PureDP (as epsilon^2/2) and GaussianDP (as mu^2/2)")
-        return ZCDPSum(added_up(self.rho, rho))
-
-    def _without(self, charge: Summand) -> "ZCDPSum":
-        return ZCDPSum(taken_out(self.rho, ZCDPSum().plus(*charge).rho))
+        return rho
 
     @property
     def total(self) -> zCDP:

@@ -21,9 +21,10 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number
+from counterpoint.numbers.exact import GIVEN_DIGITS
 from counterpoint.sources.source import Prepared
 
-_FAR = 60
+_FAR = GIVEN_DIGITS - 3  # a number of four digits has three decimal places more
 """A parameter is searched for between 10^-60 and 10^60."""
 _DECADE = 9000
 """How many numbers of four digits have the same power of ten."""

@@ -41,7 +41,7 @@ from counterpoint.ledger.wanted import (
     row_at,
 )
 from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced
 from counterpoint.privacy.relations import Relation
 from counterpoint.session.running.stepping import answered
 from counterpoint.sources.source import Prepared, Source
@@ -83,6 +83,7 @@ class Engine:
 
     def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
         """Make the row of the whole session, if it is not there yet."""
+        must_be_short(composition)
         self.perform("root", Opening((), composition, sequential), None)
 
     def launch(
@@ -101,7 +102,7 @@ class Engine:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
         own = self._own(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
-        wanted = Launching(parent, name, mechanism, data, by, of, cursor, mechanism.claim, grant, self.most_launches)
+        wanted = Launching(parent, name, mechanism, data, by, of, cursor, priced(mechanism), grant, self.most_launches)
         return as_path(self.perform(own, wanted, None, request))
 
     def launch_question(
@@ -123,7 +124,7 @@ class Engine:
         refused: RequestConflict | None = None
         for mechanism in mechanisms:  # only the first can begin anything: the others may be on record under this id
             most = self.most_launches
-            wanted = Launching(parent, None, mechanism, data, None, None, cursor, mechanism.claim, most=most)
+            wanted = Launching(parent, None, mechanism, data, None, None, cursor, priced(mechanism), most=most)
             try:
                 return as_path(self.perform(own, wanted, None, request))
             except RequestConflict as conflicting:

@@ -132,6 +132,7 @@ class Grower:
             levels[-1].choices = _flat(self._fans)
             levels.append(following)
             self._fans = []
+        self._automaton.confirm()
         drift = Fraction(self._deviation) + self._operations * UNIT
         error = 2 * self._automaton.error * (rounds + 1)  # rounding, and a cut that is no larger than rounding
         rational = self._arithmetic.rational

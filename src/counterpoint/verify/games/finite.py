@@ -21,7 +21,7 @@ from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import probability
 from counterpoint.numbers.parameters import NonNegativeInt, Parameter, Probability, Read, default
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.measures.unbounded import Unbounded
 from counterpoint.privacy.messages import Ask, Message
@@ -60,7 +60,9 @@ class InState(State, Value, frozen=True):
 class FiniteMechanism(Mechanism, Value, frozen=True):
     """A mechanism with finitely many states, queries and answers and with rational probabilities.
 
-    It starts in state 0, or in state i with probability start_law[i]. It claims nothing unless a loss is given.
+    It starts in state 0, or in state i with probability start_law[i]. It claims nothing unless a loss is given. Where
+    no state is reached twice it halts after boundedly many answers, and its interaction is "finite"; with a loop in the
+    table it is "endless".
     """
 
     table: OutcomeTable
@@ -91,7 +93,22 @@ class FiniteMechanism(Mechanism, Value, frozen=True):
     @property
     def claim(self) -> Claim:
         """The given loss and relation."""
-        return claim(self.loss, self.relation, "given with the table", interaction="finite")
+        how: Interaction = "endless" if self._loops else "finite"
+        return claim(self.loss, self.relation, "given with the table", interaction=how)
+
+    @property
+    def _loops(self) -> bool:
+        """Whether a state can be reached again, so that the number of answers has no bound."""
+        after = [{o.state for query in state for row in query for o in row if o.probability} for state in self.table]
+        reached = {state for state, chance in enumerate(self.start_law) if chance}
+        waiting = list(reached)
+        while waiting:
+            new = {state for state in after[waiting.pop()] if state is not None} - reached
+            reached |= new
+            waiting.extend(new)
+        while ends := {state for state in reached if reached.isdisjoint(after[state])}:
+            reached -= ends
+        return bool(reached)
 
     def accepts(self, message: object) -> bool:
         """An ask with the number of a query, and with a bit (0 if left out)."""
