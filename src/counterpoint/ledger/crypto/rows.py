@@ -16,7 +16,7 @@ from functools import lru_cache
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from counterpoint.encoding import Plain, Tagged, Value, decode, encode, encode_checked
+from counterpoint.encoding import Plain, Tagged, Value, decode, encode_checked
 from counterpoint.errors import Unsealable
 from counterpoint.ledger.crypto.sealing import DataKeys, padded
 from counterpoint.ledger.state import Node, Path, Row, Sealed, charge_text
