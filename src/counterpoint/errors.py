@@ -12,6 +12,7 @@ CounterpointError
 ├── Halted               the mechanism has answered for the last time
 ├── SecretLeak           a decision, an answer or a display would have depended on raw data
 ├── TapeMismatch         two runs that should have tossed the same coins did not
+├── DataFailed           the data could not answer, and are closed for everyone until the custodian has looked
 ├── NotAllowed           the caller may not do this
 ├── ServiceFailed        a service could not be reached, or failed: repeat the call by its id
 ├── FeedFailed           the source of a feed failed; what had arrived stays, and feeding again goes on from there
@@ -125,6 +126,20 @@ class UnsupportedSQL(InvalidRequest):
 
 class DataLost(InvalidRequest):
     """The connection to the data was lost. Bind the data again and repeat the request by its id: it is charged once."""
+
+
+class DataFailed(CounterpointError):
+    """No way to compute an answer worked, and the data are closed for everyone until their custodian reopens them.
+
+    The text is one constant. `reason` names the types of what was raised, for the custodian's log alone.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(
+            "the data could not answer and are closed, for everyone, until their custodian has looked into it: then "
+            "repeat the request by its id; nothing is charged or drawn twice"
+        )
+        self.reason = reason
 
 
 class BudgetExceeded(Refusal, CounterpointError):

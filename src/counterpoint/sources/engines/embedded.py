@@ -3,8 +3,9 @@
 The data may be a Parquet or CSV path, a DuckDB relation, an Arrow table, a Polars or pandas frame, or an Ibis table
 expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts (see
 `csv_rows`), and so are pandas columns of objects (see `frames`). After loading, the engine can access no file, no
-network and no Python variable. Each call has its own cursor, so several threads may ask at once. Every failure of the
-engine becomes one constant refusal, which says nothing about the data.
+network and no Python variable. Each call has its own cursor, so several threads may ask at once. No statement is planned
+by what the rows hold (see `optimizers`). Every failure of the engine becomes `DataFailed`, which says nothing about the
+data; `answering` then computes the answer on another path.
 
 >>> EmbeddedOffer({"age": [41, 17]})
 Traceback (most recent call last):
@@ -14,24 +15,28 @@ counterpoint.errors.InvalidParameter: data must be a path to a .parquet or .csv 
 
 import atexit
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakSet, finalize
 
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import INTERRUPTIONS, DataFailed, InvalidParameter
 from counterpoint.randomness.process import leave_to_parent
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
-from counterpoint.sources.engines.engine import refused, unreadable, unreadable_within
+from counterpoint.sources.engines.engine import closed, failed, unreadable, unreadable_within
 from counterpoint.sources.engines.kept_tables import KeptTables
 from counterpoint.sources.engines.on_disk import PrivateFolder
+from counterpoint.sources.engines.optimizers import disable
 from counterpoint.sources.tables import csv_rows, frames
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+_T = TypeVar("_T")
 
 
 class BesideTable(NamedTuple):
@@ -115,29 +120,44 @@ class EmbeddedEngine:
         self.insert(table.name, table.columns())
 
     def _run(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
-        import duckdb  # noqa: PLC0415 - takes a tenth of a second, and only tables need it
+        return self._with_cursor(lambda cursor: cursor.execute(sql, parameters).fetchall())
 
-        connection = self._connection
-        if connection is not None:
-            with suppress(duckdb.Error, UnicodeError), connection.cursor() as cursor:
-                return cursor.execute(sql, parameters).fetchall()
-        raise refused()
+    def scan(self, sql: str) -> Generator[tuple[Any, ...]]:
+        """The rows that a statement returns, a few at a time: the engine keeps no more than it is ahead."""
+        with self._cursor() as cursor:
+            self._attempt(lambda: cursor.execute(sql))
+            while found := self._attempt(lambda: cursor.fetchmany(_AT_ONCE)):
+                yield from found
 
     def insert(self, name: str, columns: Sequence[Any]) -> None:
-        """Append rows to a table, given as arrays, one for each column; all of them, or the constant refusal."""
+        """Append rows to a table, given as arrays, one for each column; all of them, or `DataFailed`."""
         self.change(f"INSERT INTO {name} SELECT * FROM offered", columns)
 
     def change(self, sql: str, columns: Sequence[Any]) -> None:
-        """Run a statement that reads arrays as the columns `f0`, `f1`, ... of `offered`, or the constant refusal."""
-        import duckdb  # noqa: PLC0415
+        """Run a statement that reads arrays as the columns `f0`, `f1`, ... of `offered`, or `DataFailed`."""
 
+        def run(cursor: "DuckDBPyConnection") -> None:
+            cursor.register("offered", {f"f{i}": column for i, column in enumerate(columns)})
+            cursor.execute(sql)
+
+        self._with_cursor(run)
+
+    def _with_cursor(self, work: "Callable[[DuckDBPyConnection], _T]") -> _T:
+        with self._cursor() as cursor:
+            return self._attempt(lambda: work(cursor))
+
+    def _cursor(self) -> "DuckDBPyConnection":
         connection = self._connection
-        if connection is not None:
-            with suppress(duckdb.Error, UnicodeError), connection.cursor() as cursor:
-                cursor.register("offered", {f"f{i}": column for i, column in enumerate(columns)})
-                cursor.execute(sql)
-                return
-        raise refused()
+        if connection is None:
+            raise closed()
+        return self._attempt(connection.cursor)
+
+    def _attempt(self, work: Callable[[], _T]) -> _T:
+        """What a call of the engine returns; or `DataFailed`, or the refusal of a table that was closed meanwhile."""
+        found = _attempted(work)
+        if not isinstance(found, DataFailed):
+            return found
+        raise closed() if self.closed else found
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query under this name, unless the name exists."""
@@ -174,12 +194,27 @@ class EmbeddedEngine:
             self._remove_folder()
 
 
+def _attempted(work: Callable[[], _T]) -> _T | DataFailed:
+    """Raised here, the failure would take along the engine's error, which may quote a row."""
+    try:
+        return work()
+    except INTERRUPTIONS:
+        raise
+    except BaseException as error:
+        if str(error) == "Query interrupted":  # which is how DuckDB says that a person pressed Ctrl-C
+            raise KeyboardInterrupt from None
+        return failed(error)
+
+
 _OPEN: WeakSet[EmbeddedEngine] = WeakSet()
 
 _ABSENT = object()
 
 _BESIDES = 16
 """How many tables of others an engine keeps beside its rows: sources that are gone leave theirs behind."""
+
+_AT_ONCE = 4096
+"""How many rows of a scan become Python's at a time."""
 
 _SAMPLES = 8
 """How many samples of its rows an engine keeps: each takes the memory of its rows, and a scan of the table to make."""
@@ -194,6 +229,7 @@ def silent_database(settings: Mapping[str, Any] = MappingProxyType({}), file: st
     connection = duckdb.connect(file, config={**_SETTINGS, **settings})
     with suppress(duckdb.Error):  # in a notebook without ipywidgets the bar is off, and the setting is refused
         connection.execute("SET enable_progress_bar = false")
+    disable(connection)
     return connection
 
 

@@ -2,17 +2,18 @@
 
 An offer is data that has not been read yet, with its public schema; `take` materialises the rows once and returns the
 engine that holds them. Types have DuckDB's names on every engine (BIGINT, DOUBLE, VARCHAR). Several threads may use an
-engine at once. Every failure becomes one constant refusal, since an engine's own message may quote the data. Code
-raises it after leaving the handler of the engine's error (`suppress`, then raise): as the context of the refusal, the
-engine's error would be printed with it.
+engine at once. An engine's own message may quote the data, and whether it fails may depend on them: so every failure is
+`DataFailed`, whose text is constant, and `answering` decides what becomes of it. Code raises it after leaving the
+handler of the engine's error: as the context of the refusal, the engine's error would be printed with it.
 
->>> str(refused())
-'the engine could not answer this request'
+>>> failed(ValueError("income 4217339 is too large")).reason
+'ValueError'
 """
 
+from collections.abc import Generator
 from typing import Any, Protocol
 
-from counterpoint.errors import DataLost, InvalidParameter, InvalidRequest, NotAllowed
+from counterpoint.errors import DataFailed, DataLost, InvalidParameter, NotAllowed
 from counterpoint.sources.engines.dialects import Dialect
 
 
@@ -24,7 +25,10 @@ class SqlEngine(Protocol):
         """The engine's SQL dialect."""
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows that a statement returns, or the constant refusal; `DataLost` once the connection was lost."""
+        """The rows that a statement returns, or `DataFailed`; `DataLost` once the connection was lost."""
+
+    def scan(self, sql: str) -> Generator[tuple[Any, ...]]:
+        """The same rows, a few at a time, computed as plainly as the engine can: the second path (`answering`)."""
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query under this name, unless the name exists."""
@@ -61,9 +65,9 @@ class Offer(Protocol):
         """Release everything, also in an engine that took the data."""
 
 
-def refused() -> InvalidRequest:
-    """The constant refusal for every failure while a request is answered."""
-    return InvalidRequest("the engine could not answer this request")
+def failed(error: BaseException) -> DataFailed:
+    """What is raised in the place of an engine's error: its type alone is kept, for the custodian."""
+    return DataFailed(type(error).__name__)
 
 
 def lost() -> DataLost:

@@ -15,16 +15,21 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: a postgresql:// URL needs the name of a table or view, as in relation="people" ...
 """
 
+import select
+from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import CounterpointError, DataFailed, DataLost, InvalidParameter
 from counterpoint.randomness.process import close_in_this_process
 from counterpoint.sources.engines.dialects import POSTGRES, Dialect
-from counterpoint.sources.engines.engine import lost, refused, unreadable
+from counterpoint.sources.engines.engine import closed, failed, lost, unreadable
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+_T = TypeVar("_T")
 
 _KINDS = {
     "smallint": "SMALLINT",
@@ -63,18 +68,27 @@ _SETTINGS = {
     "search_path": "pg_catalog, pg_temp",
     "standard_conforming_strings": "on",
     "datestyle": "ISO",
+    "jit": "off",
+    **dict.fromkeys(("statement_timeout", "transaction_timeout", "lock_timeout"), "0"),
+    "idle_in_transaction_session_timeout": "0",
 }
-"""The settings on which the meaning of our statements depends."""
+"""The settings on which the meaning of our statements depends, or whether they fail: a limit on time that a server sets
+for its users would be reached by the number of rows, and what is compiled would depend on statistics."""
+_NOT_OURS = {"57P01", "57P02", "57P03", "57P05"}
+"""How a server says that it ends a connection for a reason of its own: stopped by an operator, or idle for too long."""
+_AT_ONCE = 4096
+"""How many rows of a scan are fetched at a time."""
 
 
 class PostgresEngine:
     """One session whose temporary tables are the stored rows."""
 
-    __slots__ = ("__weakref__", "_closed", "_connection")
+    __slots__ = ("__weakref__", "_closed", "_connection", "_turn")
 
     def __init__(self, connection: "Connection[Any]") -> None:
         self._connection = connection
         self._closed = False
+        self._turn = RLock()  # a scan is a transaction, in which no other thread's statement may fail
         close_in_this_process(self, connection)
 
     @property
@@ -84,12 +98,42 @@ class PostgresEngine:
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns; the connection runs one statement at a time."""
-        import psycopg  # noqa: PLC0415 - an extra
 
-        with suppress(psycopg.Error):
+        def run() -> list[tuple[Any, ...]]:
             cursor = self._connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
-        raise lost() if self.is_lost else refused()
+
+        with self._turn:
+            self._must_be_connected()
+            return _succeeded(_attempted(run, self))
+
+    def scan(self, sql: str) -> Generator[tuple[Any, ...]]:
+        """The rows that a statement returns, a few at a time, by a cursor of the server; asks wait until its end."""
+        with self._turn:
+            self._must_be_connected()
+            try:
+                _succeeded(_attempted(lambda: self._connection.execute("BEGIN"), self))
+                _succeeded(
+                    _attempted(lambda: self._connection.execute(f"DECLARE plain CURSOR FOR {sql}".encode()), self)
+                )
+                fetch = f"FETCH {_AT_ONCE} FROM plain".encode()
+                while found := _succeeded(_attempted(lambda: self._connection.execute(fetch).fetchall(), self)):
+                    yield from found
+            finally:
+                _attempted(lambda: self._connection.execute("ROLLBACK"), self)
+
+    def _must_be_connected(self) -> None:
+        """`DataLost` if the connection ended before a statement was sent: then no row had to do with it."""
+        if self._closed:
+            raise closed()
+        with suppress(OSError, ValueError):  # the connection is closed, and has no socket
+            waiting = select.poll()
+            waiting.register(self._connection.fileno(), select.POLLIN)
+            if not waiting.poll(0):
+                return
+        _attempted(lambda: self._connection.execute("SELECT"), self)  # reads why it ended, or a notice of the server
+        if self._connection.closed:
+            raise lost()
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query under this name, unless the name exists."""
@@ -114,6 +158,28 @@ class PostgresEngine:
         """End the session, and with it every temporary table."""
         self._closed = True
         self._connection.close()
+
+
+def _attempted(work: Callable[[], _T], engine: PostgresEngine) -> _T | CounterpointError:
+    """What a call of the driver returns, or what is raised in the place of its error: not here, where it is at hand.
+
+    A connection that ends in the midst of a statement is a failure, unless the server says that it had other reasons: a
+    row may have made the server's process end, or grow until it was killed.
+    """
+    import psycopg  # noqa: PLC0415 - an extra
+
+    try:
+        return work()
+    except psycopg.Error as error:
+        if engine.closed:
+            return closed()
+        return lost() if engine.is_lost and error.sqlstate in _NOT_OURS else failed(error)
+
+
+def _succeeded(found: _T | CounterpointError) -> _T:
+    if isinstance(found, CounterpointError):
+        raise found
+    return found
 
 
 class PostgresOffer:
@@ -145,7 +211,7 @@ class PostgresOffer:
 
     def take(self, query: str, name: str) -> PostgresEngine:
         """Materialise a query over `given`, then drop that view."""
-        with suppress(InvalidRequest):
+        with suppress(DataFailed, DataLost):
             self._engine.create(name, query)
             self._engine.run("DROP VIEW given")
             return self._engine
@@ -164,8 +230,10 @@ class PostgresOffer:
             name = connection.execute(_FIND, (relation,)).fetchone()
             if name is not None and name[0] is not None:
                 connection.execute(f"CREATE TEMPORARY VIEW given AS SELECT * FROM {name[0]}".encode())
+            known = {name for (name,) in connection.execute("SELECT name FROM pg_catalog.pg_settings").fetchall()}
             for setting, value in _SETTINGS.items():
-                connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (setting, value))
+                if setting in known:  # a limit on transactions is known from version 17 on
+                    connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (setting, value))
             encoding = connection.execute("SHOW server_encoding").fetchone()
             described = connection.execute(_DESCRIBE).fetchall()
         if described is None:

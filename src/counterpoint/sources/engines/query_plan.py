@@ -8,6 +8,7 @@ contribution of a row (see `sensitivity`); the sensitivities follow from them.
 (None, None, 1)
 """
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -16,7 +17,7 @@ import msgspec
 from counterpoint.sources.asking.conditions import Condition
 from counterpoint.sources.asking.sensitivity import Corner, Groups
 from counterpoint.sources.declaring.columns import Key
-from counterpoint.sources.expressions.terms import Term
+from counterpoint.sources.expressions.terms import Term, columns_of
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -149,3 +150,14 @@ class QueryPlan(msgspec.Struct, frozen=True):
     once: bool = False
     reach: int = 1
     groups: Groups | None = None
+
+    def columns(self) -> Iterator[int]:
+        """The stored columns that it reads, each as often as it does."""
+        if isinstance(self.adds, ColumnTotal):
+            yield from columns_of(self.adds.column)
+        for part in self.adds.plans if isinstance(self.adds, Together) else ():
+            yield from part.columns()
+        for term in () if self.cells is None else self.cells.columns:
+            yield from columns_of(term)
+        if self.condition is not None:
+            yield from columns_of(self.condition)

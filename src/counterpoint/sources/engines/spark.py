@@ -11,19 +11,21 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: a table from Spark is a DataFrame, not a list
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import INTERRUPTIONS, DataFailed, InvalidParameter
 from counterpoint.randomness.process import leave_to_parent
 from counterpoint.sources.engines.dialects import SPARK, Dialect
-from counterpoint.sources.engines.engine import lost, refused, unreadable
+from counterpoint.sources.engines.engine import closed, failed, lost, unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_T = TypeVar("_T")
 
 _KINDS = {
     "tinyint": "TINYINT",
@@ -76,20 +78,32 @@ class SparkEngine:
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns."""
-        with suppress(Exception):  # Spark's errors, Java's, and Python's if the session was stopped
-            return [tuple(row) for row in self._session.sql(sql).collect()]
-        raise lost() if self.is_lost else refused()
+        return self._attempt(lambda: [tuple(row) for row in self._session.sql(sql).collect()])
+
+    def scan(self, sql: str) -> Generator[tuple[Any, ...]]:
+        """The rows that a statement returns, one partition at a time."""
+        rows = self._attempt(lambda: self._session.sql(sql).toLocalIterator())
+        while (row := self._attempt(lambda: next(rows, None))) is not None:
+            yield tuple(row)
+
+    def _attempt(self, work: Callable[[], _T]) -> _T:
+        """What a call of Spark returns; or `DataLost`, if the application had been stopped before; or `DataFailed`."""
+        if self._closed:
+            raise closed()
+        if self.is_lost:
+            raise lost()
+        found = _attempted(work)
+        if isinstance(found, DataFailed):
+            raise found
+        return found
 
     def create(self, name: str, query: str) -> None:
         """Compute a query's rows once and store them under this name, unless the name exists."""
         with self._creating:
             if name in self._created:
                 return
-            with suppress(Exception):
-                self._session.sql(query).localCheckpoint(eager=True).createOrReplaceTempView(name)
-                self._created.add(name)
-                return
-            raise refused()
+            self._attempt(lambda: self._session.sql(query).localCheckpoint(eager=True).createOrReplaceTempView(name))
+            self._created.add(name)
 
     def drop(self, name: str) -> None:
         """Delete a view; Spark frees its partitions later."""
@@ -115,6 +129,16 @@ class SparkEngine:
                 with suppress(Exception):
                     self._session.catalog.dropTempView(name)
             self._created.clear()
+
+
+def _attempted(work: Callable[[], _T]) -> _T | DataFailed:
+    """Raised here, the failure would take along the error of Spark, of Java or of Python, which may quote a row."""
+    try:
+        return work()
+    except INTERRUPTIONS:
+        raise
+    except BaseException as error:
+        return failed(error)
 
 
 class SparkOffer:

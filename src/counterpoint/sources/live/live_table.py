@@ -17,7 +17,7 @@ for which updates take effect and `protection` for how far neighbours differ.
 Secret(...)
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Self
 
@@ -28,10 +28,12 @@ from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, NotEnded, OneOf
 from counterpoint.sources.asking.contributions import Contribution
+from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.guarantee import of_live_table
+from counterpoint.sources.engines import answering
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
 from counterpoint.sources.feeds.feedable import Feedable
@@ -281,6 +283,10 @@ class LiveTable(Feedable, Source):
         there = AllOf((*cut, Arrived(width), NotEnded(width + 1)))
         return RowView(ROWS, there, facts.reached_keys, facts.moved)
 
+    def stored_rows(self, pin: int) -> Iterator[StoredRow]:
+        """The same rows, from the log itself, one at a time: their columns, and their unit behind."""
+        return answering.there(self._log.placed(pin), len(self.declaration.columns), self.row_view().within, pin)
+
     def _compiled(self, request: object) -> Compiled:
         if self._compile is None:
             self._compile = compiler(self.declaration, self.row_view(), DUCKDB)
@@ -291,8 +297,13 @@ class LiveTable(Feedable, Source):
         compiled = self._compiled(prepared.request)
         if prepared != compiled.prepared:
             raise InvalidRequest("this request was prepared for another source: prepare it with this live table")
-        fetched = self._log.fetch(self.declaration, compiled.sql, self._place(pin))
-        return Secret(compiled.request.read_rows(self.declaration, compiled.plan, fetched))
+        declared, place = self.declaration, self._place(pin)
+        fetched = answering.fetched(
+            compiled.plan,
+            lambda: self._log.fetch(declared, compiled.sql, place),
+            lambda: self.stored_rows(place),
+        )
+        return Secret(compiled.request.read_rows(declared, compiled.plan, fetched))
 
     def _place(self, pin: int | str) -> int:
         if type(pin) is int and 0 <= pin <= len(self._log.items):

@@ -35,7 +35,7 @@ EVERY = 2**16
 """How many slots apart the engine drops rows that ended."""
 _TOGETHER = 2**17
 """How many slots are fed at a time."""
-_ENDLESS = 2**62
+ENDLESS = 2**62
 """The end of a row that is still there."""
 
 
@@ -102,7 +102,7 @@ class PresentRows:
         kinds = [stored_kind(named.column) for named in self._declared.columns]
         begins = [slot if put else None for put, slot in zip(puts, slots, strict=True)]
         columns = [column_array(kind, values) for kind, values in zip(kinds, fields, strict=True)]
-        columns += [column_array("BIGINT", begins), np.full(len(updates), _ENDLESS)]
+        columns += [column_array("BIGINT", begins), np.full(len(updates), ENDLESS)]
         engine.insert(ROWS, [*columns, column_array("VARCHAR", unit_texts(owners))])
         ended = np.fromiter((-1 if slot is None else slot for slot in replaced), dtype=np.int64, count=len(replaced))
         engine.change(

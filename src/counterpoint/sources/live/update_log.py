@@ -10,16 +10,18 @@ arrival (see `rule`); with `most`, only the first `most` updates of a unit over 
 ([(True, 1, 30), None, (True, 1, 31), None], [-1, None, 0, None], 4)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from counterpoint.errors import NotAllowed
 from counterpoint.numbers.exact import whole
 from counterpoint.randomness.process import Owner
+from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.embedded import BesideTable
-from counterpoint.sources.live.present import PresentRows, Slots
+from counterpoint.sources.live.present import ENDLESS, PresentRows, Slots
 from counterpoint.sources.live.rule import NEW, LiveRows
+from counterpoint.sources.streams.arrived import unit_texts
 from counterpoint.sources.streams.log import Item, Log, Unit
 
 
@@ -66,6 +68,19 @@ class UpdateLog(Log):
             if self._present is None:
                 self._present = PresentRows(declared, self.slots)
         return self._present.run(sql, pin, beside)
+
+    def placed(self, pin: int) -> Iterator[StoredRow]:
+        """The fields of each row that is there after `pin` updates, where it began and ends, and its unit."""
+        updates, replaced, owners = self.slots(0, pin)
+        present: dict[int, StoredRow] = {}
+        for slot, (update, before, owner) in enumerate(zip(updates, replaced, owners, strict=True)):
+            if update is None:
+                continue
+            if before is not None:
+                present.pop(before, None)
+            if update[0]:
+                present[slot] = (*update[2:], slot, ENDLESS, *unit_texts([owner]))
+        yield from present.values()
 
     def slots(self, start: int, end: int) -> Slots:
         """The updates of these slots, what they replaced, and their owners."""

@@ -5,16 +5,19 @@ table are put there as they were at the pin of an ask, whenever that has changed
 """
 
 from ast import literal_eval
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, TypeAlias
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.declaring.columns import is_readable
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.engines import answering
 from counterpoint.sources.engines.compiling import RowView
 from counterpoint.sources.engines.embedded import BesideTable
 from counterpoint.sources.engines.emitter import narrowed
+from counterpoint.sources.engines.query_plan import QueryPlan
 from counterpoint.sources.live.live_table import LiveTable
 from counterpoint.sources.several.joining import Joined, JoinedRequest
 from counterpoint.sources.several.lookup import Lookup
@@ -93,8 +96,41 @@ class Beside:
 
     def fetch(self, request: JoinedRequest, pins: PinOf) -> list[tuple[Any, ...]]:
         """The rows that the request's statement returns, when every source is as at its pin."""
-        own, sql = self._members[self._name], request.compiled.sql
-        tables = [self._table(join, pins) for join in self.joins if join.name in request.used]
+        joins = [join for join in self.joins if join.name in request.used]
+        plan = request.compiled.plan
+        return answering.fetched(
+            plan,
+            lambda: self._run(request.compiled.sql, joins, pins),
+            lambda: self._joined_rows(plan, joins, pins),
+        )
+
+    def _joined_rows(self, plan: QueryPlan, joins: Sequence[Joined], pins: PinOf) -> Iterator[StoredRow]:
+        """The rows with the columns of these sources behind their own, joined here, one at a time."""
+        own = self._members[self._name]
+        if isinstance(own, Table):
+            keys = {int(join.on[1:]) for join in joins if join.on != "u"}
+            rows = own.stored_rows(keys.union(plan.columns()))
+        else:
+            pin = pins(self._name)
+            assert isinstance(pin, int)
+            rows = own.stored_rows(pin)
+        found = [self._by_key(join, pins) for join in joins]
+        for *columns, unit in rows:
+            beside: list[Any] = []
+            for join, (blank, by_key) in zip(joins, found, strict=True):
+                beside += by_key.get(unit if join.on == "u" else columns[int(join.on[1:])], blank)
+            yield (*columns, *beside, unit)
+
+    def _by_key(self, join: Joined, pins: PinOf) -> tuple[tuple[None, ...], dict[Any, tuple[Any, ...]]]:
+        """What a row sees that finds nothing, and what others see, by the key."""
+        keys, *columns = [column.tolist() for column in self._table(join, pins).columns()]
+        by_key = dict(zip(keys, zip(*columns, strict=True), strict=True))
+        by_key.pop(None, None)
+        return (None,) * len(columns), by_key
+
+    def _run(self, sql: str, joins: Sequence[Joined], pins: PinOf) -> list[tuple[Any, ...]]:
+        own = self._members[self._name]
+        tables = [self._table(join, pins) for join in joins]
         if isinstance(own, Table):
             assert own.embedded is not None
             return own.embedded.run(sql, (), tables)
@@ -132,7 +168,10 @@ class Beside:
         assert isinstance(other, LiveTable) and isinstance(pin, int)
         view = other.row_view()
         sql = f"SELECT {names} FROM ({narrowed(view.rows, view.within)}) AS present"
-        found = other.log.fetch(other.declaration, sql, pin)
+        found = answering.either(
+            lambda: other.log.fetch(other.declaration, sql, pin),
+            lambda: [(unit, *columns) for *columns, unit in other.stored_rows(pin)],
+        )
         return _renamed(found, [_as_in(row[0], own.unit_kind) for row in found]) if isinstance(own, Table) else found
 
 

@@ -19,7 +19,7 @@ emitted like any other, over the joined rows. Only what a request mentions is jo
 ('people',)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -30,8 +30,6 @@ from counterpoint.sources.declaring.declaration import Declaration, Named
 from counterpoint.sources.engines.compiling import Compiled, RowView, compile_request
 from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.engines.emitter import narrowed
-from counterpoint.sources.engines.query_plan import ColumnTotal, QueryPlan, Together
-from counterpoint.sources.expressions.terms import columns_of
 
 
 class Joined(NamedTuple):
@@ -59,7 +57,7 @@ class JoinedRequest(NamedTuple):
 def compile_joined(declared: Declaration, view: RowView, joins: Sequence[Joined], request: bytes) -> JoinedRequest:
     """One request, from its canonical bytes, on rows that see these columns as well as their own."""
     asked = decode(request, Request)  # type: ignore[type-abstract]  # a family is read by its tags
-    mentioned = set(_columns(asked.plan(seen(declared, joins))))
+    mentioned = set(asked.plan(seen(declared, joins)).columns())
     used, first = [], len(declared.columns)
     for join in joins:
         if mentioned & set(range(first, first + len(join.columns))):
@@ -97,15 +95,3 @@ def _joined(width: int, view: RowView, joins: Sequence[Joined]) -> str:
         width += len(join.columns)
         found.append(f" LEFT JOIN {join.table} AS j{number} ON b.{join.on} = j{number}.f0")
     return f"SELECT {', '.join(columns)} FROM ({narrowed(view.rows, view.within)}) AS b{''.join(found)}"
-
-
-def _columns(plan: QueryPlan) -> Iterator[int]:
-    """The columns that a plan mentions."""
-    if isinstance(plan.adds, ColumnTotal):
-        yield from columns_of(plan.adds.column)
-    for part in plan.adds.plans if isinstance(plan.adds, Together) else ():
-        yield from _columns(part)
-    for term in () if plan.cells is None else plan.cells.columns:
-        yield from columns_of(term)
-    if plan.condition is not None:
-        yield from columns_of(plan.condition)

@@ -20,12 +20,13 @@ length never depends on the values of items.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from counterpoint.errors import DataChanged, DataInUse, InvalidParameter, InvalidRequest, RequestConflict
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
 from counterpoint.randomness.process import Owner
+from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.units import one_column
 from counterpoint.sources.engines.embedded import BesideTable
@@ -206,6 +207,14 @@ class Log:
             if self.rows is None:
                 self.rows = ArrivedRows(declared)
         return self.rows.run(sql, self.items, self._owners or None, pin, beside=beside)
+
+    def placed(self, pin: int) -> Iterator[StoredRow]:
+        """Of the first `pin` items the fields of each that counts, its place, and its unit: the second path's rows."""
+        owners = self._owners or [None] * pin
+        for place in range(pin):
+            item = self.items[place]
+            if item is not None:
+                yield (*cast("Record", item), place, *unit_texts([owners[place]]))
 
     def unit_names(self, first: int, last: int) -> list[str | None]:
         """The names of the units of these items, as an engine stores them; at event level, their places."""

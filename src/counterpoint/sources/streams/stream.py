@@ -17,7 +17,7 @@ Secret(...)
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Annotated, Any, Self
@@ -33,10 +33,12 @@ from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.sources.asking.conditions import AllOf, Arrived, OneOf
 from counterpoint.sources.asking.contributions import Contribution
+from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
 from counterpoint.sources.declaring.guarantee import of_stream
+from counterpoint.sources.engines import answering
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
 from counterpoint.sources.engines.sampling import coins
@@ -396,6 +398,16 @@ class Stream(Feedable, Source):
             rows = f"(SELECT * FROM {ROWS} WHERE {coins(self._samples, name, DUCKDB)}) AS {ROWS}"
         return RowView(rows, AllOf((*cut, Arrived(place))))
 
+    def stored_rows(self, pin: int) -> Iterator[StoredRow]:
+        """The same rows, from the log itself, one at a time: their fields, and their unit behind."""
+        width = len(self.declaration.columns)
+        rows = (row for row in self._log.placed(pin) if self._sees(row[width] if self._log.unit is None else row[-1]))
+        return answering.there(rows, width, self.row_view().within, pin)
+
+    def _sees(self, unit: int | str | None) -> bool:
+        """Whether a unit, or an item that is its own, is in all samples."""
+        return not self._samples or (unit is not None and all(it.keeps(str(unit)) for it in self._samples))
+
     def _compiled(self, request: object) -> Compiled:
         """A request on the items of this stream, or of this part, that have arrived by a pin.
 
@@ -421,8 +433,13 @@ class Stream(Feedable, Source):
             raise InvalidRequest("this request was prepared for another source: prepare it with this stream")
         if is_request(prepared.request):
             compiled = self._compiled(prepared.request)
-            fetched = self._log.fetch(self.declaration, compiled.sql, self._place(pin))
-            return Secret(compiled.request.read_rows(self.declaration, compiled.plan, fetched))
+            declared, place = self.declaration, self._place(pin)
+            fetched = answering.fetched(
+                compiled.plan,
+                lambda: self._log.fetch(declared, compiled.sql, place),
+                lambda: self.stored_rows(place),
+            )
+            return Secret(compiled.request.read_rows(declared, compiled.plan, fetched))
         return Secret(self._sum(self._place(pin), self._requested(prepared.request)))
 
     def _sum(self, place: int, read: Reading | Contribution) -> Raw:

@@ -19,18 +19,19 @@ how far an answer can move.
 
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
 from inspect import isfunction
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, digest
-from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
+from counterpoint.errors import DataFailed, InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.pictures.progress import working
 from counterpoint.privacy.relations import OneWay, Relation, Steps
@@ -38,6 +39,7 @@ from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
+from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.asking.sensitivity import Sensitivities
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named, UnknownColumn
@@ -45,16 +47,17 @@ from counterpoint.sources.declaring.derived import Derived, with_derived
 from counterpoint.sources.declaring.guarantee import of_table
 from counterpoint.sources.declaring.undeclared import undeclared_words
 from counterpoint.sources.declaring.units import EachRow, protected, unit_columns
-from counterpoint.sources.engines import sampling
+from counterpoint.sources.engines import answering, sampling
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
 from counterpoint.sources.engines.embedded import EmbeddedEngine
 from counterpoint.sources.engines.emitter import narrowed
-from counterpoint.sources.engines.engine import Offer, SqlEngine, closed
+from counterpoint.sources.engines.engine import Offer, SqlEngine, closed, unreadable
 from counterpoint.sources.source import BY_REPLACEMENT, Prepared, Source
 from counterpoint.sources.tables import loading
 from counterpoint.sources.tables.made_up import made_up_rows
 from counterpoint.sources.tables.offers import offered
 
+_T = TypeVar("_T")
 _LONGEST_NAME = 63
 """PostgreSQL truncates longer names, and would then confuse two tables."""
 
@@ -133,7 +136,8 @@ class Table(Source):
                     )
             with working("binding the table"):  # without a count: the number of rows is private
                 wide = UNSET if most_cells is None else most_cells
-                bound = _bind(offer, Declaration(owner, most, neighbours, named, wide), key)
+                declared = Declaration(owner, most, neighbours, named, wide)
+                bound = _bound_or_unreadable(lambda: _bind(offer, declared, key))
         except BaseException:
             offer.close()
             raise
@@ -304,7 +308,17 @@ class Table(Source):
             raise InvalidRequest(
                 "this request was prepared for a table with another declaration: prepare it with this table"
             )
-        return Secret(compiled.request.read_rows(self.declaration, compiled.plan, self._fetch(compiled.sql)))
+        plan = compiled.plan
+        found = answering.fetched(plan, lambda: self._fetch(compiled.sql), lambda: self.stored_rows(plan.columns()))
+        return Secret(compiled.request.read_rows(self.declaration, plan, found))
+
+    def stored_rows(self, columns: Iterable[int]) -> Iterator[StoredRow]:
+        """The stored rows of this view, read one at a time: of their columns only these, and the unit behind."""
+        engine, width = self._bound.engine, len(self.declaration.columns)
+        given = None
+        if self._samples:
+            given = sampling.sampled(self.declaration, self._rows, self._samples, engine.dialect)
+        return answering.scanned(engine, columns, width, self._seen, self._within, given)
 
     def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns about this view; of a sample, once it has been computed."""
@@ -351,9 +365,8 @@ class Table(Source):
         """These stored columns (`c0`, `u`) of every row: private, unless the rows are public."""
         self._check_open()
         view = self.row_view()
-        return self._fetch(
-            f"SELECT {columns} FROM ({narrowed(view.rows, view.within, self._bound.engine.dialect)}) AS kept"
-        )
+        sql = f"SELECT {columns} FROM ({narrowed(view.rows, view.within, self._bound.engine.dialect)}) AS kept"
+        return answering.either(lambda: self._fetch(sql), lambda: list(self._bound.engine.scan(sql)))
 
     @property
     def unit_kind(self) -> str:
@@ -422,7 +435,7 @@ class Table(Source):
             name = f"spread_{digest(self._rows, column, k, *(() if each is None else (each,))).hex()[:32]}"
         engine, key = self._bound.engine, self._bound.key
         query = loading.spread(self.declaration, column, k, self._rows, key, dialect=engine.dialect, each=each)
-        engine.create(name, query)
+        _bound_or_unreadable(lambda: engine.create(name, query))
         return self._narrow(name, None, self._limits.spread(by, k, each))
 
 
@@ -460,6 +473,13 @@ def _stored(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> tuple[Na
             )
     found = ((name, columns.get(name, loading.undeclared(kind))) for name, kind in kinds.items())
     return tuple(Named(name, column, name in columns) for name, column in found if column is not None)
+
+
+def _bound_or_unreadable(bind: Callable[[], _T]) -> _T:
+    """What was bound; or the constant error of a custodian's data that an engine cannot hold."""
+    with suppress(DataFailed):
+        return bind()
+    raise unreadable()
 
 
 def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
