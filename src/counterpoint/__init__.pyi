@@ -28,6 +28,7 @@ from counterpoint.errors import (
     CounterpointError as CounterpointError,
     DataChanged as DataChanged,
     DataInUse as DataInUse,
+    DataFailed as DataFailed,
     DataLost as DataLost,
     FeedFailed as FeedFailed,
     ForkedProcess as ForkedProcess,

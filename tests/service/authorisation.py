@@ -10,6 +10,7 @@ ROUTES = {
     ("POST", "/v1/data-sets/people/grants"): {"carol"},
     ("DELETE", "/v1/data-sets/people/grants/{session}"): {"carol"},
     ("POST", "/v1/data-sets/people/grants/{session}/recount"): {"carol"},
+    ("POST", "/v1/data-sets/people/reopening"): {"carol"},
     ("POST", "/v1/data-sets/visits/items"): {"paul"},
     ("POST", "/v1/data-sets/staff/rows"): {"paul"},
     ("POST", "/v1/data-sets/staff/removals"): {"paul"},

@@ -119,7 +119,7 @@ def test_a_failing_engine_is_the_engines_fault_whatever_was_asked(mechanism, req
     table = people()
     handle = cp.Session(table, within=cp.ApproxDP(10, 0.1)).launch(mechanism)
     table._bound.engine.drop("bound")
-    with pytest.raises(cp.InvalidRequest, match=r"^the engine could not answer this request$"):
+    with pytest.raises(cp.DataFailed, match=r"^the data could not answer and are closed, for everyone, until"):
         handle.ask(request_)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources import engines, people
 
-from counterpoint.errors import InvalidRequest
+from counterpoint.errors import DataFailed
 from counterpoint.sources.asking import requests, selects, variances
 from counterpoint.sources.asking.choosing import choices, extremes
 from counterpoint.sources.declaring.columns import boolean, category, number, text
@@ -192,9 +192,9 @@ def test_whatever_goes_wrong_in_an_engine_is_one_constant_refusal(engine):
     source = engines.bound(engine, people.arrow({}), "who", 1, people.COLUMNS)
     prepared = source.prepare(requests.count())
     source._bound.engine.drop("bound")
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(DataFailed) as refused:
         source.resolve(source.pin(), prepared)
-    assert str(refused.value) == "the engine could not answer this request"
+    assert str(refused.value) == str(DataFailed())
     assert refused.value.__cause__ is refused.value.__context__ is None, "the engine's own words are gone"
 
 

@@ -23,6 +23,7 @@ import msgspec
 from counterpoint.encoding import Plain
 from counterpoint.errors import (
     BudgetExceeded,
+    DataFailed,
     LedgerError,
     NotAllowed,
     NotCovered,
@@ -33,7 +34,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger.grants import UNNAMED, Acting
 from counterpoint.ledger.receipts import Disclosure, Signed
-from counterpoint.ledger.state import Fact, Lost, Path, Row, granted, lost_answer
+from counterpoint.ledger.state import Fact, Lost, Node, Path, Row, granted, lost_answer
 from counterpoint.ledger.wanted import Plan, Wanted, row_at
 from counterpoint.randomness.fresh import fresh
 from counterpoint.randomness.secure import SAMPLER_VERSION
@@ -152,9 +153,9 @@ class Begin(msgspec.Struct, frozen=True):
     acting: Acting = UNNAMED
 
     def looks_up(self) -> Lookups:
-        """Its own id, the row that it concerns, and those of the granted sessions that it is made in."""
-        at = (self.wanted.at,)
-        return Lookups(() if self.new else (self.request,), at, (*at, *self.acting.under))
+        """Its own id, the row that it concerns, those of the granted sessions that it is made in, and the root's."""
+        at, root = (self.wanted.at,), ((),) if self.wanted.needs_data else ()
+        return Lookups(() if self.new else (self.request,), at, (*at, *self.acting.under, *root))
 
     def run(self, records: Transaction) -> Intent | StoredAnswer:
         """The request as it is on record; or it is checked, charged and recorded. A refusal changes nothing."""
@@ -164,8 +165,12 @@ class Begin(msgspec.Struct, frozen=True):
             if known is not None:
                 if known.digest != sha256(self.body).digest():
                     raise conflict(self.request)
-                return known if isinstance(known, Intent) else not_lost(self.request, known)
+                if isinstance(known, StoredAnswer):
+                    return not_lost(self.request, known)
+                self._data_must_be_open(records)
+                return known
             records.must_be_new(fact.kind, self.request)
+        self._data_must_be_open(records)
         waiting = records.waiting_at(fact.path)
         if waiting is not None:
             return waiting
@@ -176,6 +181,15 @@ class Begin(msgspec.Struct, frozen=True):
             records.refuse(self.request, self.body, fact, refusal)
             raise
         return records.begin(self.request, self.body, fact, plan)
+
+    def _data_must_be_open(self, records: Transaction) -> None:
+        """`DataFailed` from when an answer could not be computed until a custodian reopens the data.
+
+        What was answered before is on record and can be read.
+        """
+        root = records.row(()) if self.wanted.needs_data else None
+        if root is not None and isinstance(root.state, Node) and root.state.is_closed:
+            raise DataFailed
 
     def _must_be_granted(self, records: Transaction, fact: Fact) -> None:
         """Whether the grants that the request was made under still stand, as of this transaction."""

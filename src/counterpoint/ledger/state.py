@@ -34,6 +34,13 @@ class Node(State, Value, frozen=True):
     """To whom the session was granted; a ledger written before there were grants has none."""
     sample: Sample | UnsetType = UNSET
     """The sample of units that all children see, if they see one: secret."""
+    closings: int = 0
+    """Of a whole session: how often its data were closed or reopened. They are closed while this is odd."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the data are closed for everyone, after an answer could not be computed."""
+        return self.closings % 2 == 1
 
     @property
     def in_public(self) -> "Node":

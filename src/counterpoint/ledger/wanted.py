@@ -82,6 +82,11 @@ class Wanted(msgspec.Struct, frozen=True):
         """Which kinds of mechanism it launches one of, as a grant names them; none if it launches nothing."""
         return ()
 
+    @property
+    def needs_data(self) -> bool:
+        """Whether it is refused while the data are closed: so is what an analyst can want, whether it reads rows."""
+        return False
+
     def fact(self, who: str) -> Fact:
         """Its line of the history: who did it, now."""
         return Fact(self.kind, self.at, self.what, who, int(time.time()), self.cost)
@@ -163,6 +168,11 @@ class Launching(Wanted, frozen=True):
             return ()
         return tuple(kind.__name__ for kind in type(self.mechanism).__mro__ if issubclass(kind, Mechanism))
 
+    @property
+    def needs_data(self) -> bool:
+        """Refused while the data are closed."""
+        return True
+
     def plan(self, read: Read) -> Plan:
         """Charge the session's account, or raise what its rule says against it."""
         row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
@@ -222,6 +232,11 @@ class Asking(Wanted, frozen=True):
             cells=facts.cells,
         )
 
+    @property
+    def needs_data(self) -> bool:
+        """Refused while the data are closed."""
+        return True
+
     def plan(self, read: Read) -> Plan:
         """Whether the mechanism would accept it, by public facts."""
         row = row_at(read, self.at)
@@ -233,6 +248,40 @@ class Asking(Wanted, frozen=True):
         with stepping:
             ready(row.mechanism, row.state, self.message(None if self.prepared is None else self.prepared.blank()))
         return Plan(self.at, row.version, _later(self.pin, row.cursor), row)
+
+
+class Closing(Wanted, frozen=True):
+    """Close the data for everyone, after an answer could not be computed; or reopen them, which a custodian does.
+
+    `number` says how often that was done before: data are closed and reopened in turn.
+    """
+
+    number: int
+
+    @property
+    def kind(self) -> str:
+        """Which of the two."""
+        return "reopening" if self.number % 2 else "closing"
+
+    def body(self) -> bytes:
+        """Which of the two, and its number."""
+        return encode((self.kind, self.at, self.number))
+
+    @property
+    def what(self) -> str:
+        """What it means."""
+        if self.number % 2:
+            return "the data are open again"
+        return "an answer could not be computed: nothing is launched or asked until the custodian reopens the data"
+
+    def plan(self, read: Read) -> Plan:
+        """Mark the row of the whole session, which every launch and ask reads."""
+        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
+        if self.at or node.closings != self.number:
+            raise NotAllowed("the data were closed or reopened meanwhile: look at the history, and repeat the call")
+        after = replace(node, closings=self.number + 1)
+        marked = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
+        return Plan(self.at, marked.version, marked.cursor, row=marked, charged=marked)
 
 
 class Revoking(Wanted, frozen=True):
@@ -321,6 +370,10 @@ def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
         path, prepared, public = rest
         assert isinstance(prepared, Prepared | None)
         return Asking(as_path(path), prepared, public, pin)
+    if kind in ("closing", "reopening"):
+        path, number = rest
+        assert isinstance(number, int)
+        return Closing(as_path(path), number)
     if kind == "revocation":
         (path,) = rest
         return Revoking(as_path(path))

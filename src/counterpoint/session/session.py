@@ -366,6 +366,30 @@ class Session(DelegatingSession):
         if not self._path:
             self._engine.close()
 
+    @property
+    def data_closed(self) -> bool:
+        """Whether the data are closed for everyone, as an answer could not be computed (`DataFailed`)."""
+        return self._engine.data_closed
+
+    def reopen(self) -> None:
+        """Let launches and asks begin again after `DataFailed`; a custodian does, once the reason is understood.
+
+        The log `counterpoint.custodian` names it. Requests that were left open are finished when they are repeated by
+        their id, or their handle is asked again: from their own seeds, and charged once. If an answer cannot be
+        computed then, either, the data are closed again, and analysts have seen one more failure. Only the whole
+        session reopens its data. Data that are open stay so.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> session.reopen()
+        >>> session.data_closed
+        False
+        """
+        self._must_be_open()
+        if self._path:
+            raise NotAllowed("data are reopened by the custodian, through the whole session, and not in a part of it")
+        self._engine.reopen_data()
+
     def plot(self, by: str = "order") -> Picture:
         """The session as a score: the loss under its budget, and a lane for each launch, on one axis of events.
 

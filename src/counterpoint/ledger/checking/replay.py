@@ -38,6 +38,8 @@ _SAYS: dict[str, tuple[Any, ...]] = {
     "ask": (str, tuple, object, object),
     "revocation": (str, tuple),
     "recount": (str, tuple, int),
+    "closing": (str, tuple, int),
+    "reopening": (str, tuple, int),
 }
 """What the bodies of entries are made of."""
 _LAUNCH: tuple[Any, ...] = (
@@ -69,6 +71,7 @@ class Replay:
         self._sent: set[str] = set()
         self._sending = ""
         self._recovered = self._recovering = self._retired = False
+        self._closings = 0
         self._left_open: set[str] = set()
 
     def step(self, entry: Entry) -> None:
@@ -89,6 +92,8 @@ class Replay:
             self._launch(entry)
         elif entry.kind == "revocation":
             self._revocation(entry)
+        elif entry.kind in ("closing", "reopening"):
+            self._closing(entry)
         elif entry.kind == "recount":
             self._recount(entry)
         elif entry.kind == "refusal":
@@ -111,6 +116,8 @@ class Replay:
             raise self._wrong(entry, "the record goes on after it was retired")
         if self._recovered and entry.kind in INTENTS and entry.kind != "revocation":
             raise self._wrong(entry, "something was launched or asked after the record was lost")
+        if self._closings % 2 and entry.kind in ("launch", "delegation", "ask"):
+            raise self._wrong(entry, "something was launched or asked while the data were closed")
         if entry.kind == "lost" and not self._recovering:
             raise self._wrong(entry, "something was given up, and no record was lost")
         if entry.kind != "lost":
@@ -153,6 +160,8 @@ class Replay:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
             if stored.spent != spent(composition, node):
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if node.closings != (0 if path else self._closings):
+                raise LedgerTampered(f"whether the data of {self._name!r} are closed is not what is on record")
             if node.grant != self._grants.get(path, UNSET):
                 raise LedgerTampered(f"to whom the session at {path!r} is granted is not what is on record")
             if read_frame(stored.frame).mechanism != composition:
@@ -199,6 +208,12 @@ class Replay:
         self._nodes[parent] = (composition, after, launched + 1)
         if parent in self._granted:
             self._granted[parent].append(mechanism.claim)
+
+    def _closing(self, entry: Entry) -> None:
+        _, path, number = _parts(entry)
+        if path or number != self._closings or (entry.kind == "reopening") != bool(number % 2):
+            raise self._wrong(entry, "data are closed and reopened in turn")
+        self._closings += 1
 
     def _revocation(self, entry: Entry) -> None:
         grant = self._grants.get(entry.path)

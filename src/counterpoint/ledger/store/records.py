@@ -20,7 +20,7 @@ from counterpoint.ledger.state import Fact, Path
 
 _T = TypeVar("_T")
 
-INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount")
+INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount", "closing", "reopening")
 REFUSALS = ("refusal", "denial")
 ENDINGS = ("recovery", "retirement")
 """Acts of a custodian after which nothing more is answered."""

@@ -234,6 +234,13 @@ class RemoteSession(Remote):
         """Return what a revoked grant has left unused, where a theorem allows it."""
         yield Call("POST", f"{self._grants}/{granted.id}/recount")
 
+    @served
+    def reopen(self) -> Calls[None]:
+        """Reopen the data after `DataFailed`; for custodians, once the service's log has been read."""
+        if self._id.path:
+            raise NotAllowed("data are reopened through the session of the whole data set")
+        yield Call("POST", f"/v1/data-sets/{self._id.data_set}/reopening")
+
     @property
     def _grants(self) -> str:
         if self._id.path:

@@ -106,6 +106,20 @@ def recount(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json
     return session_shown(name, whole)
 
 
+@post(
+    "/{name:str}/reopening",
+    summary="Reopen data that could not answer",
+    guards=[for_roles(Role.CUSTODIAN)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def reopen(house: TheHouse, who: Caller, name: InPath) -> Json:
+    """After `DataFailed`, once the log `counterpoint.custodian` has been read: launches and asks begin again."""
+    whole = house.data_set(name).session().acting_as(who.name)
+    whole.reopen()
+    return session_shown(name, whole)
+
+
 @post("/{name:str}/items", summary="Append to a stream", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
 def append(house: TheHouse, name: InPath, data: JSONBody[ItemsBody], request_id: RequestId) -> Json:
     """Items arrive in this order; the same `Idempotency-Key` adds them once."""
@@ -201,5 +215,5 @@ def _must_see(house: House, who: Principal, name: str) -> None:
 
 ROUTES = Router(
     "/v1/data-sets",
-    route_handlers=[listed, described, granted, grant, revoke, recount, append, put, remove, verify, record],
+    route_handlers=[listed, described, granted, grant, revoke, recount, reopen, append, put, remove, verify, record],
 )

@@ -22,14 +22,15 @@ from copy import copy
 
 from counterpoint.composition.rules.rule import Account
 from counterpoint.encoding import Plain
-from counterpoint.errors import CounterpointError, LedgerError, RequestConflict
+from counterpoint.errors import CounterpointError, DataFailed, LedgerError, RequestConflict, bare
 from counterpoint.ledger.grants import UNNAMED, Acting, Grant
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
 from counterpoint.ledger.nesting import must_not_step
 from counterpoint.ledger.receipts import Disclosure, NeverAnswered, Signed
-from counterpoint.ledger.state import Faulty, Node, Path, failed, granted, sample_of
+from counterpoint.ledger.state import Faulty, Node, Path, Row, failed, granted, sample_of
 from counterpoint.ledger.wanted import (
     Asking,
+    Closing,
     Launching,
     Opening,
     Recounting,
@@ -181,14 +182,51 @@ class Engine:
             if begun.request != request:
                 self._finish_first(begun, source)
                 continue
-            row, answer = answered(begun, wanted, source)  # the only place where a mechanism steps: noise is drawn here
+            row, answer = self._answered(begun, wanted, source)
             return self.ledger.settle(begun, row, answer)
+
+    def _answered(self, intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain]:
+        """What a request comes to. If that cannot be computed, the data are closed before the caller learns of it."""
+        try:
+            return answered(intent, wanted, source)  # the only place where a mechanism steps: noise is drawn here
+        except DataFailed as error:
+            failure = error
+        self.close_data()
+        raise bare(failure)
+
+    def close_data(self) -> None:
+        """Close the data for everyone who has this ledger, until `reopen_data`; once is enough."""
+        closed = self._closings()
+        if closed is not None and closed % 2 == 0:
+            own = copy(self)
+            own._acting = UNNAMED  # whoever asked
+            own._close_or_reopen(closed)
+
+    def reopen_data(self) -> None:
+        """Let launches and asks begin again; those that were open are finished first, from their seeds."""
+        must_not_step()
+        closed = self._closings()
+        if closed is not None and closed % 2 == 1:
+            self._close_or_reopen(closed)
+
+    @property
+    def data_closed(self) -> bool:
+        """Whether the data are closed: nothing is launched or asked until they are reopened."""
+        return (self._closings() or 0) % 2 == 1
+
+    def _closings(self) -> int | None:
+        row = self.ledger.read(())
+        return row.state.closings if row is not None and isinstance(row.state, Node) else None
+
+    def _close_or_reopen(self, number: int) -> None:
+        closing = Closing((), number)
+        self.perform(f"{closing.kind} {number}", closing, None)
 
     def _finish_first(self, intent: Intent, source: Source | None) -> None:
         """Finish another request that is open at the same row."""
         try:
             self._finish(intent, source)
-        except LedgerError:
+        except (LedgerError, DataFailed):
             raise
         except CounterpointError as error:
             why = f"{type(error).__name__}: {error}"
@@ -201,12 +239,18 @@ class Engine:
 
     def _finish(self, intent: Intent, source: Source | None) -> None:
         """Do what an intent says, by what it recorded alone."""
-        self.ledger.settle(intent, *answered(intent, read_wanted(intent.body, intent.pin), source))
+        self.ledger.settle(intent, *self._answered(intent, read_wanted(intent.body, intent.pin), source))
 
     def recover(self, source: Source) -> int:
-        """Finish what a crash left open, as far as that can be done now; how many intents are left open."""
+        """Finish what a crash left open, as far as that can be done now; how many intents are left open.
+
+        While the data are closed, only what needs none.
+        """
         left = 0
         for intent in self.ledger.opened():
+            if self.data_closed and read_wanted(intent.body, intent.pin).needs_data:
+                left += 1
+                continue
             try:
                 self._finish(intent, self.source_at(source, intent.path))
             except Exception:  # it is raised when its handle is asked, which tries again

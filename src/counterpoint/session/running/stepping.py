@@ -2,7 +2,9 @@
 
 **This is the only place where a mechanism steps, and so where noise is drawn.** No error leaves with a chain or a frame
 of that code, whose locals may hold raw values, noise or a seed. What a source raises (the data cannot be reached) is
-passed on, and the step is made later, from its seed. A mechanism whose code fails would fail again: it is `Faulty` from
+passed on, and the step is made later, from its seed. Any error that is not one of this package's, such as a lack of
+memory, may depend on the data: it becomes `DataFailed`, and the data are closed until the custodian has looked. A
+mechanism whose code fails would fail again: it is `Faulty` from
 then on, charged and halted, and what it raised is dropped, since its type and text may depend on the data. That it
 failed does, too, which no library can undo: authors promise that their code is total, and `verify.two_worlds` tests
 that promise.
@@ -22,7 +24,7 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from counterpoint.encoding import Plain, encode
-from counterpoint.errors import INTERRUPTIONS, bare
+from counterpoint.errors import INTERRUPTIONS, CounterpointError, bare
 from counterpoint.ledger.ledger import Intent
 from counterpoint.ledger.nesting import stepping
 from counterpoint.ledger.state import Faulty, Node, Row
@@ -33,6 +35,7 @@ from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.samples import Sample
 from counterpoint.session.running.coins import StepCoins
+from counterpoint.sources.engines.answering import failure
 from counterpoint.sources.source import Source
 
 
@@ -55,8 +58,10 @@ def _attempted(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[R
                 return _start(intent, wanted)
             assert intent.row is not None  # a session that is opened or taken back: its row is made as it begins
             return intent.row, None
-    except BaseException as error:
+    except (CounterpointError, *INTERRUPTIONS) as error:
         return error
+    except BaseException as error:
+        return failure(error) if isinstance(wanted, Asking) else error  # a start sees no data
 
 
 def _start(intent: Intent, wanted: Launching) -> tuple[Row, Plain]:

@@ -72,6 +72,13 @@ def either(first: Callable[[], _T], second: Callable[[], _T]) -> _T:
     raise DataFailed(reason)
 
 
+def failure(error: BaseException) -> DataFailed:
+    """What is raised in the place of an error that came while an ask was answered, and not from an engine."""
+    found = failed(error)
+    log.error("an ask failed (%s): the data are closed until they are reopened", found.reason)
+    return found
+
+
 def _attempted(path: Callable[[], _T], *, last: bool = False) -> _T | DataFailed:
     """What a path returns, or its failure. Raised here, that would take along the frames that have seen rows.
 

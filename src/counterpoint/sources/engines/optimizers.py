@@ -29,11 +29,11 @@ KEPT = {
 }
 """The optimizers that run, and what for. None of them reads a row or a statistic.
 
-The others either read statistics (statistics_propagation, join_order, build_side_probe_side,
-compressed_materialization, row_group_pruner, partitioned_execution, join_filter_pushdown, late_materialization), or prune what is read by the
-statistics of each block (filter_pushdown and filter_pullup put conditions into the scan, where whole blocks are skipped
-by their least and largest value, which the time of an answer shows, too), or serve statements that are never emitted
-here (top_n, limit_pushdown, sampling_pushdown, windows, common table expressions).
+Others read statistics: statistics_propagation, join_order, build_side_probe_side, compressed_materialization,
+row_group_pruner, partitioned_execution, join_filter_pushdown, late_materialization. Or they prune what is read by the
+statistics of each block: filter_pushdown and filter_pullup put conditions into the scan, where whole blocks are skipped
+by their least and largest value, which the time of an answer shows, too. The rest serves statements that are never
+emitted here: top_n, limit_pushdown, sampling_pushdown, those of windows and of common table expressions.
 """
 
 

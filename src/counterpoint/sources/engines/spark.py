@@ -83,7 +83,9 @@ class SparkEngine:
     def scan(self, sql: str) -> Generator[tuple[Any, ...]]:
         """The rows that a statement returns, one partition at a time."""
         rows = self._attempt(lambda: self._session.sql(sql).toLocalIterator())
-        while (row := self._attempt(lambda: next(rows, None))) is not None:
+        while (row := _attempted(lambda: next(rows, None))) is not None:
+            if isinstance(row, DataFailed):
+                raise row
             yield tuple(row)
 
     def _attempt(self, work: Callable[[], _T]) -> _T:
