@@ -107,6 +107,7 @@ def scanned(
     engine: SqlEngine,
     wanted: Iterable[int],
     width: int,
+    *,
     table: str,
     within: Condition | None,
     given: str | None = None,

@@ -318,7 +318,7 @@ class Table(Source):
         given = None
         if self._samples:
             given = sampling.sampled(self.declaration, self._rows, self._samples, engine.dialect)
-        return answering.scanned(engine, columns, width, self._seen, self._within, given)
+        return answering.scanned(engine, columns, width, table=self._seen, within=self._within, given=given)
 
     def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns about this view; of a sample, once it has been computed."""
@@ -373,7 +373,8 @@ class Table(Source):
         """The type by which an embedded engine holds units: BIGINT or VARCHAR. It is public."""
         engine = self.embedded
         assert engine is not None
-        return str(engine.run(f"DESCRIBE SELECT u FROM {self._rows}")[0][1])
+        sql = f"DESCRIBE SELECT u FROM {self._rows}"
+        return str(answering.either(lambda: engine.run(sql), lambda: list(engine.scan(sql)))[0][1])
 
     @property
     def embedded(self) -> EmbeddedEngine | None:
