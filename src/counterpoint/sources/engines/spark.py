@@ -1,7 +1,7 @@
 """Spark as an engine: the stored rows are checkpointed partitions of the DataFrame's application.
 
-The rows are computed once and detached from their lineage (a local checkpoint): if an executor is lost, asks are
-refused, and nothing is recomputed from data that may have changed. The rows are views of a separate session, in which
+The rows are computed once and detached from their lineage (a local checkpoint): if an executor is lost, asks fail, and
+nothing is recomputed from data that may have changed. The rows are views of a separate session, in which
 no setting of the user's changes the meaning of a statement: `${...}` is not substituted in texts, literals are
 unescaped, and arithmetic never raises. This is for classic sessions; Spark Connect is untested.
 
