@@ -48,7 +48,7 @@ FIELDS = (
     *("number", "kind", "request", "path", "what", "body", "version"),
     *("state", "at", "record", "who", "salt", "cost"),
 )
-ADMITTED = ("open", "launch", "delegation", "ask", "revocation", "recount")
+ADMITTED = ("open", "launch", "delegation", "ask", "revocation", "recount", "closing", "reopening")
 UNRULED = ("denial", "data", "keys", "signer", "items", "witness", "retirement")
 KINDS = frozenset((*ADMITTED, *UNRULED, "refusal", "answer", "lost", "recovery"))
 """What entries are about. The replay has nothing to check of those in `UNRULED` but their place."""
@@ -512,11 +512,13 @@ class RecordReplay:
         self.seen: set[str] = set()
         self.left_open: set[str] = set()
         self.recovered = self.recovering = self.retired = False
+        self.closings = 0
         self.checked = self.unchecked = 0
         self.unknown: Counter[str] = Counter()
         self._rules: dict[str, Callable[[RecordEntry, str], None]] = {
             **{"open": self._open, "launch": self._launch, "delegation": self._launch, "ask": self._ask},
             **{"revocation": self._revocation, "recount": self._recount, "refusal": self._refusal},
+            **{"closing": self._close_or_reopen, "reopening": self._close_or_reopen},
             **{"answer": self._answer, "recovery": self._recovery, "lost": self._lost},
         }
         self.work = Additions()
@@ -546,6 +548,8 @@ class RecordReplay:
     def _admit(self, entry: RecordEntry) -> None:
         if self.recovered and entry.kind != "revocation":
             raise entry.wrong("something was launched or asked after the record was lost")
+        if self.closings % 2 and entry.kind in ("launch", "delegation", "ask"):
+            raise entry.wrong("something was launched or asked while the data were closed")
         if entry.request in self.seen:
             raise entry.wrong("a request was admitted twice")
         said = entry.says(2)
@@ -579,6 +583,12 @@ class RecordReplay:
         if not revoked.granted_to:
             raise entry.wrong("there was no grant to revoke")
         revoked.revoked = True
+
+    def _close_or_reopen(self, entry: RecordEntry, before: str) -> None:
+        """Data are closed after an answer could not be computed, and reopened by their custodian, in turn."""
+        if entry.path or entry.says(3)[2] != self.closings or (entry.kind == "reopening") != bool(self.closings % 2):
+            raise entry.wrong("data are closed and reopened in turn")
+        self.closings += 1
 
     def _launch(self, entry: RecordEntry, before: str) -> None:
         session = self._session(entry, entry.path)
