@@ -10,7 +10,7 @@ import counterpoint as cp
 
 STATES = ["a", "b", "c"]
 COLUMNS = {"state": cp.category(STATES), "n": cp.number(-2, 5), "note": cp.text()}
-UNITS, KEYS, NOTES = ["ann", "bob"], [1, 2, "1"], ["w", "x", "y", "z"]
+UNITS, KEYS, NOTES = ["ann", "bob"], [1, 2, "x"], ["w", "x", "y", "z"]
 NUMBERS = [[-2], [5], [-2, 5], [-2, 0, 5, None]]
 
 

@@ -162,10 +162,10 @@ def test_a_batch_that_is_sent_again_under_its_id_happens_once():
     assert table.pin() == 4
 
 
-def test_keys_and_units_are_told_apart_by_their_types():
+def test_keys_and_units_are_the_same_as_a_number_and_as_its_digits():
     table = live()
-    table.put([{"who": 1, "k": 1}, {"who": "1", "k": 1}, {"who": 1, "k": "1"}])
-    assert found(table, cp.count()) == 3 and found(table, cp.count_distinct()) == 2
+    table.put([{"who": 1, "k": 1}, {"who": "1", "k": 1}, {"who": 1, "k": "1"}, {"who": "1", "k": "01"}])
+    assert found(table, cp.count()) == 2 and found(table, cp.count_distinct()) == 1
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_keys_and_units_are_told_apart_by_their_types():
         ({"k": 1}, "needs 'who', which names the row's unit"),
         ({"who": "ann"}, "needs 'k', which names the row's key"),
         ({"who": "ann", "k": 1, "age": 3}, "there is no 'age'"),
-        ({"who": "ann", "k": 1.5}, "'k' must be a text or a whole number, not a float"),
+        ({"who": "ann", "k": b"1"}, "'k' must be a text or a whole number, not a bytes"),
         ({"who": True, "k": 1}, "'who' must be a text or a whole number, not a bool"),
         ({"who": None, "k": 1, "n": datetime(2024, 1, 1)}, "cannot be converted"),
     ],

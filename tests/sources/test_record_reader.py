@@ -75,8 +75,9 @@ records = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(records, max_size=6), st.sampled_from([None, "who"]))
 def test_many_records_are_read_as_one_by_one_and_the_first_wrong_one_is_refused(given_, unit):
-    many = outcome(lambda: RecordReader(FIELDS, unit).read(given_))
-    assert many == outcome(lambda: [FIELDS.fit(record, but=unit) for record in given_])
+    owners = [f"u{place}" for place in range(len(given_))]
+    many = outcome(lambda: RecordReader(FIELDS, unit).read(given_, owners))
+    assert many == outcome(lambda: [FIELDS.fit(*one) for one in zip(given_, [unit] * len(owners), owners, strict=True)])
 
 
 def test_nothing_is_appended_where_one_record_is_wrong():

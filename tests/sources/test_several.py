@@ -504,7 +504,7 @@ def test_units_of_different_types_are_not_matched():
     with (
         closing(people_of({})) as people,
         closing(cp.Table(numbered, unit="person", rows_per_unit=1)) as orders,
-        pytest.raises(InvalidParameter, match="values of different types"),
+        pytest.raises(InvalidParameter, match="declare one unit_type"),
     ):
         cp.Sources(people=people, orders=orders, unit="person")
 

@@ -138,6 +138,59 @@ def test_nanoseconds_are_rounded_down():
     assert [item[0] for item in stream.log.items] == expected
 
 
+FAR = [0, 1372694400, 2**31, 253402300800, -62135596801, 10**12, 2**62, -(2**62), 2**63 - 1, -(2**63) + 1]
+"""Counts of any unit of time: some that are within the bounds, some beyond the calendar, some beyond 64 bits."""
+PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": 86400, "ms": 864 * 10**5, "us": 864 * 10**8, "ns": 864 * 10**11}
+
+
+def clamped(column, unit, count):
+    """A count of a unit of time as a column stores it."""
+    micros = count * 864 * 10**8 // PER_DAY[unit]
+    return min(max(micros // (864 * 10**8 if column == DAYS else 1), column.least), column.most)
+
+
+INSTANTS, DAYS = cp.timestamp("2013-01-01", "2014-01-01", zone="UTC"), cp.date("2013-01-01", "2014-01-01")
+
+
+@pytest.mark.parametrize("column", [INSTANTS, DAYS], ids=["instants", "days"])
+@pytest.mark.parametrize("unit", PER_DAY)
+def test_times_far_out_of_range_are_clamped_one_by_one(column, unit):
+    """In a stream and a live table, from Arrow and pandas, with and without a zone: as far as their types go."""
+    wanted = [(clamped(column, unit, count),) for count in FAR]
+    values = [np.int64(count).view(f"datetime64[{unit}]") for count in FAR]
+    stream = cp.Stream(fields={"at": column})
+    stream.extend([{"at": value} for value in values])
+    live = cp.LiveTable("who", 99, key="k", columns={"at": column})
+    live.put([{"who": 1, "k": n, "at": value} for n, value in enumerate(values)])
+    assert stream.log.items == [item[2:] for item in live.log.items] == wanted
+    if unit not in ("s", "ms", "us", "ns"):
+        return
+    for zone in (None, "UTC", "Europe/Berlin")[: 1 if column == DAYS else 3]:
+        arrow = pa.table({"at": pa.array(FAR, pa.int64()).cast(pa.timestamp(unit, zone))})
+        plain = pd.Series(np.array(FAR).view(f"datetime64[{unit}]"))
+        pandas = pd.DataFrame({"at": plain if zone is None else plain.dt.tz_localize("UTC").dt.tz_convert(zone)})
+        nullable = pd.DataFrame({"at": pd.Series(arrow["at"].combine_chunks(), dtype=pd.ArrowDtype(arrow["at"].type))})
+        for data in (arrow, pandas, nullable):
+            with cp.Table(data, unit=cp.each_row, columns={"at": column}) as table:
+                assert sorted(table.all_rows("c0")) == sorted(wanted), (type(data), zone)
+        fed = cp.Stream(fields={"at": column})
+        assert fed.feed(arrow.to_reader(), name="a") == len(FAR) and fed.log.items == wanted
+
+
+def test_days_in_milliseconds_do_not_wrap_around():
+    counts = [count * 864 * 10**5 for count in (0, 15800, 2**31, -(2**31) - 1, 2**36, -(2**36))]
+    rows = pa.table({"at": pa.array(counts, pa.int64()).cast(pa.date64())})
+    with cp.Table(rows, unit=cp.each_row, columns={"at": DAYS}) as table:
+        assert sorted(table.all_rows("c0")) == sorted((clamped(DAYS, "ms", count),) for count in counts)
+
+
+def test_a_time_of_numpy_that_python_cannot_hold_is_no_other_time():
+    far = np.datetime64("146138514283-06-19T07:45:04")
+    for value in (far, np.datetime64(2**62, "h"), np.datetime64("10000-01-01")):
+        with pytest.raises(InvalidRequest):
+            INSTANTS.key(value)
+
+
 def test_infinite_times_are_the_bounds():
     declared, ends = NEW_YORK, "CASE i WHEN 0 THEN 'infinity' ELSE '-infinity' END"
     infinite = duckdb.sql(

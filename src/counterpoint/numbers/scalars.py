@@ -33,7 +33,7 @@ def plain_scalar(value: Any) -> Any:
 def _time(value: Any, numpy: Any) -> Any:
     """A date or a datetime; what is neither (no time at all, nanoseconds, the year 10000) stays as it is."""
     for unit in ("D", "us"):
-        if value.astype(f"datetime64[{unit}]") == value:
-            found = value.astype(f"datetime64[{unit}]").item()
-            return value if isinstance(found, int) else found
+        found = value.astype(f"datetime64[{unit}]")
+        if found.astype(value.dtype) == value == found:  # converted back, too: numpy's conversions may wrap around
+            return value if isinstance(found.item(), int) else found.item()
     return value

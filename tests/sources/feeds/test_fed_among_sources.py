@@ -14,9 +14,9 @@ def visits():
     return cp.Stream(fields={"seconds": cp.number(0, 600)}, unit="who", per_unit=9)
 
 
-def among(stream):
+def among(stream, **others):
     people = cp.Table(pa.table({"who": list(range(5))}), unit="who", rows_per_unit=1, key=b"sixteen bytes...")
-    return cp.Sources(people=people, visits=stream, unit="who")
+    return cp.Sources(people=people, visits=stream, **others, unit="who")
 
 
 @pytest.mark.parametrize("name", ["v", "v: w", "x" * 50, "x" * 97, "x" * 99, "x" * 100, "x" * 150])
@@ -40,3 +40,16 @@ def test_an_append_that_is_repeated_after_its_stream_has_joined_adds_nothing(id,
     with Place("sqlite", tmp_path).session(SURE, source=among(stream)):
         stream.extend(VISITS[:3], id=id)
         assert stream.pin() == 3
+
+
+def test_no_append_passes_for_a_batch_of_a_feed_of_one_of_several(tmp_path):
+    stream, other = visits(), visits()
+    stream.append(VISITS[0], id="monday: 5 items")
+    with Place("sqlite", tmp_path).session(SURE, source=among(stream, feed=other)):
+        other.append(VISITS[0], id="visits: monday: 9 items")  # whose source is called as a feed's ids begin
+        assert other.position("visits: monday") is None
+        for id in ("monday: 9 items", "visits: monday: 9 items", "x" * 99 + ": 9 items"):
+            stream.append(VISITS[0], id=id)
+        for name in ("monday", "visits: monday", "x" * 99):
+            assert stream.position(name) is None
+            assert stream.feed(VISITS[:3], name=name) == 3

@@ -99,7 +99,7 @@ def test_positions_are_told_apart_whatever_feeds_are_called(fed):
     for size, name in enumerate(names, start=1):
         assert fed.feed(range(size), name=name) == size
     assert [fed.position(name) for name in names] == [f"{size} items" for size in range(1, len(names) + 1)]
-    fed.append(1, id="b: key 12")
+    fed.log.extend([1], [None], step=FeedStep("b", "key 12", follows=None))
     with pytest.raises(RequestConflict, match="items of another kind of source have arrived under the name 'b'"):
         fed.feed([1], name="b")
 
@@ -122,6 +122,17 @@ def test_options_of_another_source_are_refused():
     for batch in (0, -1, 1.5, "x"):
         with pytest.raises(InvalidParameter, match="batch"):
             cp.Stream().feed([1], name="a", batch=batch)
+
+
+def test_no_append_passes_for_a_batch_of_a_feed(fed):
+    for id in ("monday: 3 items", "monday: key 3", "feed monday: 3 items", "Feed: monday: 3 items"):
+        fed.append(1, id=id)
+    assert fed.position("monday") is None
+    assert fed.feed([1, 2, 3, 4], name="monday", batch=2) == 4 and fed.position("monday") == "4 items"
+    for id in ("feed of monday: 9 items", "feed of monday: 4 items", "feed of "):
+        with pytest.raises(InvalidParameter, match="must not begin with 'feed of '"):
+            fed.append(1, id=id)
+    assert fed.pin() == 8 and fed.feed([1, 2, 3, 4], name="monday") == 0
 
 
 def test_a_part_or_a_field_is_not_fed():

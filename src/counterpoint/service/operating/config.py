@@ -37,6 +37,7 @@ from counterpoint.ledger.places import Durable
 from counterpoint.service import wire
 from counterpoint.sources.declaring.columns import Column
 from counterpoint.sources.declaring.derived import Derived
+from counterpoint.sources.declaring.unit_keys import UnitType
 from counterpoint.sources.source import Source
 
 DEMO = "people"
@@ -171,6 +172,7 @@ class TableFields(DataFields, frozen=True, kw_only=True):
     columns: dict[str, TableColumn] = {}
     neighbours: str = "add-or-remove"
     relation: str | None = None
+    unit_type: UnitType | list[UnitType] | None = None
 
     def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
         """Read the rows; a file that is not there is an error of the configuration."""
@@ -186,6 +188,7 @@ class TableFields(DataFields, frozen=True, kw_only=True):
             neighbours=self.neighbours,
             key=key(),
             relation=self.relation,
+            unit_type=self.unit_type,
         )
 
 
@@ -198,6 +201,7 @@ class StreamFields(DataFields, frozen=True, kw_only=True):
     per_unit: int | None = None
     apart: int | None = None
     neighbours: str = "replace"
+    unit_type: UnitType | None = None
 
     def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
         """An empty stream: the ledger keeps what has arrived."""
@@ -209,6 +213,7 @@ class StreamFields(DataFields, frozen=True, kw_only=True):
             per_unit=self.per_unit,
             apart=self.apart,
             neighbours=self.neighbours,
+            unit_type=self.unit_type,
         )
 
 
@@ -221,6 +226,7 @@ class LiveFields(DataFields, frozen=True, kw_only=True):
     rows_per_unit: int | None = None
     protects: str = "unit"
     updates_per_unit: int | None = None
+    unit_type: UnitType | None = None
 
     def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
         """An empty table: the ledger keeps what has arrived."""
@@ -231,6 +237,7 @@ class LiveFields(DataFields, frozen=True, kw_only=True):
             columns={name: column.declared() for name, column in self.columns.items()},
             protects=self.protects,
             updates_per_unit=self.updates_per_unit,
+            unit_type=self.unit_type,
         )
 
 

@@ -24,6 +24,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.sources.declaring.columns import MOST_KEYS, Boolean, Category, Column, Number, Text
 from counterpoint.sources.declaring.dates import Date
 from counterpoint.sources.declaring.undeclared import undeclared_note
+from counterpoint.sources.declaring.unit_keys import UnitType
 from counterpoint.sources.declaring.units import IdentifiedBy, unit_columns, unit_words
 from counterpoint.sources.expressions.expression import Expression, Unreadable, as_number, expression
 from counterpoint.sources.expressions.terms import Term
@@ -62,6 +63,8 @@ class Declaration(Tagged, Value, frozen=True):
     columns: tuple[Named, ...]
     # left out of the encoding where it is unset, so that tables in older ledgers keep their bytes
     most_cells: int | UnsetType = UNSET
+    unit_types: tuple[UnitType, ...] = ()
+    """By which rule each column of the unit names it (see `unit_keys`); texts, where nothing is said."""
 
     def __post_init__(self) -> None:
         """Check everything that does not depend on the data."""
@@ -159,6 +162,14 @@ class Declaration(Tagged, Value, frozen=True):
     def unit_columns(self) -> tuple[str, ...]:
         """The columns that identify a unit: in all of its rows each of them has the same value."""
         return unit_columns(self.unit)
+
+    def unit_type(self, name: str) -> UnitType:
+        """The type of the units that this column names, alone or with others.
+
+        >>> Declaration(("hospital", "patient"), 1, "replace", (), unit_types=("text", "whole")).unit_type("patient")
+        'whole'
+        """
+        return dict(zip(self.unit_columns, self.unit_types, strict=False)).get(name, "text")
 
     @property
     def derived(self) -> "tuple[tuple[int, Expression], ...]":

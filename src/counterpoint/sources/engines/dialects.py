@@ -47,6 +47,10 @@ class Dialect(msgspec.Struct, frozen=True):
     """15 hexadecimal digits as an integer whose sum is wide."""
     read_whole: str
     """The wide integer that a text of at most 30 digits spells."""
+    whole_of_wide: str
+    """The wide integer that a wider or unsigned one is, or NULL if it is beyond."""
+    whole_of_decimal: str
+    """The wide integer, without a scale, that an exact decimal is; NULL if it has a fraction."""
     read_real: str
     """The nearest double to the decimal number that a text spells."""
     from_decimal: str
@@ -68,7 +72,7 @@ class Dialect(msgspec.Struct, frozen=True):
     tame: str
     """A double, with 0 for one so close to 0 that the engine might fail on it."""
     readable: str
-    """A text, or NULL if its bytes are not UTF-8; not every engine checks that before it stores a text."""
+    """A text, or NULL if its bytes are not UTF-8 or it has a NUL; not every engine checks that before it stores one."""
     tried: str
     """An expression, or NULL where the engine would fail on it."""
     quote: str
@@ -112,6 +116,8 @@ DUCKDB = Dialect(
     weekday="ISODOW",
     hexadecimal="CAST('0x' || {} AS BIGINT)",
     read_whole="TRY_CAST({} AS HUGEINT)",
+    whole_of_wide="TRY_CAST({} AS HUGEINT)",
+    whole_of_decimal="CASE WHEN {0} = FLOOR({0}) THEN CAST({0} AS HUGEINT) END",
     read_real="TRY_CAST({} AS DOUBLE)",
     from_decimal="CAST({} AS DOUBLE)",
     read_date="TRY_CAST({} AS DATE)",
@@ -122,7 +128,7 @@ DUCKDB = Dialect(
     zoned="TIMESTAMPTZ",
     unzoned="TIMESTAMP",
     tame="{}",
-    readable="TRY(DECODE(ENCODE({})))",
+    readable="CASE WHEN NOT CONTAINS({0}, CHR(0)) THEN TRY(DECODE(ENCODE({0}))) END",
     tried="TRY({})",
     quote='"',
     backslashed=False,
@@ -147,6 +153,8 @@ POSTGRES = Dialect(
     weekday="ISODOW",
     hexadecimal="CAST(CAST('x' || {} AS BIT(60)) AS BIGINT)",
     read_whole="CAST({} AS NUMERIC)",
+    whole_of_wide="{}",
+    whole_of_decimal="CASE WHEN {0} = FLOOR({0}) THEN TRUNC({0}) END",
     read_real=_SAFE.replace("{0}", "CAST({0} AS NUMERIC)"),
     from_decimal=_SAFE,
     read_date="CAST({} AS DATE)",
@@ -177,6 +185,8 @@ SPARK = Dialect(
     weekday="DOW_ISO",
     hexadecimal="CAST(CONV({}, 16, 10) AS DECIMAL(38, 0))",
     read_whole="TRY_CAST(TRIM({}) AS DECIMAL(38, 0))",
+    whole_of_wide="{}",
+    whole_of_decimal="CASE WHEN {0} % 1 = 0 THEN CAST({0} AS DECIMAL(38, 0)) END",
     read_real="TRY_CAST(TRIM({}) AS DOUBLE)",
     from_decimal="CAST({} AS DOUBLE)",
     read_date="TRY_CAST({} AS DATE)",
@@ -188,7 +198,10 @@ SPARK = Dialect(
     unzoned="TIMESTAMP_NTZ",
     tame="{}",
     # REPLACE compares bytes; a regular expression compares characters and reads every invalid byte as \ufffd
-    readable="CASE WHEN REPLACE({0}, '\ufffd', '') = REGEXP_REPLACE({0}, '\ufffd', '') THEN {0} END",
+    readable=(
+        "CASE WHEN REPLACE({0}, '\ufffd', '') = REGEXP_REPLACE({0}, '\ufffd', '') AND NOT CONTAINS({0}, CHAR(0)) "
+        "THEN {0} END"
+    ),
     tried="{}",
     quote="`",
     backslashed=True,

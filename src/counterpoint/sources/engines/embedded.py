@@ -259,9 +259,10 @@ def _close_at_exit() -> None:
 class EmbeddedOffer:
     """Data that a new engine can read under the name `given`, until it is taken; `kinds` is its public schema."""
 
-    __slots__ = ("_batches", "_connection", "_folder", "_memory", "kinds")
+    __slots__ = ("_batches", "_connection", "_folder", "_memory", "_units", "kinds")
 
-    def __init__(self, data: object, memory: str | None = None) -> None:
+    def __init__(self, data: object, memory: str | None = None, units: Sequence[str] = ()) -> None:
+        self._units = units
         self._memory, self._folder = memory, None if memory is None else PrivateFolder()
         self._connection = silent_database() if self._folder is None else _database_in(self._folder, memory)
         self._batches: Iterable[list[csv_rows.Fields]] = ()
@@ -319,7 +320,7 @@ class EmbeddedOffer:
     def _offer(self, data: object) -> str:
         """Register the data with the connection and return the query that `given` stands for."""
         if not isinstance(data, str | Path):
-            self._connection.register("offered", frames.offered(data))
+            self._connection.register("offered", frames.offered(data, self._units))
             return "SELECT * FROM offered"
         path = _checked(Path(data))
         if path.suffix == ".parquet":

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from counterpoint.privacy.samples import Sample
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.dialects import Dialect
-from counterpoint.sources.tables.loading import content, unit_spelled
+from counterpoint.sources.tables.loading import content
+from counterpoint.sources.tables.owners import unit_spelled
 
 
 def coin(sample: Sample, unit: str, dialect: Dialect) -> str:

@@ -17,6 +17,7 @@ from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.dialects import Dialect
 from counterpoint.sources.streams.ids import FeedStep
 from counterpoint.sources.tables import loading
+from counterpoint.sources.tables.owners import key_of
 
 _LONGEST_NAME = 150
 """A position has room beside the name in an id."""
@@ -99,9 +100,9 @@ def conversion(
     query = loading.load(declared, kinds, given, dialect)
     if key is None:
         return query
-    named = loading.unit(kinds[key], dialect.quoted(key), dialect)
+    named = key_of(kinds[key], dialect.quoted(key), "text", dialect)
     if named is None:
         raise InvalidParameter(
             f"column {key!r} of type {kinds[key]} cannot be the key: use a column of whole numbers, texts or dates"
         )
-    return query.replace("SELECT ", f"SELECT {named} AS k, ", 1)
+    return query.replace("SELECT ", f"SELECT {named[1]} AS k, ", 1)

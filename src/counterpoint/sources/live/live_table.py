@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Self
 
+from msgspec.structs import replace
+
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.privacy.messages import Update, blank_update
@@ -33,6 +35,7 @@ from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.guarantee import of_live_table
+from counterpoint.sources.declaring.unit_keys import UnitType
 from counterpoint.sources.engines import answering
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
@@ -61,7 +64,8 @@ class LiveTable(Feedable, Source):
     Two live tables are neighbours if all updates of one unit do nothing in one of them; with `protects="event"`, if one
     update does. At event level the unit may be left out: then a key alone names a row. What arrives is public as to its
     number, order and ids, and private as to everything else. With `updates_per_unit`, only that many first updates of
-    a unit over its whole life count, which partitions and mechanisms that follow changes need.
+    a unit over its whole life count, which partitions and mechanisms that follow changes need. `unit_type`, "whole" or
+    "text", states which values name one unit (see `unit_keys`); a key names a row as a text names a unit.
     """
 
     __slots__ = ("_compile", "_form", "_log", "_protection", "_reading", "_where")
@@ -75,13 +79,15 @@ class LiveTable(Feedable, Source):
         columns: Mapping[str, Column],
         protects: str = "unit",
         updates_per_unit: int | None = None,
+        unit_type: UnitType | None = None,
     ) -> None:
         if protects not in PROTECTS:
             raise InvalidParameter(f"protects must be 'unit' or 'event', but {str(protects)[:40]!r} was given")
         self._form = UpdateForm(Fields.of(columns), unit, key)
         declared = self._form.fields.declared.columns
         self._protection = Protection(unit, rows_per_unit, declared, protects == "event", updates_per_unit)
-        self._log = UpdateLog(unit, self._protection.rows_per_unit, self._protection.updates_per_unit)
+        limits = self._protection.rows_per_unit, self._protection.updates_per_unit
+        self._log = UpdateLog(unit, *limits, unit_type)
         self._reading: Contribution | None = None
         self._where: Where = ()
         self._compile: Callable[[bytes], Compiled] | None = None
@@ -101,6 +107,7 @@ class LiveTable(Feedable, Source):
             "rows_per_unit": facts.rows_per_unit,
             "protects": "event" if facts.event else None,
             "updates_per_unit": facts.updates_per_unit,
+            "unit_type": self._log.unit_type,
         }
         shown_facts = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
         return f"LiveTable({columns}; {shown_facts[2:]}; {len(self._log.items)} updates)"
@@ -136,7 +143,7 @@ class LiveTable(Feedable, Source):
         does not know whether they did sends them again, and other updates under that id are refused
         (`RequestConflict`).
         """
-        self._extend(self._form.puts(_listed(rows)), id)
+        self._extend(self._form.puts(_listed(rows), self._unit_type), id)
 
     def remove(self, /, *rows: object, id: str | None = None, **names: object) -> None:
         """Remove a row by its unit and key, as in `remove(person="ann", row=1)`, or a list of rows, as in `put`.
@@ -148,10 +155,10 @@ class LiveTable(Feedable, Source):
             listed, *others = rows
             if others or names:
                 raise InvalidRequest("give one list of rows to remove, or name one row by its unit and key")
-            return self._extend(self._form.removals(_listed(listed)), id)
+            return self._extend(self._form.removals(_listed(listed), self._unit_type), id)
         if "id" in self._form.names:
-            return self._extend([self._form.removal({**names, "id": id})], None)
-        return self._extend([self._form.removal(names)], id)
+            return self._extend([self._form.removal({**names, "id": id}, self._unit_type)], None)
+        return self._extend([self._form.removal(names, self._unit_type)], id)
 
     def _extend(self, updates: list[Item], id: str | None, step: FeedStep | None = None) -> None:
         self.check_whole()
@@ -168,11 +175,11 @@ class LiveTable(Feedable, Source):
 
     def receive(self, values: Sequence[object], step: FeedStep) -> None:
         """Put the rows of a feed's batch: all of them, or none if one has a wrong form."""
-        self._extend(self._form.puts(values), None, step)
+        self._extend(self._form.puts(values, self._unit_type), None, step)
 
     def receive_stored(self, rows: Sequence[tuple[Any, ...]], step: FeedStep) -> None:
         """Put the rows of a feed's batch, given in stored form."""
-        self._extend([self._form.stored(*row) for row in rows], None, step)
+        self._extend([self._form.stored(self._unit_type, *row) for row in rows], None, step)
 
     @property
     def relation(self) -> Relation:
@@ -242,7 +249,13 @@ class LiveTable(Feedable, Source):
     @property
     def declaration(self) -> Declaration:
         """Everything public about the rows of any moment, as a table declares it."""
-        return self._protection.declared
+        types = () if self._log.unit is None else (self._unit_type,)
+        return replace(self._protection.declared, unit_types=types)
+
+    @property
+    def _unit_type(self) -> UnitType:
+        """Which values name one unit."""
+        return self._log.unit_type or "text"
 
     def pin(self) -> int:
         """How many updates have arrived."""
@@ -270,7 +283,7 @@ class LiveTable(Feedable, Source):
     def fingerprint(self) -> str:
         """A digest of the declaration and the view; a durable ledger stores the updates themselves."""
         read = None if self._reading is None else self._reading.stored
-        return digest("live table", self._form, self._protection, read, self._where).hex()
+        return digest("live table", self._form, self._unit_type, self._protection, read, self._where).hex()
 
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""

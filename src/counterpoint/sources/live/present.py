@@ -27,7 +27,7 @@ import numpy as np
 
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines.embedded import BesideTable, EmbeddedEngine, empty_engine
-from counterpoint.sources.streams.arrived import column_array, stored_kind, unit_texts
+from counterpoint.sources.streams.arrived import column_array, stored_kind
 
 ROWS = "present"
 """The table of the rows."""
@@ -103,7 +103,7 @@ class PresentRows:
         begins = [slot if put else None for put, slot in zip(puts, slots, strict=True)]
         columns = [column_array(kind, values) for kind, values in zip(kinds, fields, strict=True)]
         columns += [column_array("BIGINT", begins), np.full(len(updates), ENDLESS)]
-        engine.insert(ROWS, [*columns, column_array("VARCHAR", unit_texts(owners))])
+        engine.insert(ROWS, [*columns, column_array("VARCHAR", owners)])
         ended = np.fromiter((-1 if slot is None else slot for slot in replaced), dtype=np.int64, count=len(replaced))
         engine.change(
             f"UPDATE {ROWS} SET c{width + 1} = offered.f1 FROM offered WHERE {ROWS}.c{width} = offered.f0",

@@ -18,11 +18,11 @@ from counterpoint.numbers.exact import whole
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.declaring.unit_keys import UnitType
 from counterpoint.sources.engines.embedded import BesideTable
 from counterpoint.sources.live.present import ENDLESS, PresentRows, Slots
 from counterpoint.sources.live.rule import NEW, LiveRows
-from counterpoint.sources.streams.arrived import unit_texts
-from counterpoint.sources.streams.log import Item, Log, Unit
+from counterpoint.sources.streams.log import Item, Log, Unit, log_unit_type
 
 
 class UpdateLog(Log):
@@ -35,9 +35,12 @@ class UpdateLog(Log):
     what = "live table"
     __slots__ = ("_compacted", "_present", "_rows", "replaced")
 
-    def __init__(self, unit: str | None, rows_per_unit: int | None, most: int | None = None) -> None:
+    def __init__(
+        self, unit: str | None, rows_per_unit: int | None, most: int | None = None, unit_type: UnitType | None = None
+    ) -> None:
         super().__init__()
         self.unit, self.most = unit, None if most is None else whole(most, 1, "updates_per_unit")
+        self.unit_type = log_unit_type(unit, unit_type)
         self.replaced: list[int | None] = []
         self._rows = LiveRows(rows_per_unit)
         self._present: PresentRows | None = None
@@ -79,15 +82,19 @@ class UpdateLog(Log):
             if before is not None:
                 present.pop(before, None)
             if update[0]:
-                present[slot] = (*update[2:], slot, ENDLESS, *unit_texts([owner]))
+                present[slot] = (*update[2:], slot, ENDLESS, owner)
         yield from present.values()
+
+    def _again(self, arrived: Sequence[Item]) -> None:
+        self.replaced, self._present, self._rows = [], None, LiveRows(self._rows.most)
+        super()._again(arrived)
 
     def slots(self, start: int, end: int) -> Slots:
         """The updates of these slots, what they replaced, and their owners."""
         with self._lock:
             if start >= self._compacted:
                 return self.items[start:end], self.replaced[start:end], self._owners[start:end]
-        return self._again(end).slots(start, end)
+        return self._read_again(end).slots(start, end)
 
     def effects(self, start: int, end: int) -> list[tuple[Any, Any]]:
         """Of each of these slots the update, and the one whose row it replaced or removed; None if there is none."""
@@ -97,12 +104,12 @@ class UpdateLog(Log):
                     None if slot is None or slot == NEW else self.items[slot] for slot in self.replaced[start:end]
                 ]
                 return list(zip(self.items[start:end], before, strict=True))
-        return self._again(end).effects(start, end)
+        return self._read_again(end).effects(start, end)
 
-    def _again(self, end: int) -> "UpdateLog":
+    def _read_again(self, end: int) -> "UpdateLog":
         """The first `end` updates, read again from the keeper."""
         assert self._keeper is not None  # only a log that is kept is compacted
-        log = UpdateLog(self.unit, self._rows.most, self.most)
+        log = UpdateLog(self.unit, self._rows.most, self.most, self.unit_type)
         for _, batch in self._keeper.after(0):
             log._take(batch)
             if len(log.items) >= end:

@@ -4,24 +4,23 @@ Attributes of a table and the rows of a lookup stand still: they are put beside 
 table are put there as they were at the pin of an ask, whenever that has changed.
 """
 
-from ast import literal_eval
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, TypeAlias
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources.asking.evaluating import StoredRow
-from counterpoint.sources.declaring.columns import is_readable
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.engines import answering
 from counterpoint.sources.engines.compiling import RowView
+from counterpoint.sources.engines.dialects import DUCKDB
 from counterpoint.sources.engines.embedded import BesideTable
 from counterpoint.sources.engines.emitter import narrowed
 from counterpoint.sources.engines.query_plan import QueryPlan
 from counterpoint.sources.live.live_table import LiveTable
 from counterpoint.sources.several.joining import Joined, JoinedRequest
 from counterpoint.sources.several.lookup import Lookup
-from counterpoint.sources.streams.arrived import column_array, stored_kind, unit_texts
+from counterpoint.sources.streams.arrived import column_array, stored_kind
 from counterpoint.sources.streams.stream import Stream
 from counterpoint.sources.tables.table import Table
 
@@ -64,17 +63,12 @@ class Beside:
 
     def _attributes(self) -> list[Joined]:
         """The sources with one row for each unit."""
-        found, own = [], self._members[self._name]
+        found = []
         for other, source in self._members.items():
             if other == self._name or isinstance(source, Stream) or _rows(source) is None:
                 continue
             if source.declaration.rows_per_unit != 1:
                 continue
-            if isinstance(own, Table) and isinstance(source, Table) and source.unit_kind != own.unit_kind:
-                raise InvalidParameter(
-                    f"{other} and {self._name} name their units by values of different types, {source.unit_kind} and "
-                    f"{own.unit_kind}: convert one of them first"
-                )
             found.append(Joined(other, source.declaration.columns, "u", source.declaration.neighbours))
         return found
 
@@ -155,24 +149,31 @@ class Beside:
         if join.on != "u":
             assert self.rows is not None
             return stored_kind(self.rows[0].columns[int(join.on[1:])].column)
+        return self._unit_kind
+
+    @property
+    def _unit_kind(self) -> str:
+        """The type by which an engine holds the units of these rows."""
         own = self._members[self._name]
         return own.unit_kind if isinstance(own, Table) else "VARCHAR"
 
     def _attribute_rows(self, join: Joined, pin: int | str) -> Sequence[tuple[Any, ...]]:
-        """The attributes of every unit, under its name as these rows hold it."""
-        own, other = self._members[self._name], self._members[join.name]
-        names = ", ".join(("u", *(f"c{i}" for i in range(len(join.columns)))))
+        """The attributes of every unit, under its key as these rows hold it."""
+        other, kind = self._members[join.name], self._unit_kind
+        columns = ", ".join(f"c{i}" for i in range(len(join.columns)))
         if isinstance(other, Table):
-            found = other.all_rows(names)
-            return found if isinstance(own, Table) else _renamed(found, unit_texts([row[0] for row in found]))
-        assert isinstance(other, LiveTable) and isinstance(pin, int)
-        view = other.row_view()
-        sql = f"SELECT {names} FROM ({narrowed(view.rows, view.within)}) AS present"
-        found = answering.either(
-            lambda: other.log.fetch(other.declaration, sql, pin),
-            lambda: [(unit, *columns) for *columns, unit in other.stored_rows(pin)],
-        )
-        return _renamed(found, [_as_in(row[0], own.unit_kind) for row in found]) if isinstance(own, Table) else found
+            if other.unit_kind == kind:
+                return other.all_rows(f"u, {columns}")
+            found = other.all_rows(f"{DUCKDB.written('u')}, {columns}")
+        else:
+            assert isinstance(other, LiveTable) and isinstance(pin, int)
+            view = other.row_view()
+            sql = f"SELECT u, {columns} FROM ({narrowed(view.rows, view.within)}) AS present"
+            found = answering.either(
+                lambda: other.log.fetch(other.declaration, sql, pin),
+                lambda: [(unit, *row) for *row, unit in other.stored_rows(pin)],
+            )
+        return found if kind == "VARCHAR" else _as_integers(found)
 
 
 def _rows(source: Member) -> tuple[Declaration, RowView] | None:
@@ -184,18 +185,11 @@ def _rows(source: Member) -> tuple[Declaration, RowView] | None:
     return source.declaration, source.row_view()
 
 
-def _renamed(rows: Sequence[tuple[Any, ...]], names: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Rows under other names of their units; those without one are left out."""
-    return [(name, *row[1:]) for name, row in zip(names, rows, strict=True) if name is not None]
+def _as_integers(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows whose first column is the key of a whole number, as a table of such units holds it; those that fit.
 
-
-def _as_in(text: str, kind: str) -> int | str | None:
-    """The unit of a log as a table holds it; None if no unit of a table can be equal to it.
-
-    >>> _as_in("'ann'", "VARCHAR"), _as_in("17", "BIGINT"), _as_in("17", "VARCHAR"), _as_in(str(2**70), "BIGINT")
-    ('ann', 17, None, None)
+    >>> _as_integers([("17", "CA"), (str(2**70), "NY")])
+    [(17, 'CA')]
     """
-    unit: int | str = literal_eval(text)
-    if isinstance(unit, int):
-        return unit if kind == "BIGINT" and -(2**63) <= unit < 2**63 else None
-    return unit if kind == "VARCHAR" and is_readable(unit) else None
+    numbers = ((int(key), *values) for key, *values in rows)
+    return [row for row in numbers if -(2**63) <= row[0] < 2**63]

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from counterpoint.encoding import digest
-from counterpoint.sources.streams.ids import FeedStep
+from counterpoint.sources.streams.ids import FeedStep, feed_and_position
 from counterpoint.sources.streams.log import Arrival, Item, Log
 
 _NEVER_NEXT = -1
@@ -105,17 +105,12 @@ class Channel:
         if step is not None:
             self._journal.extend(packed, owners, step=step._replace(feed=self._own(step.feed)))
         else:
-            self._journal.extend(packed, owners, None if id is None else self._own_id(id))
+            self._journal.extend(packed, owners, None if id is None else self._own(id))
         return _NEVER_NEXT
 
     def position(self, feed: str) -> str | None:
         """How far a feed of this stream has come."""
         return self._journal.position(self._own(feed))
-
-    def _own_id(self, given: str) -> str:
-        """An id that no other stream of the journal has; of a feed's step it is the id of a step of its own feed."""
-        feed, colon, position = given.rpartition(": ")
-        return f"{self._own(feed)}: {position}" if colon and len(position) < _LONG else self._own(given)
 
     def _own(self, given: str) -> str:
         """An id, or the name of a feed, that no other stream of the journal has."""
@@ -124,7 +119,8 @@ class Channel:
     def begin(self, arrivals: Sequence[Arrival]) -> None:
         """Append what the stream has already."""
         for id, items in arrivals:
-            self.add(items, id)
+            fed = None if id is None else feed_and_position(id)
+            self.add(items, id, None if fed is None else FeedStep(*fed, follows=self.position(fed[0])))
 
     def after(self, known: int) -> Iterator[tuple[int, Sequence[Item]]]:
         """The items of this stream from a place on, in order."""

@@ -22,7 +22,7 @@ Secret(...)
 Steps(updates=5, bound=1)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
 
@@ -61,7 +61,8 @@ class Sources(Source):
     updates. Once a stream or a live table is among the sources, what arrives does so through them, and it belongs to no
     other session.
 
-    Units have the same name in all sources if they are equal as values: 17 and "17" are two units.
+    One type of units holds for all sources: the one that a source declares, or that a table's schema says (see
+    `unit_keys`). Sources of different types are refused; streams and live tables that declare none take the others'.
     """
 
     __slots__ = ("_besides", "_channels", "_compile", "_journal", "_lookups", "_members", "_unit")
@@ -82,6 +83,7 @@ class Sources(Source):
             raise InvalidParameter(
                 "give the sources by name, as in Sources(people=table, visits=stream, unit='person')"
             )
+        _agree_on_units(unit, self._members)
         self._besides = {name: Beside(name, self._members, self._lookups) for name in self._members}
         self._compile: dict[str, Callable[[bytes], JoinedRequest]] = {
             name: lru_cache(_CACHED)(partial(compile_joined, *beside.rows, beside.joins))
@@ -330,6 +332,23 @@ def _member(name: str, source: object, unit: str) -> Member:
             f"{name} {is_called}, and these sources are about {shown(unit)}: declare it with unit={unit!r}"
         )
     return source
+
+
+def _agree_on_units(unit: str, members: Mapping[str, Member]) -> None:
+    """Have one rule say which values name one unit in all sources, or refuse them, by what they declare."""
+    declared = {
+        name: source.declaration.unit_type(unit) if isinstance(source, Table) else source.log.unit_type
+        for name, source in members.items()
+    }
+    known = {of: name for name, of in declared.items() if of is not None}
+    if len(known) > 1:
+        raise InvalidParameter(
+            f"{known['whole']} names its units by whole numbers, and {known['text']} by texts: declare one unit_type, "
+            "'whole' or 'text', for both"
+        )
+    for source in members.values():
+        if not isinstance(source, Table):
+            source.log.adopt(next(iter(known), "text"))
 
 
 def _steps(relation: Relation) -> Steps:

@@ -74,11 +74,10 @@ class ArrivedRows:
         blank: tuple[Any, ...] = (None,) * width
         fields = list(zip(*(blank if item is None else item for item in items), strict=True))
         places = [None if item is None else start + number for number, item in enumerate(items)]
-        texts = unit_texts(owners)
         kinds = [stored_kind(named.column) for named in self._declared.columns]
         return [
             column_array(kind, values)
-            for kind, values in zip((*kinds, "BIGINT", "VARCHAR"), (*fields, places, texts), strict=True)
+            for kind, values in zip((*kinds, "BIGINT", "VARCHAR"), (*fields, places, owners), strict=True)
         ]
 
 
@@ -93,17 +92,6 @@ def stored_kind(column: Column) -> str:
     ('BIGINT', 'VARCHAR')
     """
     return _KINDS.get(column.kind, "BIGINT")
-
-
-def unit_texts(owners: "Sequence[Any]") -> list[str | None]:
-    """The names of units as an engine stores them.
-
-    In ASCII: an engine that could not store some unit's name would tell by its error that the unit is there.
-
-    >>> unit_texts(["ann", 1, "1", None])
-    ["'ann'", '1', "'1'", None]
-    """
-    return [None if owner is None else ascii(owner) for owner in owners]
 
 
 def column_array(kind: str, values: "Sequence[Any]") -> Any:

@@ -28,17 +28,15 @@ from counterpoint.privacy.secret import Raw
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.declaring.unit_keys import UnitType, checked_key, checked_unit_type, type_words, unit_key
 from counterpoint.sources.declaring.units import one_column
 from counterpoint.sources.engines.embedded import BesideTable
-from counterpoint.sources.streams.arrived import ArrivedRows, unit_texts
-from counterpoint.sources.streams.ids import FeedStep, checked_id, position
-from counterpoint.sources.streams.shape import Record, plain
+from counterpoint.sources.streams.arrived import ArrivedRows
+from counterpoint.sources.streams.ids import FeedStep, append_id, position
+from counterpoint.sources.streams.shape import Record
 
-Unit = str | int
-"""The name of a unit."""
-
-_LARGEST = 10**1000
-"""Whole numbers from here on name no unit."""
+Unit = str
+"""The key of a unit."""
 
 Item = tuple[Raw | Record | None, Unit | None]
 """A value in stored form, and the unit that owns it."""
@@ -82,8 +80,9 @@ class Log:
     """The items of a stream in stored form, None for those that do not count; threads may append at once.
 
     `unit` and `most` are both given (user level) or both None (event level); at user level there may be a distance
-    `apart`. `sums` caches running sums, and `rows` holds the items for requests, once there was one. `what` is what
-    messages call its source.
+    `apart`, and `unit_type` says which values name one unit (None: texts, unless other sources say otherwise). `sums`
+    caches running sums, and `rows` holds the items for requests, once there was one. `what` is what messages call its
+    source.
     """
 
     what = "stream"
@@ -102,9 +101,16 @@ class Log:
         "rows",
         "sums",
         "unit",
+        "unit_type",
     )
 
-    def __init__(self, unit: str | None = None, most: int | None = None, apart: int | None = None) -> None:
+    def __init__(
+        self,
+        unit: str | None = None,
+        most: int | None = None,
+        apart: int | None = None,
+        unit_type: UnitType | None = None,
+    ) -> None:
         if (unit is None) != (most is None):
             given, other = ("unit", "per_unit") if most is None else ("per_unit", "unit")
             raise InvalidParameter(
@@ -118,6 +124,7 @@ class Log:
                 "Stream(unit='user', per_unit=10, apart=100)"
             )
         self.unit, self.most = unit, None if most is None else whole(most, 1, "per_unit")
+        self.unit_type = log_unit_type(unit, unit_type)
         self.apart = None if apart is None else whole(apart, 1, "apart")
         self.items: list[Raw | Record | None] = []
         self.sums: dict[bytes, tuple[int, Raw]] = {}
@@ -146,7 +153,7 @@ class Log:
         step of a feed has its own id, and must continue that feed.
         """
         self._process.check()
-        own = step.id if step is not None else None if id is None else checked_id(id)
+        own = step.id if step is not None else None if id is None else append_id(id)
         arriving = list(zip(items, owners, strict=True))
         if own is not None and not arriving:
             raise InvalidRequest("an id was given without items: append at least one item, or leave out the id")
@@ -214,13 +221,13 @@ class Log:
         for place in range(pin):
             item = self.items[place]
             if item is not None:
-                yield (*cast("Record", item), place, *unit_texts([owners[place]]))
+                yield (*cast("Record", item), place, owners[place])
 
     def unit_names(self, first: int, last: int) -> list[str | None]:
-        """The names of the units of these items, as an engine stores them; at event level, their places."""
+        """The keys of the units of these items; at event level, their places."""
         if self.most is None:
             return [str(place) for place in range(first, last)]
-        return unit_texts(self._owners[first:last])
+        return list(self._owners[first:last])
 
     def _arrivals(self) -> Iterator[Arrival]:
         """The items that arrived before there was a keeper, in order: appends with ids, and the items between them."""
@@ -280,7 +287,32 @@ class Log:
                 f"each item of this stream needs a {self.unit!r}, but {count} items and {len(owners)} units were "
                 "given: name one unit for each item, as in append(1, unit='ann')"
             )
-        return [unit_name(self.unit, owner) for owner in owners]
+        return [self.key(owner) for owner in owners]
+
+    def key(self, owner: object) -> Unit | None:
+        """The key of the unit that a value names."""
+        return checked_key(self.unit, owner, self.unit_type or "text")
+
+    def adopt(self, of: UnitType) -> None:
+        """Read units as other sources about them do, unless the type of units is declared here."""
+        with self._lock:
+            if self.unit_type is None and of == "text":
+                self.unit_type = of
+            if self.unit_type is None and self._keeper is None:
+                self.unit_type = of
+                self._sent = {id: (start, _rekeyed(items, of)) for id, (start, items) in self._sent.items()}
+                self._again(_rekeyed(list(zip(self.items, self._owners, strict=True)), of))
+        if self.unit_type != of:
+            raise InvalidParameter(
+                f"the session of this {self.what} reads its units as {type_words(self.unit_type or 'text')}, and those "
+                f"of another source are {type_words(of)}: declare unit_type={of!r}"
+            )
+
+    def _again(self, arrived: Sequence[Item]) -> None:
+        """Begin again with these items, of which those that did not count are None."""
+        self.items, self._owners, self.rows = [], [], None
+        self._arrived, self._too_near, self.sums = {}, {}, {}
+        self._take(arrived)
 
     def owners_in(self, records: Iterable[object]) -> list[Unit | None]:
         """The owners of records: each record has a field with the name of the unit."""
@@ -292,29 +324,19 @@ class Log:
                 f"each record of this stream needs the field {self.unit!r}, which names its unit, as in "
                 f"{{{self.unit!r}: 'ann', ...}}"
             )
-        return unit_name(self.unit, record[self.unit])
+        return self.key(record[self.unit])
 
 
-def unit_name(what: str | None, given: object) -> Unit | None:
-    """A unit, or the key of a row, as a plain text or whole number; None if it is missing, or too large to be written.
+def _rekeyed(items: Sequence[Item], of: UnitType) -> list[Item]:
+    """Items whose units have the keys of this type; a unit of texts may become a part of another one, or missing."""
+    return [(item, unit_key(owner, of)) for item, owner in items]
 
-    Plain: an equal value of a subclass, such as a member of an enumeration, may be written in another way, and would
-    then be another unit to an engine than to the cap. A whole number of more than 1,000 digits is missing: Python does
-    not write the largest ones, and the error would tell that the unit is there.
 
-    >>> unit_name("user", "ann"), unit_name("user", 7), unit_name("user", 10**5000)
-    ('ann', 7, None)
-    """
-    if type(given) is str or (type(given) is int and -_LARGEST < given < _LARGEST):  # nearly all are
-        return given
-    value = plain(given)
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int(value) if abs(value) < _LARGEST else None
-    if value is None:
-        return None
-    raise InvalidRequest(f"{what!r} must be a text or a whole number, not a {type(value).__name__}")
+def log_unit_type(unit: str | None, given: object) -> UnitType | None:
+    """The declared type of the units of a log, which must have units then."""
+    if unit is None and given is not None:
+        raise InvalidParameter("unit_type was given without unit: name what identifies units, as in unit='user'")
+    return checked_unit_type(given)
 
 
 def in_use(name: str, what: str = "stream") -> DataInUse:

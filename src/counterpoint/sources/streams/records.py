@@ -62,10 +62,10 @@ class Fields(Value, frozen=True):
         """The fields in order."""
         return tuple(named.name for named in self.declared.columns)
 
-    def fit(self, record: object, but: str | None = None) -> Record | None:
+    def fit(self, record: object, but: str | None = None, owner: str | None = None) -> Record | None:
         """The stored form of a record; a field that is left out is missing, and None is a record that does not count.
 
-        A record may also have the field `but`, which names its unit.
+        A record may also have the field `but`, which names its unit, `owner`: if it is declared, it is read from there.
         """
         if record is None:
             return None
@@ -78,7 +78,8 @@ class Fields(Value, frozen=True):
             raise InvalidRequest(
                 f"a record of this stream has no field {str(unknown[0])[:40]!r}; it has: {', '.join(self.names)}"
             )
-        return tuple(stored(named, record.get(named.name)) for named in self.declared.columns)
+        columns = self.declared.columns
+        return tuple(stored(named, owner if named.name == but else record.get(named.name)) for named in columns)
 
     def _example(self) -> str:
         return "{" + ", ".join(f"{name!r}: ..." for name in self.names) + "}"
@@ -139,9 +140,11 @@ class Fields(Value, frozen=True):
 class RecordReader:
     """Brings many records to stored form at once, field by field: what `Fields.fit` makes of each, or its error.
 
+    A field that names the unit is read from the key of the unit: all items of a unit have one value there.
+
     >>> from counterpoint.sources.declaring.columns import category, number
     >>> visits = RecordReader(Fields.of({"page": category(["home"]), "clicks": number(0, 9)}), unit="user")
-    >>> visits.read([{"user": "ann", "page": "home", "clicks": 99}, None, {"clicks": 2.4}])
+    >>> visits.read([{"user": "ann", "page": "home", "clicks": 99}, None, {"clicks": 2.4}], ["ann", None, None])
     [('home', 9), None, (None, 2)]
     """
 
@@ -152,16 +155,20 @@ class RecordReader:
         self._known = {*fields.names} if unit is None else {*fields.names, unit}
         self._readers = [(named.name, reader(named)) for named in fields.declared.columns]
 
-    def read(self, records: Sequence[object]) -> list[Record | None]:
+    def read(self, records: Sequence[object], owners: Sequence[str | None]) -> list[Record | None]:
         """The stored form of each record; `InvalidRequest` for the first that has wrong fields or types."""
-        known = self._known
+        known, unit = self._known, self._unit
         present: list[Any] = [record for record in records if record is not None]
+        units = [owner for owner, record in zip(owners, records, strict=True) if record is not None]
         if all(type(record) is dict and record.keys() <= known for record in present):
             try:
-                columns = [[read(record.get(name)) for record in present] for name, read in self._readers]
+                columns = [
+                    list(map(read, units)) if name == unit else [read(record.get(name)) for record in present]
+                    for name, read in self._readers
+                ]
             except InvalidRequest:
                 pass  # raised below, for the first record that is wrong
             else:
                 found = zip(*columns, strict=True)
                 return [None if record is None else next(found) for record in records]
-        return [self._fields.fit(record, but=self._unit) for record in records]
+        return [self._fields.fit(record, unit, owner) for record, owner in zip(records, owners, strict=True)]

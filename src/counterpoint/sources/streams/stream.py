@@ -38,6 +38,7 @@ from counterpoint.sources.asking.request import Request
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
 from counterpoint.sources.declaring.guarantee import of_stream
+from counterpoint.sources.declaring.unit_keys import UnitType
 from counterpoint.sources.engines import answering
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.sources.engines.dialects import DUCKDB, Dialect
@@ -81,7 +82,8 @@ class Stream(Feedable, Source):
     items are stored as empty: the owner of an item is as private as its value, so the number of items must not reveal
     it. With `apart`, an item that is less than `apart` places after the last one of its unit that counts does not count
     either, and is not one of the `per_unit`; counters under zCDP then need less noise. Which items of a unit count
-    depends on their places alone, never on their values.
+    depends on their places alone, never on their values. `unit_type`, "whole" or "text", states which values name one
+    unit (see `unit_keys`); where it is left out, the other sources of a `Sources` state it, or else units are texts.
 
     Two streams of the same length are neighbours
 
@@ -128,6 +130,7 @@ class Stream(Feedable, Source):
         l1: int | None = None,
         l2_squared: int | None = None,
         apart: int | None = None,
+        unit_type: UnitType | None = None,
     ) -> None:
         if neighbours not in NEIGHBOURS:
             known = " or ".join(repr(name) for name in NEIGHBOURS)
@@ -139,9 +142,10 @@ class Stream(Feedable, Source):
                 "signed, l1 and l2_squared"
             )
         self._kind: ItemShape | Fields = shape if fields is None else Fields.of(fields)
-        self._log = Log(unit, per_unit, apart)  # which reads them: Python writes no number of any length
+        self._log = Log(unit, per_unit, apart, unit_type)  # which reads them: Python writes no number of any length
         items = {"bound": bound} if isinstance(self._kind, ItemShape) else {"fields": list(self._kind.names)}
         other = {"dimensions": dimensions, "unit": unit, "per_unit": per_unit, "apart": apart, "signed": signed or None}
+        other["unit_type"] = unit_type
         last = {"l1": l1, "l2_squared": l2_squared, "neighbours": None if neighbours == "replace" else neighbours}
         given = {**items, **other, **last}
         self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
@@ -254,14 +258,14 @@ class Stream(Feedable, Source):
             )
         return self._view(self._kind.reading(self._neighbours, chosen), self._where, f"of={shown(chosen, 200)}")
 
-    def append(self, value: object, unit: Unit | None = None, *, id: str | None = None) -> None:
+    def append(self, value: object, unit: object = None, *, id: str | None = None) -> None:
         """Append one item; at user level `unit` names the unit that owns it, or a field of the record does.
 
         With an `id` the item is appended once, however often it is sent (see `extend`).
         """
         self.extend([value], None if unit is None else [unit], id=id)
 
-    def extend(self, values: Iterable[object], units: Iterable[Unit] | None = None, *, id: str | None = None) -> None:
+    def extend(self, values: Iterable[object], units: Iterable[object] | None = None, *, id: str | None = None) -> None:
         """Append items in this order: all of them, or none if one has a wrong shape; `units` names the owner of each.
 
         With an `id` the items are appended once: a client that does not know whether they were sends them again, and
@@ -285,7 +289,7 @@ class Stream(Feedable, Source):
             raise InvalidRequest("items are appended to the whole stream, not to a part or a field: use the original")
 
     def _converted(
-        self, given: list[object], units: Iterable[Unit] | None
+        self, given: list[object], units: Iterable[object] | None
     ) -> "tuple[Sequence[Raw | Record | None], list[Unit | None]]":
         """Items in stored form, and their owners."""
         if isinstance(self._kind, ItemShape):
@@ -298,7 +302,7 @@ class Stream(Feedable, Source):
             )
         assert self._records is not None  # items are appended to the original stream
         owners = self._log.owners_in(given)
-        return self._records.read(given), owners
+        return self._records.read(given, owners), owners
 
     def conversion(self, kinds: dict[str, str], given: str, dialect: Dialect) -> str:
         """The query by which a feed converts rows to records in stored form, and behind their fields the unit."""
@@ -310,7 +314,8 @@ class Stream(Feedable, Source):
 
     def receive_stored(self, rows: Sequence[tuple[Any, ...]], step: FeedStep) -> None:
         """Append a batch of records in stored form, each with its unit behind its fields."""
-        self._log.extend([row[:-1] for row in rows], [row[-1] for row in rows], step=step)
+        owners = [None if self._log.unit is None else self._log.key(row[-1]) for row in rows]
+        self._log.extend([row[:-1] for row in rows], owners, step=step)
 
     def pin(self) -> int:
         """How many items have arrived."""
@@ -324,7 +329,7 @@ class Stream(Feedable, Source):
     def fingerprint(self) -> str:
         """A digest of the declaration and the reading; a durable ledger stores the items themselves."""
         distance = () if self._log.apart is None else (self._log.apart,)
-        unit = (self._log.unit, self._log.most, *distance)
+        unit = (self._log.unit, self._log.unit_type or "text", self._log.most, *distance)
         read = None if self._reading is None else self._reading.stored
         return digest("stream", self._kind, unit, self._neighbours, read, self._where).hex()
 
@@ -387,7 +392,9 @@ class Stream(Feedable, Source):
         """Everything public about the records of this stream, as a table would declare it."""
         if not isinstance(self._kind, Fields):
             raise InvalidRequest("the items of this stream are not records: declare them with fields={...}")
-        return Declaration(self._log.unit, self._log.most or 1, self._neighbours, self._kind.declared.columns)
+        unit, columns = self._log.unit, self._kind.declared.columns
+        types = () if unit is None else (self._log.unit_type or "text",)
+        return Declaration(unit, self._log.most or 1, self._neighbours, columns, unit_types=types)
 
     def row_view(self) -> RowView:
         """The items of this stream, or of this part, that have arrived by a pin, as stored rows."""

@@ -23,13 +23,16 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.sources.declaring.columns import Key, Number, is_readable
 from counterpoint.sources.declaring.dates import Date, days
 from counterpoint.sources.declaring.declaration import Named
+from counterpoint.sources.declaring.numpy_times import at_wall, wall_micros
 from counterpoint.sources.declaring.timestamps import Timestamp, written
+from counterpoint.sources.declaring.zones import SECOND
 from counterpoint.sources.streams.shape import is_nan, plain
 from counterpoint.sources.tables.loading import DIGITS, INFINITE, LONGEST_NUMBER, NUMBER
 
 _MISSING = {"NoneType", "NAType", "NaTType"}
 _DAYS = ("Y", "M", "W", "D")
 """numpy's units of time that are whole days."""
+_DAY = 24 * 3600 * SECOND
 _WIDEST_TEXT = 2**127
 """Whole numbers from here on are not converted to texts: a table's widest integer type ends there."""
 
@@ -140,7 +143,7 @@ def _steps(column: Number, value: object) -> int | None:
 def _days(column: Date, value: object) -> int | None:
     """A day within the bounds; a timestamp without a time zone becomes its day, as in a table."""
     if isinstance(value, np.datetime64):
-        found: int | None = int(value.astype("datetime64[D]").astype(np.int64))
+        found: int | None = wall_micros(value) // _DAY
     elif isinstance(value, datetime):
         if value.tzinfo is not None:
             raise TypeError
@@ -155,7 +158,7 @@ def _days(column: Date, value: object) -> int | None:
 def _instant(column: Timestamp, value: object) -> int | None:
     """An instant within the bounds; without an offset it is a wall time of the declared zone."""
     if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]").item()  # rounded down, as in a table
+        value = at_wall(wall_micros(value))
     if not isinstance(value, datetime | str):
         raise TypeError
     found = written(value)

@@ -1,14 +1,15 @@
 r"""Frames of pandas, Arrow, Polars and Ibis, prepared so that the embedded engine reads them whatever their values are.
 
 The schema decides how a column is read, never a value: a pandas column of objects is read as texts, and an object that
-cannot be converted to a text (a surrogate, a failing `__str__`) is missing; the other rows are unaffected.
+cannot be converted to a text (a surrogate, a failing `__str__`) is missing; the other rows are unaffected. In a column
+of the unit an object is read as its key (see `unit_keys`).
 
 >>> import numpy as np
 >>> texts(np.array(["Zürich", "half: \ud800", 7], dtype=object))
 array(['Zürich', None, 7], dtype=object)
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -17,30 +18,86 @@ import numpy as np
 
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources.declaring.columns import is_readable
+from counterpoint.sources.declaring.unit_keys import unit_key
 from counterpoint.sources.engines.engine import unreadable
 
 _NULLABLE = {"i": "Int{}", "u": "UInt{}", "b": "boolean"}
 """pandas' nullable types, by the kind of the values; the number of bits is filled in."""
+_PER_SECOND = {"s": 1, "ms": 1000}
+_DAY = 24 * 3600 * 1000
+_CALENDAR = (-62_135_596_800, 253_402_300_799)
+"""The first and the last second of the years 1 to 9999."""
 _ARROW_TEXTS = ("string", "large_string", "string_view")
 
 
 class Arrow:
-    """Any data with Arrow's C stream interface, passed on without importing pyarrow."""
+    """Any data with Arrow's C stream interface, whose times the engine can read whatever they are."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._data.__arrow_c_stream__(requested_schema)
+        return _within_calendar(self._data).__arrow_c_stream__(requested_schema)
 
 
-def offered(data: object) -> object:
-    """A frame as the engine takes it, or `InvalidParameter` if the data is not a frame."""
+def _within_calendar(data: Any) -> Any:
+    """The same stream, with instants in seconds or milliseconds, and days in milliseconds, in the years 1 to 9999.
+
+    The engine converts those instants to microseconds, and fails on the first that 64 bits do not hold: one row would
+    keep a table from binding. The number of a day wraps around at 32 bits. Without pyarrow the data is passed on as it
+    is.
+    """
+    try:
+        pyarrow = import_module("pyarrow")
+    except ImportError:
+        return data
+    reader = pyarrow.RecordBatchReader.from_stream(data)
+    schema = reader.schema
+    coarse = [i for i, kind in enumerate(schema.types) if _is_coarse(kind)]
+    if not coarse:
+        return reader
+
+    def bounded() -> Iterator[Any]:
+        for batch in reader:
+            columns = list(batch.columns)
+            for i in coarse:
+                columns[i] = _bounded(columns[i])
+            yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+    return pyarrow.RecordBatchReader.from_batches(schema, bounded())
+
+
+def _is_coarse(kind: Any) -> bool:
+    """Whether a type of Arrow or pandas has instants in seconds or milliseconds, or days in milliseconds."""
+    return str(kind) == "date64[ms]" or (getattr(kind, "tz", None) is not None and kind.unit in _PER_SECOND)
+
+
+def _bounded(times: Any) -> Any:
+    """A column of Arrow, whose values count seconds or milliseconds; for days, the last is its midnight."""
+    compute, kind = import_module("pyarrow.compute"), times.type
+    is_day = str(kind) == "date64[ms]"
+    first, last = (bound * (1000 if is_day else _PER_SECOND[kind.unit]) for bound in _CALENDAR)
+    counts = compute.min_element_wise(times.cast("int64"), last - last % _DAY if is_day else last, skip_nulls=False)
+    return compute.max_element_wise(counts, first, skip_nulls=False).cast(kind)
+
+
+def _bounded_in(column: Any) -> Any:
+    """A column of pandas that has a time zone and counts seconds or milliseconds."""
+    if hasattr(column.dtype, "pyarrow_dtype"):
+        return type(column)(type(column.array)(_bounded(column.array.__arrow_array__())), column.index)
+    utc = column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+    first, last = (bound * _PER_SECOND[np.datetime_data(utc.dtype)[0]] for bound in _CALENDAR)
+    counts = np.where(np.isnat(utc), utc.view(np.int64), np.clip(utc.view(np.int64), first, last))
+    return type(column)(counts.view(utc.dtype), column.index).dt.tz_localize("UTC")
+
+
+def offered(data: object, units: Sequence[str] = ()) -> object:
+    """A frame as the engine takes it, or `InvalidParameter` if it is not one; `units` are the columns of the unit."""
     if _is_of("ibis", type(data)) and hasattr(data, "columns") and hasattr(data, "to_pyarrow"):
         data = _executed(data)
     if is_pandas(data) and hasattr(data, "columns"):
         check_names(map(str, data.columns))
-        return _typed(data)
+        return _typed(data, units)
     if hasattr(data, "__arrow_c_stream__") and not is_pandas(data):
         check_names(_names(data))
         return Arrow(data)
@@ -110,6 +167,21 @@ def texts(values: Any) -> Any:
     return objects([value if _is_writable(value) else None for value in values])
 
 
+def keys(values: Any) -> Any:
+    """An array of the keys of the units that these objects name, with None for those that name none.
+
+    >>> keys([17, 17.0, "ann", True, None])
+    array(['17', '17', 'ann', None, None], dtype=object)
+    """
+    return objects([_key(value) for value in values])
+
+
+def _key(value: object) -> str | None:
+    with suppress(Exception):  # of a type that names no unit; or the object's own methods raise anything
+        return unit_key(value)
+    return None
+
+
 def objects(values: list[Any]) -> Any:
     """A one-dimensional array of these objects.
 
@@ -129,8 +201,8 @@ def _is_writable(value: object) -> bool:
         return False
 
 
-def _typed(frame: Any) -> object:
-    """A pandas frame with readable texts, whose categories are replaced by nullable columns of their values.
+def _typed(frame: Any, units: Sequence[str] = ()) -> object:
+    """A pandas frame with readable texts, or keys in the columns of units; categories become columns of their values.
 
     DuckDB reads a category of whole numbers or truth values as doubles or texts if a value is missing. The type would
     then depend on one row.
@@ -138,15 +210,18 @@ def _typed(frame: Any) -> object:
     typed = frame.copy(deep=False)
     with suppress(Exception):  # the message may quote the data
         for name, kind in frame.dtypes.items():
+            write = keys if str(name) in units else texts
             kept = getattr(kind, "categories", None)
             if kept is not None and (len(kept) == 0 or _holds_texts(kept.dtype)):  # no categories: all are missing
-                words = texts([*_objects(kept), None])[frame[name].cat.codes.to_numpy()]
+                words = write([*_objects(kept), None])[frame[name].cat.codes.to_numpy()]
                 typed[name] = type(frame[name])(words, frame.index, object)  # given an array, pandas guesses the type
             elif kept is not None and kept.dtype.kind in _NULLABLE:
                 values = kept.astype(_NULLABLE[kept.dtype.kind].format(8 * kept.dtype.itemsize)).array
                 typed[name] = values.take(frame[name].cat.codes.to_numpy(), allow_fill=True)  # astype would use floats
+            elif _is_coarse(getattr(kind, "pyarrow_dtype", kind)):
+                typed[name] = _bounded_in(frame[name])
             elif kept is None and _holds_texts(kind):
-                typed[name] = type(frame[name])(texts(_objects(frame[name])), frame.index, object)
+                typed[name] = type(frame[name])(write(_objects(frame[name])), frame.index, object)
         return typed
     raise unreadable()
 

@@ -1,9 +1,9 @@
 """Loading: the SQL that converts the given data into stored form, once, when a table is bound.
 
 Every column becomes 64-bit integer counts of steps, texts or truth values, by the total, per-row rules of `columns`.
-Of each unit only `rows_per_unit` rows are kept: the first in the order of a keyed SHA-256 of unit and content. Which
-rows are kept depends on nothing but the multiset of the unit's own rows: neither on other units' rows nor on the order
-of the rows. A row without a unit is dropped.
+The unit of a row is a key (see `owners`). Of each unit only `rows_per_unit` rows are kept: the first in the order of a
+keyed SHA-256 of unit and content. Which rows are kept depends on nothing but the multiset of the unit's own rows:
+neither on other units' rows nor on the order of the rows. A row without a unit is dropped.
 
 Whole numbers are converted in wide integers, exactly; other numbers as doubles, by floor(x / step + 1/2), which all
 engines compute alike (IEEE 754). A text is a number if it matches `NUMBER` or is infinite, and has at most 200
@@ -25,20 +25,18 @@ from math import ceil, floor
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources.declaring.columns import Boolean, Category, Column, Number, Text, Whole
 from counterpoint.sources.declaring.dates import Date
-from counterpoint.sources.declaring.declaration import Declaration
+from counterpoint.sources.declaring.declaration import Declaration, Named
 from counterpoint.sources.declaring.timestamps import Timestamp
 from counterpoint.sources.engines.dialects import Dialect
 from counterpoint.sources.engines.writing import written_term
+from counterpoint.sources.tables.owners import SMALL, SPELLED_OUT, owner, shortened, unit_column, unit_spelled
 from counterpoint.sources.tables.times import TIMES, ZONED, stored_day, stored_instant
 
-SMALL = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 WHOLE = SMALL | {"UBIGINT", "HUGEINT"}
 TEXTS = {"VARCHAR", "ENUM", "UUID"}
 _WRITTEN_ALIKE = TEXTS | WHOLE | {"UHUGEINT", "DATE", "BOOLEAN"}
 LONGEST_NUMBER = 200
 """The most characters of a text that is read as a number."""
-SPELLED_OUT = 100_000
-"""The most characters of a text in the spelling of a row; an engine's longest text has room for 1,600 of them."""
 _DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL", "UHUGEINT"}
 
 DIGITS = " *[+-]?[0-9]{1,30} *"
@@ -172,44 +170,6 @@ def _one_of(column: Category, kind: str, value: str, dialect: Dialect) -> str:
     return f"CASE WHEN {known} THEN CAST({_wide(kind, value, dialect)} AS BIGINT) END"
 
 
-def unit(kind: str, value: str, dialect: Dialect) -> str | None:
-    """The expression that identifies a unit; None if a column of this type cannot name units.
-
-    >>> from counterpoint.sources.engines.dialects import DUCKDB, SPARK
-    >>> unit("INTEGER", '"id"', DUCKDB), unit("UUID", "`id`", SPARK)
-    ('CAST("id" AS BIGINT)', 'CAST(`id` AS STRING)')
-    """
-    if kind in SMALL:
-        return f"CAST({value} AS BIGINT)"
-    if kind in _WRITTEN_ALIKE and kind != "BOOLEAN":
-        return _written(kind, value, dialect)
-    return None
-
-
-def owner(declared: Declaration, kinds: dict[str, str], dialect: Dialect) -> str:
-    """The expression that identifies the unit of a row; NULL where a column of it is missing.
-
-    Several columns are spelled one after the other, each behind its length, so that no two combinations are spelled
-    alike: ("a", "bc") is 1:a2:bc, and ("ab", "c") is 2:ab1:c. Long texts are hashed, as in `content`.
-    """
-    if declared.unit is None:
-        return "CAST(NULL AS BOOLEAN)"
-    found = [_identifying(name, kinds[name], dialect) for name in declared.unit_columns]
-    if len(found) == 1:
-        return found[0]
-    texts = [dialect.written(part) for part in found]
-    return " || ".join(f"{dialect.written(f'LENGTH({it})')} || ':' || {_shortened(it, dialect)}" for it in texts)
-
-
-def _identifying(name: str, kind: str, dialect: Dialect) -> str:
-    found = unit(kind, dialect.quoted(name), dialect)
-    if found is None:
-        raise InvalidParameter(
-            f"column {name!r} of type {kind} cannot name the unit: use a column of whole numbers, texts or dates"
-        )
-    return found
-
-
 def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool = False) -> str:
     """The query that converts every declared column to stored form, one row at a time, and computes the derived ones.
 
@@ -228,7 +188,7 @@ def _converted(declared: Declaration, kinds: dict[str, str], given: str, dialect
     for i, named in enumerate(declared.columns):
         if isinstance(named.expression, str):
             continue
-        read = stored(named.column, kinds[named.name], dialect.quoted(named.name), dialect)
+        read = _read(declared, named, kinds[named.name], dialect)
         if read is None:
             what = f"column {named.name!r} of type {kinds[named.name]}"
             raise InvalidParameter(
@@ -243,6 +203,17 @@ def _converted(declared: Declaration, kinds: dict[str, str], given: str, dialect
     row = f"{dialect.hashed(_as_given(kinds, dialect))} AS hash"
     inner = f"SELECT {', '.join([*columns.values(), row])} FROM {given}"
     return f"SELECT {', '.join([*columns, *halves])} FROM ({inner}) AS hashed"
+
+
+def _read(declared: Declaration, named: Named, kind: str, dialect: Dialect) -> str | None:
+    """The expression for the stored value of a column.
+
+    A column of the unit is read from its key: all rows of a unit have one value there, whatever spelling each had.
+    """
+    if named.name not in declared.unit_columns:
+        return stored(named.column, kind, dialect.quoted(named.name), dialect)
+    found, key = unit_column(declared, named.name, kind, dialect)
+    return key if found == "VARCHAR" and isinstance(named.column, Text) else stored(named.column, found, key, dialect)
 
 
 def _as_given(kinds: dict[str, str], dialect: Dialect) -> str:
@@ -331,16 +302,7 @@ def content(declared: Declaration, dialect: Dialect) -> str:
 def _spelled(column: Column, name: str, dialect: Dialect) -> str:
     spelled = {
         "number": f"'i' || {dialect.written(name)} || ';'",
-        "text": f"'t' || {dialect.written(f'LENGTH({name})')} || ':' || {_shortened(name, dialect)}",
+        "text": f"'t' || {dialect.written(f'LENGTH({name})')} || ':' || {shortened(name, dialect)}",
         "boolean": f"'b' || {dialect.written(f'CAST({name} AS INTEGER)')}",
     }[column.kind]
     return f"COALESCE({spelled}, 'n')"
-
-
-def unit_spelled(dialect: Dialect) -> str:
-    """The expression that spells the unit of a stored row as one text; a long one is hashed."""
-    return _shortened(dialect.written("u"), dialect)
-
-
-def _shortened(text: str, dialect: Dialect) -> str:
-    return f"CASE WHEN LENGTH({text}) > {SPELLED_OUT} THEN {dialect.hashed(text)} ELSE {text} END"

@@ -6,14 +6,19 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: a table is read from a .parquet or .csv file, not from 'people.txt'
 """
 
+from collections.abc import Sequence
+
 from counterpoint.errors import InvalidParameter
 from counterpoint.sources.engines.embedded import EmbeddedOffer
 from counterpoint.sources.engines.engine import Offer
 from counterpoint.sources.engines.on_disk import memory_limit
 
 
-def offered(data: object, relation: str | None = None, memory: str | None = None) -> Offer:
-    """An offer to the engine that holds the data already, or to the embedded one, on disk if its memory is limited."""
+def offered(data: object, relation: str | None = None, memory: str | None = None, units: Sequence[str] = ()) -> Offer:
+    """An offer to the engine that holds the data already, or to the embedded one, on disk if its memory is limited.
+
+    `units` are the columns that identify units: objects in them are read as their keys.
+    """
     limit = None if memory is None else memory_limit(memory)
     if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
         from counterpoint.sources.engines.postgres import PostgresOffer  # noqa: PLC0415 - needs counterpoint[postgres]
@@ -29,7 +34,7 @@ def offered(data: object, relation: str | None = None, memory: str | None = None
 
         _must_be_embedded(limit, "Spark")
         return SparkOffer(data)
-    return EmbeddedOffer(data, limit)
+    return EmbeddedOffer(data, limit, units)
 
 
 def _must_be_embedded(limit: str | None, engine: str) -> None:

@@ -46,6 +46,7 @@ from counterpoint.sources.declaring.declaration import Declaration, Named, Unkno
 from counterpoint.sources.declaring.derived import Derived, with_derived
 from counterpoint.sources.declaring.guarantee import of_table
 from counterpoint.sources.declaring.undeclared import undeclared_words
+from counterpoint.sources.declaring.unit_keys import UnitType, checked_unit_types, declared_in
 from counterpoint.sources.declaring.units import EachRow, protected, unit_columns
 from counterpoint.sources.engines import answering, sampling
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
@@ -56,6 +57,7 @@ from counterpoint.sources.source import BY_REPLACEMENT, Prepared, Source
 from counterpoint.sources.tables import loading
 from counterpoint.sources.tables.made_up import made_up_rows
 from counterpoint.sources.tables.offers import offered
+from counterpoint.sources.tables.owners import schema_type
 
 _T = TypeVar("_T")
 _LONGEST_NAME = 63
@@ -106,6 +108,8 @@ class Table(Source):
     declaration, so it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark DataFrame,
     or a postgresql:// URL; `relation` then names a table or view of that database. An answer has at most `most_cells`
     cells, 10,000 unless up to a million are declared: a cell takes about 4 us and 1 kB of memory while it is answered.
+    `unit_type`, "whole" or "text" (a list for several columns), states which values name one unit; without it a column
+    of the unit that is declared as `whole()` or `text()` states it, or else the schema does (see `unit_keys`).
     With `memory`, such as "2GB", the copy lies on disk, and the engine works within that memory (see `on_disk`).
     """
 
@@ -123,10 +127,12 @@ class Table(Source):
         relation: str | None = None,
         most_cells: int | None = None,
         memory: str | None = None,
+        unit_type: str | Sequence[str] | None = None,
     ) -> None:
         owner, most = protected(unit, rows_per_unit)
+        types = checked_unit_types(unit_type, owner)
         _check_types(columns, neighbours, key)
-        offer = offered(data, relation, memory)
+        offer = offered(data, relation, memory, unit_columns(owner))
         try:
             named = _named(offer.kinds, columns or {})
             for name in unit_columns(owner):
@@ -136,7 +142,8 @@ class Table(Source):
                     )
             with working("binding the table"):  # without a count: the number of rows is private
                 wide = UNSET if most_cells is None else most_cells
-                declared = Declaration(owner, most, neighbours, named, wide)
+                of = _unit_types(unit_columns(owner), types, columns or {}, offer.kinds)
+                declared = Declaration(owner, most, neighbours, named, wide, of)
                 bound = _bound_or_unreadable(lambda: _bind(offer, declared, key))
         except BaseException:
             offer.close()
@@ -453,6 +460,18 @@ def _check_types(columns: object, neighbours: object, key: object) -> None:
         )
     if key is not None and (not isinstance(key, bytes) or len(key) < 16):
         raise InvalidParameter("key must be at least 16 secret bytes, such as those of secrets.token_bytes")
+
+
+def _unit_types(
+    names: Sequence[str],
+    given: Sequence[UnitType | None],
+    columns: Mapping[str, Column | Derived],
+    kinds: Mapping[str, str],
+) -> tuple[UnitType, ...]:
+    """The type of the units that each column names: as it is declared, or as the schema says."""
+    return tuple(
+        of or declared_in(name, columns) or schema_type(kinds[name]) for name, of in zip(names, given, strict=True)
+    )
 
 
 def _named(kinds: Mapping[str, str], columns: Mapping[str, Column | Derived]) -> tuple[Named, ...]:
