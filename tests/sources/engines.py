@@ -147,12 +147,18 @@ def _spark_type(kind):
     return known.get(kind, kind.replace("decimal128", "decimal"))
 
 
+ENGINES = {
+    "duckdb": Table,
+    "postgres": lambda frame, *declaration, **more: Table(url(), *declaration, relation=relation(frame), **more),
+    "spark": lambda frame, *declaration, **more: Table(frame_in_spark(frame), *declaration, **more),
+}
+"""How an Arrow table is bound in each engine: what is compared engine by engine is compared in all of these."""
+
+OTHERS = [name for name in ENGINES if name != "duckdb"]
+
+
 def bound(engine, frame, *declaration, **more):
     """An Arrow table, bound where the engine has it; every row is a unit, unless another is given."""
     if not declaration and "unit" not in more:
         more["unit"] = each_row
-    if engine == "duckdb":
-        return Table(frame, *declaration, **more)
-    if engine == "postgres":
-        return Table(url(), *declaration, relation=relation(frame), **more)
-    return Table(frame_in_spark(frame), *declaration, **more)
+    return ENGINES[engine](frame, *declaration, **more)

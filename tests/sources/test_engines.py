@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sources import engines, people
+from tests.sources.engines import OTHERS
 
 from counterpoint.errors import DataFailed
 from counterpoint.sources.asking import requests, selects, variances
@@ -16,7 +17,6 @@ from counterpoint.sources.asking.choosing import choices, extremes
 from counterpoint.sources.declaring.columns import boolean, category, number, text
 
 KEY = b"sixteen bytes..."
-OTHERS = ["postgres", "spark"]
 
 DOUBLES = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -5e-324, -0.0, 0.5, -0.5, 0.1, 2.675, 4.6e18, None]
 WHOLES = [2**63 - 1, -(2**63), 2**62, -(2**62), 2**62 - 1, 2**53 + 1, -7, -1, 0, 1, 8, 12, 9, None]

@@ -81,6 +81,13 @@ class EmbeddedEngine:
         """DuckDB's own."""
         return DUCKDB
 
+    @property
+    def version(self) -> str:
+        """The version of DuckDB, and whether the rows are in a file."""
+        import duckdb  # noqa: PLC0415
+
+        return f"{duckdb.__version__} {'in memory' if self._remove_folder is None else 'on disk'}"
+
     def run(
         self, sql: str, parameters: Sequence[object] = (), beside: "Sequence[BesideTable]" = ()
     ) -> list[tuple[Any, ...]]:

@@ -24,6 +24,10 @@ class SqlEngine(Protocol):
     def dialect(self) -> Dialect:
         """The engine's SQL dialect."""
 
+    @property
+    def version(self) -> str:
+        """What its answers depend on beside the statements: the version of the software, and where it runs."""
+
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, or `DataFailed`; `DataLost` once the connection was lost."""
 

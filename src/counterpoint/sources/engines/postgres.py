@@ -96,6 +96,12 @@ class PostgresEngine:
         """PostgreSQL's own."""
         return POSTGRES
 
+    @property
+    def version(self) -> str:
+        """The server's version, and the database and user, either of which may have settings of its own."""
+        info = self._connection.info
+        return f"{info.server_version} {info.host}:{info.port} {info.dbname} {info.user}"
+
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns; the connection runs one statement at a time."""
 

@@ -76,6 +76,11 @@ class SparkEngine:
         """Spark's own."""
         return SPARK
 
+    @property
+    def version(self) -> str:
+        """The version of Spark, and the application, which has settings of its own."""
+        return f"{self._session.version} {self._session.sparkContext.applicationId}"
+
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a statement returns."""
         return self._attempt(lambda: [tuple(row) for row in self._session.sql(sql).collect()])

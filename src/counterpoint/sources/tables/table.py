@@ -48,7 +48,7 @@ from counterpoint.sources.declaring.guarantee import of_table
 from counterpoint.sources.declaring.undeclared import undeclared_words
 from counterpoint.sources.declaring.unit_keys import UnitType, checked_unit_types, declared_in
 from counterpoint.sources.declaring.units import EachRow, protected, unit_columns
-from counterpoint.sources.engines import answering, sampling
+from counterpoint.sources.engines import answering, conformance, sampling
 from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler
 from counterpoint.sources.engines.embedded import EmbeddedEngine
 from counterpoint.sources.engines.emitter import narrowed
@@ -509,6 +509,7 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
     load = loading.load(declared, offer.kinds, "given", offer.dialect, hashed=key is not None)
     loaded = "bound" if declared.unit is None else "loaded"
     engine = offer.take(load, loaded)
+    conformance.check(engine)
     given = None if key is None else _sums(engine.run(loading.given(loaded)))
     if declared.unit is not None:
         engine.create("heavy", loading.heavy(declared, "loaded"))
