@@ -190,6 +190,7 @@ SUMS: tuple[tuple[str, Request, int], ...] = (
 """Requests without cells, what each is about, and the integer that answers it."""
 
 CELLS: tuple[tuple[str, Request, object], ...] = (
+    ("how many rows there are", count(), 12),
     (
         "the rows of each text",
         histogram("t", keys=["a", "A", "a ", "\u00e9", "e\u0301", "", "A "]),
@@ -200,7 +201,7 @@ CELLS: tuple[tuple[str, Request, object], ...] = (
     ("the rows between thresholds", ranks("n", [-9, -2, 0, 3, 9]), (1, 3, 5, 8, 11)),
     ("quantiles of a column by itself", median("n", [-2, 0, 3], by="n", keys=[-2, 3]), (0, -1, -1, -1, -1, 0)),
 )
-"""Requests with cells, and the answers."""
+"""Requests that are asked alone, most of them with cells, and the answers."""
 
 FINGERPRINT = (6717929083311146417, 6669192593567853406)
 CAPPED = [1, 2, 3, 4, 5, 6, 7, 8, 10, 11]
