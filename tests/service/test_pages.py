@@ -72,7 +72,7 @@ def test_the_cookie_is_for_this_site_and_not_for_scripts(call):
 
 def test_a_wrong_key_signs_nobody_in(call):
     browser = Browser(call, "ann")
-    for key in ("", "cp_x", call.keys["ann"][:-2] + "AA", "x" * 100_000):
+    for key in ("", "cp_x", call.keys["ann"][:-2] + "AA", "x" * 3000):
         browser.cookies.clear()
         refused = browser.sign_in(key)
         assert refused.status_code == 401 and (not key or key not in refused.text)

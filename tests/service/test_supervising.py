@@ -147,6 +147,36 @@ def test_a_process_that_freezes_in_a_transaction_keeps_no_other_one_waiting(data
         frozen.stdout.close()
 
 
+FREEZES_WITHIN_A_ROUND_TRIP = """
+import sys, time
+from counterpoint.ledger.store import postgres
+postgres._BOUND = 1.0
+store = postgres.PostgresStore(sys.argv[1])
+with store._connection.pipeline():
+    for statement in (store._BEGIN, store._ALONE, store._BOUNDED):
+        store._connection.execute(statement)
+    print("holds the lock", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_one_that_freezes_within_a_round_trip_is_not_idle_and_keeps_no_other_one_waiting_either(database):
+    with psycopg.connect(database) as connection:
+        if connection.info.server_version < 170_000:
+            pytest.skip("this server has no transaction_timeout")
+    frozen = subprocess.Popen(
+        [sys.executable, "-c", FREEZES_WITHIN_A_ROUND_TRIP, database], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert frozen.stdout.readline() == "holds the lock\n"
+        frozen.send_signal(signal.SIGSTOP)
+        PostgresStore(database, wait=20).close()
+    finally:
+        frozen.kill()
+        frozen.wait()
+        frozen.stdout.close()
+
+
 def test_a_connection_whose_transaction_was_ended_by_the_server_is_noticed_and_replaced(database, monkeypatch):
     from counterpoint.errors import LedgerFailed
     from counterpoint.ledger.store import postgres

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _WAIT = 30.0
 _FROZEN = 6.0
 """Seconds after which the server ends a transaction that sends nothing: between its statements little is computed."""
+_BOUND = 8.0
+"""Seconds after which the server ends a request's transaction, counted from its lock: one that freezes between the
+statements of a round trip is not idle to the server."""
 _GONE = 10.0
 """Seconds after which a peer that acknowledges nothing counts as gone, on either side."""
 _SOONEST = 2
@@ -107,6 +110,8 @@ class PostgresStore(Tables):
             "tcp_keepalives_interval": "2",
             "tcp_keepalives_count": "3",
         }
+        if self._connection.info.server_version >= 170_000:
+            self._BOUNDED = f"SELECT pg_catalog.set_config('transaction_timeout', '{_BOUND * 1000:.0f}ms', true)"
         for setting, value in {**_SETTINGS, **timeouts}.items():
             self._run("SELECT pg_catalog.set_config(?, ?, false)", (setting, value))
 

@@ -88,6 +88,8 @@ class Tables(PeopleTables, Store):
     _BEGIN_READING: str
     _LOCKED: str
     """Reads the head of a book, and locks it where other processes may write to it."""
+    _BOUNDED: str | None = None
+    """Bounds the time that the transaction of a request takes from here on, where the database can."""
     _AMONG: str
     """Compares a column with several keys, which are one parameter (`_listed`)."""
     _ALONE: str | None = None
@@ -161,10 +163,14 @@ class Tables(PeopleTables, Store):
         """Begin a transaction, lock the book, and read along what is going to be looked up."""
         keys = (lookups.requests, *(tuple(map(path_text, paths)) for paths in lookups[1:]))
         statements: list[Statement] = [(self._BEGIN, ()), (self._LOCKED, (name,))]
+        if self._BOUNDED is not None:
+            statements.append((self._BOUNDED, ()))
         for sql, wanted in zip(self._LOOKUPS, keys, strict=True):
             if wanted:  # read once the book is locked: each statement sees what is committed when it begins
                 statements.append((f"{sql} {self._AMONG}", (name, self._listed(wanted))))
         _, head, *found = self._run_all(statements)
+        if self._BOUNDED is not None:
+            found = found[1:]
         if not head:
             return None
         ahead, records = Ahead(*map(dict.fromkeys, keys)), iter(found)
