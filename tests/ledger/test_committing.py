@@ -20,7 +20,7 @@ from counterpoint.ledger.ledger import Lookups
 from counterpoint.ledger.store import group_commit
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
 from counterpoint.ledger.store.postgres import PostgresStore
-from counterpoint.ledger.store.records import Book, Head, StoredRequest, StoredRow, path_text
+from counterpoint.ledger.store.records import Book, Entry, Head, StoredRequest, StoredRow, path_text
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Unit
 
@@ -245,7 +245,9 @@ def test_it_is_so_whichever_process_wrote_it():
 def changed_and_compared(stores: "list[SqliteStore] | list[PostgresStore]", steps: list[tuple]) -> None:
     name = os.urandom(8).hex()
     stores[0].begin(None)
-    stores[0].create(name, Book(Head(1, bytes(32)), bytes(32), "data", (), False), b"{}")
+    stores[0].create(
+        name, Book(Head(1, bytes(32)), bytes(32), "data", (), False), Entry(1, "data", "", (), "", "").encoded()
+    )
     stores[0].commit()
     for number, (who, path, done, committed, size) in enumerate(steps):
         change(stores[who], name, record(path, number, size), asked(path, path, done), committed)
@@ -350,7 +352,9 @@ def test_what_another_process_launched_is_found(postgres):
 def test_any_number_of_rows_is_written(tmp_path, count):
     kept = SqliteStore(tmp_path / "ledger.db")
     kept.begin(None)
-    kept.create("people", Book(Head(0, bytes(32)), bytes(32), "data", (), False), b"{}")
+    kept.create(
+        "people", Book(Head(0, bytes(32)), bytes(32), "data", (), False), Entry(1, "data", "", (), "", "").encoded()
+    )
     kept.commit()
     unit = Unit(kept, "people", Head(0, bytes(32)))
     for number in range(count):

@@ -9,7 +9,7 @@ from counterpoint.mechanisms.selecting.noisy_max import Largest
 from counterpoint.service import retrying, wire
 from counterpoint.service.identity import Role
 
-TINY = 5e-324
+TINY = 1e-50
 
 
 @pytest.fixture
@@ -25,19 +25,41 @@ def test_an_id_with_more_digits_than_any_launch_has_is_one_that_does_not_exist(c
     assert got.status_code == 404 and got.json()["title"] == "NoSuchThing"
 
 
-def test_a_number_beyond_all_floats_is_given_exactly_and_left_out_as_a_float(call):
+@pytest.mark.parametrize("small", [5e-324, "1e-51", f"1/{10**390 + 1}", "1e-99999999"])
+def test_a_number_of_too_many_digits_is_refused_wherever_it_is_sent_and_nothing_is_charged(call, small):
     session = call.granted()
-    quoted = call(
-        "ann", "POST", f"/v1/sessions/{session}/quotes", {"mechanism": {"mechanism": "Gaussian", "sigma": TINY}}
-    )
-    assert quoted.status_code == 200 and not quoted.json()["fits"]
-    assert "mu" not in quoted.json()["cost"] and "0" * 300 in quoted.json()["cost"]["exact"]
-    noisy = call.launched(session, mechanism="Laplace", epsilon=TINY, asks=2)
-    asked = {"request": {"request": "quantile", "column": "age", "q": 0.5}}
-    answered = call("ann", "POST", f"/v1/handles/{noisy}/asks", asked)
-    assert answered.status_code == 201 and None in answered.json()["value"]
-    error = call("ann", "POST", f"/v1/handles/{noisy}/errors", asked)
-    assert error.status_code == 200 and error.json()["error"] is None and len(error.json()["exact"]) > 300
+    for path, sent in {
+        "launches": {"mechanism": {"mechanism": "Laplace", "epsilon": small}},
+        "quotes": {"mechanism": {"mechanism": "Gaussian", "sigma": small}},
+        "questions": {"request": {"request": "count"}, "epsilon": small},
+    }.items():
+        refused = call("ann", "POST", f"/v1/sessions/{session}/{path}", sent)
+        assert refused.status_code == 422 and "at most" in refused.json()["detail"], refused.text
+    assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["epsilon"] == 0
+    assert call("carol", "POST", "/v1/data-sets/people/verification").status_code < 300
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"asking": {"n": {"request": "count"}, "years": {"request": "mean", "column": "age"}}},
+        {"by": "state", "asking": {"n": {"request": "count"}}},
+        {"by": ["state"], "keys": ["CA"], "asking": {"n": {"request": "count"}}, "noise": "laplace"},
+    ],
+)
+def test_a_select_in_plain_json_is_answered(call, said):
+    session = call.granted()
+    asked = {"request": {"request": "select", **said}, "epsilon": 0.1}
+    answered = call("ann", "POST", f"/v1/sessions/{session}/questions", asked)
+    assert answered.status_code == 201, answered.text
+
+
+@pytest.mark.parametrize("said", [{}, {"asking": {}}, {"asking": {"by": {"request": "count"}}}, {"asking": 1}])
+@pytest.mark.parametrize("more", [{}, {"n": {"request": "count"}}, {"unnamed": [1]}])
+def test_a_select_in_plain_json_that_is_none_is_refused(call, said, more):
+    session = call.granted()
+    asked = {"request": {"request": "select", **said, **more}, "epsilon": 0.1}
+    assert call("ann", "POST", f"/v1/sessions/{session}/questions", asked).status_code == 422
 
 
 def test_an_answer_that_cannot_be_drawn_or_is_none_to_its_request_leaves_the_page_of_its_session(call):

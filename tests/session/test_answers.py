@@ -1,5 +1,6 @@
 """Answers: numbers and tables that know the least error that their law keeps."""
 
+import copy
 import json
 import pickle
 from fractions import Fraction
@@ -386,3 +387,25 @@ def test_what_is_chosen_without_a_stated_error_still_knows_its_price():
     assert answer == ("c", "a") and answer.cost == cp.PureDP(2) and isinstance(answer, cp.TupleAnswer)
     with pytest.raises(NotCovered, match="NoisyMax"):
         answer.error()
+
+
+def test_an_answer_is_pickled_or_refuses_at_once():
+    people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, columns={"age": cp.number(0, 100)})
+    session = cp.Session(people, within=cp.PureDP(100))
+    asked = {
+        "number": cp.count(),
+        "float": cp.mean("age"),
+        "choice": cp.median("age"),
+        "table": cp.ranks("age", [20, 40]),
+        "record": cp.select(n=cp.count(), m=cp.mean("age")),
+        "several": cp.select(n=cp.count(), m=cp.mean("age"), by="age", keys=[20, 40]),
+    }
+    for name, request in asked.items():
+        answer = session.ask(request, epsilon=1)
+        assert repr(copy.deepcopy(answer)) and repr(copy.copy(answer))
+        if name in ("table", "record", "several"):
+            with pytest.raises(InvalidParameter, match=r"pickle answer.columns\(\)"):
+                pickle.dumps(answer)
+            assert pickle.loads(pickle.dumps(answer.columns())) == answer.columns()  # noqa: S301 - our own
+        else:
+            assert pickle.loads(pickle.dumps(answer)) == answer  # noqa: S301 - our own

@@ -213,3 +213,33 @@ def test_no_two_chains_of_the_same_requests_have_the_same_entries(tmp_path):
             entries = [data for _, data in session._engine.ledger._store.entries("session", 1)]
             salts = {read_entry(data).salt for data in entries}
             assert len(salts) == len(entries) and all(len(salt) == 32 for salt in salts)
+
+
+def test_a_clock_that_goes_back_revives_no_grant(session, monkeypatch, tmp_path):
+    now = time.time()
+    hers = session.grant("ann", cp.PureDP(1), until=datetime.fromtimestamp(int(now) + 100, UTC))
+    noisy = hers.launch(cp.Laplace("0.1", asks=5))
+    noisy.ask(cp.total())
+    monkeypatch.setattr(time, "time", lambda: now + 1000)
+    with pytest.raises(NotGranted, match="has expired"):
+        hers.launch(cp.Laplace("0.1"))
+    monkeypatch.setattr(time, "time", lambda: now)
+    for again in (lambda: noisy.ask(cp.total()), lambda: hers.launch(cp.Laplace("0.1"))):
+        with pytest.raises(NotGranted, match="has expired"):
+            again()
+    session.launch(cp.Laplace("0.1"))
+    times = [fact.at for fact in session.history]
+    assert times == sorted(times) and times[-1] == int(now + 1000)
+    session._engine.ledger.verify()
+
+
+def test_a_clock_that_was_put_back_before_a_restart_revives_no_grant_either(monkeypatch, tmp_path):
+    place, now = cp.Durable(str(tmp_path / "ledger.db")), time.time()
+    with new(place) as session:
+        hers = session.grant("ann", cp.PureDP(1), until=datetime.fromtimestamp(int(now) + 100, UTC))
+        path = hers._path
+        monkeypatch.setattr(time, "time", lambda: now + 1000)
+        session.launch(cp.Laplace("0.1"))
+    monkeypatch.setattr(time, "time", lambda: now)
+    with new(place) as session, pytest.raises(NotGranted, match="has expired"):
+        session.at(path).acting_as("ann").launch(cp.Laplace("0.1"))

@@ -115,6 +115,9 @@ class Lookups(NamedTuple):
 class Transaction(Protocol):
     """The records, as the protocol reads and changes them: all changes become durable together, or none."""
 
+    def now(self) -> int:
+        """The time in seconds since 1970, but never before the latest time on record: grants end once and for all."""
+
     def find(self, request: str) -> Intent | StoredAnswer | None:
         """What is on record under an id."""
 
@@ -159,7 +162,7 @@ class Begin(msgspec.Struct, frozen=True):
 
     def run(self, records: Transaction) -> Intent | StoredAnswer:
         """The request as it is on record; or it is checked, charged and recorded. A refusal changes nothing."""
-        fact = self.wanted.fact(self.acting.who)
+        fact = self.wanted.fact(self.acting.who, records.now())
         if not self.new:
             known = records.find(self.request)
             if known is not None:

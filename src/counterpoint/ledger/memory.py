@@ -11,6 +11,7 @@
 """
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -75,6 +76,9 @@ class _Records:
         self._done: dict[str, StoredAnswer] = {}
         self.opened: dict[str, Intent] = {}
         self.facts: list[Fact] = []
+
+    def now(self) -> int:
+        return max(int(time.time()), self.facts[-1].at if self.facts else 0)
 
     def find(self, request: str) -> Intent | StoredAnswer | None:
         return self._done.get(request) or self.opened.get(request)

@@ -9,7 +9,6 @@ else**. The ledger runs `plan` inside the transaction that records the request, 
 ('ask', (0,), True)
 """
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable
 
@@ -87,9 +86,9 @@ class Wanted(msgspec.Struct, frozen=True):
         """Whether it is refused while the data are closed: so is what an analyst can want, whether it reads rows."""
         return False
 
-    def fact(self, who: str) -> Fact:
-        """Its line of the history: who did it, now."""
-        return Fact(self.kind, self.at, self.what, who, int(time.time()), self.cost)
+    def fact(self, who: str, now: int) -> Fact:
+        """Its line of the history: who did it, and when."""
+        return Fact(self.kind, self.at, self.what, who, now, self.cost)
 
     @property
     def cost(self) -> str:

@@ -134,6 +134,10 @@ def request(said: object) -> Any:
         asking = _object(fields.get("asking"), "asking")
         named = {str(name): request(one) for name, one in asking.items()}
         rest = {name: value for name, value in fields.items() if name not in ("request", "asking")}
+        if not rest.keys() <= _OF_SELECT or named.keys() & _OF_SELECT:
+            raise InvalidRequest(
+                f"select has the fields asking, {', '.join(sorted(_OF_SELECT))}; the names in asking are other ones"
+            )
         return _called(getattr(cp, SELECT), SELECT, {**rest, **named}, open_ended=True)
     return _made(fields, "request", REQUESTS)
 
@@ -238,12 +242,17 @@ def _must_be_listed(said: object, tags: list[object]) -> None:
             parts += part
 
 
+_OF_SELECT = frozenset(("by", "keys", "noise", "of"))
+_ANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+"""Parameters that need not be given."""
+
+
 def _called(made: Callable[..., Any], name: str, fields: dict[str, Any], *, open_ended: bool = False) -> Any:
     known = _parameters(name)
     unknown = None if open_ended else next((field for field in fields if field not in known), None)
     if unknown is not None:
         raise InvalidRequest(f"{name} has no field {shown(unknown)}; it has {', '.join(known)}")
-    needed = [field for field, one in known.items() if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+    needed = [field for field, one in known.items() if one.default is one.empty and one.kind not in _ANY]
     missing = next((field for field in needed if field not in fields), None)
     if missing is not None:
         raise InvalidRequest(f"{name} needs the field {missing!r}; it has {', '.join(known)}")

@@ -108,6 +108,10 @@ class SealedTransaction:
         self.grounds: list[Grounds] = []
         self._sealer = sealer
 
+    def now(self) -> int:
+        """The time, but never before that of the last entry, whichever process wrote it."""
+        return self.unit.now()
+
     def find(self, request: str) -> Intent | StoredAnswer | None:
         """What is on record under an id; its seal shows that it is as it was stored."""
         found = self.unit.request(request)

@@ -16,7 +16,17 @@ from typing import Any, NamedTuple, Protocol
 
 from counterpoint.ledger.ledger import Lookups
 from counterpoint.ledger.state import Path
-from counterpoint.ledger.store.records import Book, Entry, Head, StoredItems, StoredRequest, StoredRow, link, path_text
+from counterpoint.ledger.store.records import (
+    Book,
+    Entry,
+    Head,
+    StoredItems,
+    StoredRequest,
+    StoredRow,
+    link,
+    path_text,
+    read_entry,
+)
 from counterpoint.randomness.fresh import fresh
 
 BATCH = 4096
@@ -30,6 +40,9 @@ class Store(Protocol):
 
     lock: AbstractContextManager[Any]
     """The lock of the connection."""
+
+    latest: dict[str, tuple[int, int]]
+    """The number and the time of the last entry that was written here, by the name of its session."""
 
     def begin(self, name: str | None) -> Head | None:
         """Begin a transaction; with a name, lock that book, and give its head (None: there is no such book)."""
@@ -149,6 +162,7 @@ class Unit:
         "entries",
         "head",
         "items",
+        "latest",
         "name",
         "opened",
         "requests",
@@ -167,6 +181,8 @@ class Unit:
         self.opened: dict[str, StoredRequest | None] = {}
         self.items: list[StoredItems] = []
         self.settled = False
+        self.latest: int | None = None
+        """The latest time on record, once it is known."""
         self._ahead = ahead or Ahead({}, {}, {}, {})
 
     def append(
@@ -184,13 +200,23 @@ class Unit:
         cost: str = "",
     ) -> Entry:
         """Add a link to the chain."""
-        number, now, salt = self.head.number + 1, int(time.time()), fresh(_SALT).hex()
+        number, now, salt = self.head.number + 1, self.now(), fresh(_SALT).hex()
         entry = Entry(number, kind, request, path, what, body, version, state, now, record, who, salt, cost)
         self.begun.append(entry)
         data = entry.encoded()
         self.head = Head(entry.number, link(self.head.hash, data))
         self.entries.append((entry.number, data))
         return entry
+
+    def now(self) -> int:
+        """The time in seconds since 1970, but never before that of the last entry: a clock may be put back."""
+        if self.latest is None:
+            known = {} if self._store is None else self._store.latest
+            number, at = known.get(self.name, (-1, 0))
+            data = None if number == self.base.number else self.entry(self.base.number)
+            self.latest = at if data is None else max(0, read_entry(data).at)
+        self.latest = max(self.latest, int(time.time()))
+        return self.latest
 
     def row(self, path: Path) -> StoredRow | None:
         """The row at a path, as this unit leaves it."""

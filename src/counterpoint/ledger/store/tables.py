@@ -118,6 +118,7 @@ class Tables(PeopleTables, Store):
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self.latest = {}
 
     @abstractmethod
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -327,6 +328,8 @@ class Tables(PeopleTables, Store):
             (self._PUT_ROW, [(name, *row) for row in unit.rows.values()]),
             (self._PUT_ITEMS, [(name, *items) for items in unit.items]),
         )
+        if unit.latest is not None:
+            self.latest[name] = unit.head.number, unit.latest
 
 
 def _columns(book: Book) -> tuple[int, bytes | None, str | None]:

@@ -9,9 +9,9 @@
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, Self, TypeAlias
 
-from counterpoint.errors import NotCovered
+from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Number
 from counterpoint.pictures.picture import Picture
 from counterpoint.session.answering.answer_table import (
@@ -42,6 +42,18 @@ class Tabular(Known):
     def table(self, probability: Number = SURE) -> AnswerTable:
         """The table as data: keys, values, errors, and a note where a value is mostly noise."""
         raise NotImplementedError
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, known: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidParameter(
+            f"a {type(self).__name__} is not pickled, as it would lose where its numbers come from: pickle "
+            "answer.columns(), or answer.to_pandas()"
+        )
 
     def columns(self, probability: Number = SURE) -> dict[str, list[Any]]:
         """The table as columns: the keys under the names of their columns, and each value beside its error."""
