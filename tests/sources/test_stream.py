@@ -234,7 +234,7 @@ def test_whose_an_item_is_must_be_said_at_user_level_and_only_there():
         user.append(1)
     with pytest.raises(InvalidRequest, match="'user'"):
         user.extend([1, 1], units=["ann"])
-    for nobody in (True, 1.5, ["ann"]):
+    for nobody in (True, b"ann", ["ann"]):
         with pytest.raises(InvalidRequest, match="a text or a whole number"):
             user.append(1, unit=nobody)
     assert event.pin() == user.pin() == 0
