@@ -156,7 +156,7 @@ def bind_in(wrong, monkeypatch):
             taken.append(wrong(super().take(query, name)))
             return taken[-1]
 
-    monkeypatch.setattr(tables, "offered", lambda data, relation, memory: Offer(data))
+    monkeypatch.setattr(tables, "offered", lambda data, *_: Offer(data))
     return taken, lambda: cp.Table(ONE, unit=cp.each_row, columns={"x": cp.number(0, 9)})
 
 
