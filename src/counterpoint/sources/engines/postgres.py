@@ -132,12 +132,12 @@ class PostgresEngine:
         """`DataLost` if the connection ended before a statement was sent: then no row had to do with it."""
         if self._closed:
             raise closed()
-        with suppress(OSError, ValueError):  # the connection is closed, and has no socket
+        if not self._connection.closed:  # which has no socket
             waiting = select.poll()
-            waiting.register(self._connection.fileno(), select.POLLIN)
+            waiting.register(_succeeded(_attempted(self._connection.fileno, self)), select.POLLIN)
             if not waiting.poll(0):
                 return
-        _attempted(lambda: self._connection.execute("SELECT"), self)  # reads why it ended, or a notice of the server
+            _attempted(lambda: self._connection.execute("SELECT"), self)  # reads why it ended, or the server's notice
         if self._connection.closed:
             raise lost()
 
