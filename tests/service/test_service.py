@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.service.authorisation import BODIES, COUNT, ROUTES, page, template
 from tests.service.house import AGES, PEOPLE, served
 
 import counterpoint as cp
+from counterpoint.ledger.places import hold, release
 from counterpoint.service import wire
 from counterpoint.service.house import SessionId
 from counterpoint.service.identity import ApiKey, Identity, Role
@@ -123,6 +125,24 @@ def test_a_revoked_or_expired_key_and_an_ended_principal_open_nothing(call, monk
     assert call("ann", "GET", "/v1/sessions").status_code == 401
     with pytest.raises(cp.InvalidParameter, match="there is, or was"):
         call.house.identity.add("ann", Role.CUSTODIAN)
+
+
+def test_a_clock_that_is_set_back_revives_no_expired_key(tmp_path, monkeypatch):
+    """What was used when it had expired is ended on record; the others expire by the latest time that was seen."""
+    now = time.time()
+    with served(tmp_path) as call:
+        used, other, lasting = (call.house.identity.new_key("ann", days=days).shown() for days in (1, 1, 9))
+        monkeypatch.setattr(time, "time", lambda: now + 2 * 86_400)
+        assert call("ann", "GET", "/v1/sessions", key=used).status_code == 401
+        monkeypatch.setattr(time, "time", lambda: now)
+        for key in (used, other):
+            assert call("ann", "GET", "/v1/sessions", key=key).status_code == 401
+        assert call("ann", "GET", "/v1/sessions", key=lasting).status_code == 200
+    place = cp.Durable(tmp_path / "ledger.db")
+    store = hold(place, existing=True)
+    with closing(Identity(store, place)) as started_again:
+        assert [started_again.principal(key) is not None for key in (used, other, lasting)] == [False, False, True]
+    release(store)
 
 
 def test_every_route_is_in_the_table(call):

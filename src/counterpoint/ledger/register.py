@@ -24,6 +24,7 @@ from counterpoint.errors import InvalidParameter, LedgerBusy, LedgerTampered, No
 from counterpoint.ledger.checking import books
 from counterpoint.ledger.checking.registered import Registered, RegisterSigner
 from counterpoint.ledger.checking.starting import started
+from counterpoint.ledger.clock import LedgerClock
 from counterpoint.ledger.crypto.sealing import DataKeys
 from counterpoint.ledger.places import Durable, hold, release
 from counterpoint.ledger.store.people import PeopleTables, StoredKey, StoredPrincipal
@@ -102,6 +103,14 @@ class Register:
             self._key = _signing(DataKeys(REGISTER, master, found.book.keys))
             self._genesis, self._head, self._known = found.book.genesis, found.book.head, found.registered
             self._noted = Head(0, b"")
+            self._clock = LedgerClock()
+            for name in store.books():
+                self._clock.see(self._last_written(name))
+
+    def now(self) -> int:
+        """Seconds since 1970, and never less than this process or its register has seen: no expired key revives."""
+        self._clock.see(self._known.latest)
+        return self._clock.now()
 
     def look_up_key(self, id: str) -> tuple[StoredKey, StoredPrincipal] | None:
         """A key and its principal; None if there is no key of this id.
@@ -194,6 +203,12 @@ class Register:
             )
         self._head, self._known = head, known
         return known
+
+    def _last_written(self, name: str) -> int:
+        """When the last entry of a session was written."""
+        book = self._store.book(name)
+        data = None if book is None else self._store.entry(name, book.head.number)
+        return 0 if data is None else read_entry(data).at
 
     def _entries_after(self, number: int) -> Iterator[tuple[int, bytes]]:
         return self._store.entries(REGISTER, number)

@@ -15,7 +15,6 @@ BrowserToken('...')
 """
 
 import hmac
-import time
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -115,7 +114,7 @@ class Browsers:
         key, who = ApiKey.read(presented), self._identity.principal(presented)
         if key is None or who is None:
             return None
-        token, now = BrowserToken.fresh(key.id), int(time.time())
+        token, now = BrowserToken.fresh(key.id), self._identity.now()
         self._identity.sign_in(StoredKey(token.id, who.name, token.digest, now, now + LASTS), _BROWSER)
         return token
 

@@ -136,9 +136,21 @@ class Identity:
         """Whose key this id names, if it stands and, where a digest is given, if that is its own."""
         key, holder = self._register.look_up_key(id) or (_NOBODY, None)
         right = digest is None or hmac.compare_digest(key.digest, digest)
-        if holder is None or holder.ended is not None or not right or not key.stands(int(time.time())):
+        if holder is None or holder.ended is not None or not right:
+            return None
+        if not key.stands(self.now()):
+            self._expire(key)
             return None
         return Principal(holder.name, Role(holder.role))
+
+    def now(self) -> int:
+        """Seconds since 1970, by the clock that keys expire by; it does not go back."""
+        return self._register.now()
+
+    def _expire(self, key: StoredKey) -> None:
+        """End a key that was used after it had expired: no clock that is set back revives it, after a start either."""
+        if key.ended is None:
+            self.end_key(key.id)
 
     def add(self, name: str, role: Role, *, by: str = "") -> None:
         """Make a principal; `InvalidParameter` if there was one of this name, whatever became of it."""
@@ -147,14 +159,14 @@ class Identity:
                 raise InvalidParameter(
                     f"there is, or was, a principal {name!r}: histories name it, choose another name"
                 )
-            made = StoredPrincipal(name, role.value, int(time.time()))
+            made = StoredPrincipal(name, role.value, self.now())
             change.put(made, f"principal {name!r} was added as {role.value}")
 
     def new_key(self, name: str, *, days: int | None = None, by: str = "") -> ApiKey:
         """A key for a principal, which expires after some days if they are given."""
         if days is not None and (type(days) is not int or not 0 < days <= 3660):
             raise InvalidParameter("a key expires after a number of days from 1 to 3660")
-        now, key = int(time.time()), ApiKey.fresh()
+        now, key = self.now(), ApiKey.fresh()
         with self._register.changing(by) as change:
             found = change.principal(named(name))
             if found is None or found.ended is not None:
@@ -180,7 +192,7 @@ class Identity:
         with self._register.changing(by) as change:
             found = change.api_key(id)
             if found is not None:
-                _end_key(change, found)
+                _end_key(change, found, self.now())
         self._lately = {}
 
     def end(self, name: str, *, by: str = "") -> None:
@@ -188,10 +200,10 @@ class Identity:
         with self._register.changing(by) as change:
             found = change.principal(named(name))
             if found is not None and found.ended is None:
-                change.put(found._replace(ended=int(time.time())), f"principal {name!r} was ended")
+                change.put(found._replace(ended=self.now()), f"principal {name!r} was ended")
             for key in change.api_keys():
                 if key.principal == name:
-                    _end_key(change, key)
+                    _end_key(change, key, self.now())
         self._lately = {}
 
     def principals(self) -> list[StoredPrincipal]:
@@ -207,9 +219,9 @@ class Identity:
         self._register.close()
 
 
-def _end_key(change: Change, key: StoredKey) -> None:
+def _end_key(change: Change, key: StoredKey, now: int) -> None:
     if key.ended is None:
-        change.put(key._replace(ended=int(time.time())), f"key {key.id} of {key.principal!r} was ended")
+        change.put(key._replace(ended=now), f"key {key.id} of {key.principal!r} was ended")
 
 
 def _name_of(presented: str) -> bytes:

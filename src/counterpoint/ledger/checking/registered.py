@@ -66,15 +66,19 @@ class Registered:
         """The genesis of each session's chain."""
         self.rows: dict[tuple[str, str], str] = {}
         """The fingerprint of each principal and key, by its kind and id."""
+        self.latest = 0
+        """The latest time at which an entry was written."""
 
     def copied(self) -> "Registered":
         """The same, to be followed further on trial."""
         other = Registered(self._signing)
         other.sessions, other.rows = dict(self.sessions), dict(self.rows)
+        other.latest = self.latest
         return other
 
     def step(self, entry: Entry, before: bytes) -> None:
         """One entry further, from the head before it."""
+        self.latest = max(self.latest, entry.at)
         if entry.kind == SESSION:
             if entry.body in self.sessions:
                 raise LedgerTampered(f"entry {entry.number} of the register names session {entry.body!r} a second time")

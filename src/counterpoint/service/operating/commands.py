@@ -6,7 +6,6 @@
 1
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -123,9 +122,9 @@ def list_keys(
             typer.echo(f"{one.name}: {one.role}{'' if one.ended is None else ', ended'}")
             found = people.keys(one.name)
             for key in (key for key in found if not is_browser(key.id)):
-                state = "stands" if key.stands(int(time.time())) else "ended"
+                state = "stands" if key.stands(people.now()) else "ended"
                 typer.echo(f"  {key.id}: {state}")
-            browsers = sum(key.stands(int(time.time())) for key in found if is_browser(key.id))
+            browsers = sum(key.stands(people.now()) for key in found if is_browser(key.id))
             if browsers:
                 typer.echo(f"  browsers signed in: {browsers}")
 

@@ -1,6 +1,5 @@
 """Data sets: what they are, what is left of their budgets, to whom it was granted, and how data arrives."""
 
-import time
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
@@ -34,11 +33,10 @@ def listed(house: TheHouse, who: Caller) -> list[Json]:
     if who.role is Role.PRODUCER:
         return [{"data_set": name} for name in house.names]
     own = [(name, [given for given in house.granted(name) if given.grant.to == who.name]) for name in house.names]
-    return [_granted_here(name, given) for name, given in own if given]
+    return [_granted_here(name, given, house.identity.now()) for name, given in own if given]
 
 
-def _granted_here(name: str, given: list[Given]) -> Json:
-    now = int(time.time())
+def _granted_here(name: str, given: list[Given], now: int) -> Json:
     standing = [one for one in given if not one.grant.revoked and (one.grant.until is None or now < one.grant.until)]
     return {
         "data_set": name,

@@ -34,7 +34,8 @@ class KeyBody(Body, frozen=True, kw_only=True):
 @get("/principals", summary="Principals and the ids of their keys", guards=CUSTODIAN, sync_to_thread=True)
 def listed(house: TheHouse, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
     """Also those that ended: histories name them. A key is named by its public id. In pages; `Link` names the next."""
-    identity, now = house.identity, int(time.time())
+    identity = house.identity
+    now = identity.now()
     people = identity.principals()
     page = [
         {
