@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import counterpoint as cp
 from counterpoint.cli import app
-from counterpoint.errors import InvalidParameter, LedgerBusy, LedgerRolledBack, WitnessFailed
+from counterpoint.errors import InvalidParameter, LedgerBusy, LedgerRolledBack, LedgerTampered, WitnessFailed
 from counterpoint.ledger.checking import remote_witness
 from counterpoint.ledger.checking.remote_witness import RemoteWitness
 from counterpoint.ledger.opening import sessions_at
@@ -210,7 +210,7 @@ def test_processes_that_write_out_of_turn_are_told_apart_from_a_fork(shared):
 
 
 def test_a_database_that_is_put_back_while_it_is_open_releases_nothing(shared):
-    """The ledger has no reason to look: it is the witness that knows the head that is left out."""
+    """The process that has it open remembers the head that is left out; the next one learns of it from the witness."""
     tables = ("book", "entry", "row", "request")
     with contextlib.ExitStack() as stack:
         s = stack.enter_context(contextlib.closing(shared.session()))
@@ -221,8 +221,10 @@ def test_a_database_that_is_put_back_while_it_is_open_releases_nothing(shared):
             shared.sql(f"DELETE FROM counterpoint_{name}")
             for row in rows:
                 shared.sql(f"INSERT INTO counterpoint_{name} VALUES ({', '.join('?' * len(row))})", *row)
-        with pytest.raises(LedgerRolledBack, match="another history"):
+        with pytest.raises(LedgerTampered, match="does not continue what this process has seen"):
             noisy.ask("apples")
+    with pytest.raises(LedgerRolledBack):
+        shared.session()
 
 
 def called(running, method, path, body=None, key=None):
