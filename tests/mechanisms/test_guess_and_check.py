@@ -332,7 +332,7 @@ def test_it_has_one_price_and_pure_ones_are_stored_as_they_were():
         with pytest.raises(InvalidParameter, match="concentrated"):
             GuessAndCheck(epsilon, 10, **rho)
     assert encode(GuessAndCheck(1, 2)) == (
-        b'{"type":"GuessAndCheck/1","epsilon":"1/1","margin":"2/1","wrong":1,"sensitivity":1}'
+        b'{"type":"GuessAndCheck/1","epsilon":"1/1","margin":"2/1","wrong":1,"sensitivity":null}'
     )
     concentrated = GuessAndCheck.concentrated(1, 2)
     assert decode(encode(concentrated), GuessAndCheck) == concentrated

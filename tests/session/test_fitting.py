@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import pyarrow as pa
 import pytest
 from tests.session.deeds import done
 from tests.session.numbers_source import Numbers
@@ -108,3 +109,37 @@ def test_what_stands_before_a_mechanism_fits_it_too():
     session = cp.Session(cp.Stream(bound=3, dimensions=2), within=cp.PureDP(1))
     launched = session.launch(cp.postprocess(Same(), Following(Fraction(1)))).mechanism
     assert launched == cp.postprocess(Same(), Following(Fraction(1), 6, 2))
+
+
+SHOPPERS = {"unit": "person", "rows_per_unit": 20, "columns": {"age": cp.number(0, 100)}}
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        cp.SparseVector(epsilon=0.2, threshold=100, hits=2),
+        cp.AboveThreshold(0.2, 100),
+        cp.GuessAndCheck(0.2, margin=10),
+        cp.Sampled(cp.SparseVector(epsilon=0.2, threshold=100), rate=0.5),
+    ],
+    ids=repr,
+)
+def test_what_fixes_its_sensitivity_at_launch_can_take_a_count_of_any_data(mechanism):
+    """Launched for 1 on a table with 20 rows a unit, it would have been charged and have refused every count."""
+    table = cp.Table(pa.table({"person": [1, 1, 2], "age": [1, 2, 3]}), **SHOPPERS)
+    session = cp.Session(table, within=cp.PureDP(9))
+    handle = session.launch(mechanism)
+    charged = session.loss
+    assert isinstance(handle.mechanism.sensitivity, int) and handle.mechanism.sensitivity == 20
+    guess = {"guess": 3} if isinstance(mechanism, cp.GuessAndCheck) else {}
+    handle.ask(cp.count(), **guess)
+    assert session.loss == charged
+
+
+def test_a_sensitivity_that_was_given_stays():
+    table = cp.Table(pa.table({"person": [1, 1, 2], "age": [1, 2, 3]}), **SHOPPERS)
+    session = cp.Session(table, within=cp.PureDP(9))
+    handle = session.launch(cp.SparseVector(epsilon=0.2, threshold=1, sensitivity=1))
+    assert handle.mechanism.sensitivity == 1 and type(handle.ask(cp.count_distinct())) is bool
+    with pytest.raises(cp.InvalidRequest, match="sensitivity=20"):
+        handle.ask(cp.count())

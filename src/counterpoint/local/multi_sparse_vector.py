@@ -103,13 +103,13 @@ class MultiSparseVector(Composite, Value, frozen=True):
     @property
     def relation(self) -> Relation:
         """At most k coordinates differ."""
-        return FewCoordinates(self.k, self.each.sensitivity)
+        return FewCoordinates(self.k, self.each.moves)
 
     def accepts(self, message: object) -> bool:
         """An ask with a value, and perhaps a threshold, for every coordinate."""
         if not isinstance(message, Ask) or message.private is None or message.private.width != self.width:
             return False
-        fits = message.sensitivity <= self.k * self.each.sensitivity
+        fits = message.sensitivity <= self.k * self.each.moves
         return fits and (message.public is None or self._are_thresholds(message.public))
 
     def _are_thresholds(self, public: Plain) -> bool:
@@ -138,5 +138,5 @@ class MultiSparseVector(Composite, Value, frozen=True):
             assert isinstance(raw, tuple)
             return raw[place]
 
-        sensitivity = self.each.sensitivity
+        sensitivity = self.each.moves
         return context.ask("coordinates", message.private.map(pick), threshold, sensitivity, at=place)

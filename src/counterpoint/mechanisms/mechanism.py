@@ -164,6 +164,13 @@ class Mechanism(Tagged):
         """
         return self
 
+    def for_counts(self, moves: int) -> "Mechanism":
+        """The mechanism, able to take counts of the data's rows, which move by at most `moves` between neighbours.
+
+        Itself, unless it fixes the sensitivity of its asks at launch and was not told which.
+        """
+        return self
+
     def public_part(self, grid: Fraction | None, /, **options: Any) -> Plain:
         """The public part of an ask, from the options that an analyst gave with it, such as `threshold=2.5`.
 

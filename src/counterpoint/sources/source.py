@@ -279,6 +279,11 @@ class Source:
         """
         return None
 
+    @property
+    def count_moves(self) -> int:
+        """By how much a count of the rows moves between neighbours; 1 for data that has no rows to count."""
+        return 1
+
     @abstractmethod
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""

@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import Annotated, NamedTuple, Self
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -102,7 +103,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
     epsilon: PositiveOrNone
     margin: Annotated[Rational, "the margin"]
     wrong: PositiveInt = 1
-    sensitivity: Annotated[PositiveInt, "the sensitivity"] = 1
+    sensitivity: Annotated[PositiveInt | None, "the sensitivity"] = None
     rho: PositiveOrUnset = default(UNSET)
 
     def __post_init__(self) -> None:
@@ -113,7 +114,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
             )
 
     @classmethod
-    def concentrated(cls, rho: Number, margin: Number, wrong: int = 1, sensitivity: int = 1) -> Self:
+    def concentrated(cls, rho: Number, margin: Number, wrong: int = 1, sensitivity: int | None = None) -> Self:
         """The same in zCDP(4 rho): a sparse vector of 3 rho, and `wrong` answers with Gaussian noise of rho in all.
 
         Its Renyi loss of order alpha is 4 alpha rho.
@@ -122,6 +123,15 @@ class GuessAndCheck(Composite, Value, frozen=True):
         zCDP(0.04)
         """
         return cls(None, margin, wrong, sensitivity, rho)
+
+    @property
+    def moves(self) -> int:
+        """By how much a value moves at most between neighbours; 1 where that was left open and no source said it."""
+        return self.sensitivity or 1
+
+    def for_counts(self, moves: int) -> Self:
+        """With this sensitivity, if none was given."""
+        return self if self.sensitivity is not None else replace(self, sensitivity=moves)
 
     @property
     def structure(self) -> tuple[Part, ...]:
@@ -146,9 +156,9 @@ class GuessAndCheck(Composite, Value, frozen=True):
     @property
     def _check(self) -> SparseVector:
         if self.rho is not UNSET:
-            return SparseVector(None, self.margin, self.wrong, self.sensitivity, rho=3 * self.rho)
+            return SparseVector(None, self.margin, self.wrong, self.moves, rho=3 * self.rho)
         assert self.epsilon is not None
-        return SparseVector(3 * self.epsilon, self.margin, self.wrong, self.sensitivity)
+        return SparseVector(3 * self.epsilon, self.margin, self.wrong, self.moves)
 
     @property
     def _answer(self) -> Laplace | Gaussian:
@@ -163,7 +173,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
             isinstance(message, Ask)
             and message.private is not None
             and message.private.width is None
-            and message.sensitivity <= self.sensitivity
+            and message.sensitivity <= self.moves
             and (type(message.public) is int or isinstance(message.public, Guess))
         )
 
@@ -213,8 +223,8 @@ class GuessAndCheck(Composite, Value, frozen=True):
         """
         each = Fraction(1, 40) / self.wrong
         if self.rho is UNSET:
-            return self._answer.error(1 - each, self.sensitivity)
-        return subgaussian_within(self.wrong * self.sensitivity**2 / (2 * self.rho), each)
+            return self._answer.error(1 - each, self.moves)
+        return subgaussian_within(self.wrong * self.moves**2 / (2 * self.rho), each)
 
     def error(self, probability: Number, asks: int) -> GuessError:
         """How far off the first `asks` answers are at most, with at least this probability.
@@ -226,5 +236,5 @@ class GuessAndCheck(Composite, Value, frozen=True):
         GuessError(verdict=22, answer=14)
         """
         half = 1 - may_fail(probability) / 2
-        reach = self.sensitivity if self.rho is UNSET else self.sensitivity**2
+        reach = self.moves if self.rho is UNSET else self.moves**2
         return GuessError(self._check.error(half, asks), self._answer.error(half, reach, width=self.wrong))

@@ -72,7 +72,7 @@ class LinearGuessAndCheck(Composite, Value, frozen=True):
             type(message.public.guess) is int
             and self.weighs(weights)
             and width in (None, self.universe)
-            and self._sensitivity(message) <= self.checks.sensitivity
+            and self._sensitivity(message) <= self.checks.moves
         )
 
     def weighs(self, weights: object) -> bool:

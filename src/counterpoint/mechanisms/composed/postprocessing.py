@@ -180,6 +180,10 @@ class Postprocessed(Mechanism, Value, frozen=True):
         """The mechanism fitted to the data, with the same postprocessor before it."""
         return Postprocessed(self.postprocessor, self.mechanism.fitted(relation, dimensions))
 
+    def for_counts(self, moves: int) -> "Postprocessed":
+        """The mechanism able to take counts, with the same postprocessor before it."""
+        return Postprocessed(self.postprocessor, self.mechanism.for_counts(moves))
+
     def accepts(self, message: object) -> bool:
         """The asks that the postprocessor takes and the updates that the mechanism accepts."""
         if isinstance(message, Ask):

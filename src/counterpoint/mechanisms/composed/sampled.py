@@ -103,6 +103,10 @@ class Sampled(Mechanism, Value, frozen=True):
         """The mechanism fitted to the data: those of a sample have the same neighbours."""
         return Sampled(self.mechanism.fitted(relation, dimensions), self.rate, self.delta)
 
+    def for_counts(self, moves: int) -> "Sampled":
+        """The mechanism able to take counts: on a sample they move as far."""
+        return Sampled(self.mechanism.for_counts(moves), self.rate, self.delta)
+
     def accepts(self, message: object) -> bool:
         """What the mechanism accepts."""
         return self.mechanism.accepts(message)

@@ -13,9 +13,10 @@ scales alone.
 from abc import abstractmethod
 from fractions import Fraction
 from math import ceil
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
@@ -63,7 +64,23 @@ class Comparing(Mechanism):
 
     __slots__ = ()
     threshold: Rational
-    sensitivity: int
+    sensitivity: int | None
+
+    @property
+    def moves(self) -> int:
+        """By how much a value moves at most between neighbours; 1 where that was left open and no source said it."""
+        return self.sensitivity or 1
+
+    def for_counts(self, moves: int) -> Self:
+        """With this sensitivity, if none was given.
+
+        >>> from counterpoint import SparseVector
+        >>> SparseVector(1, 0).for_counts(20).sensitivity, SparseVector(1, 0, sensitivity=3).for_counts(20).sensitivity
+        (20, 3)
+        """
+        if self.sensitivity is not None:
+            return self
+        return replace(self, sensitivity=moves)  # type: ignore[type-var] # each kind of it is a struct
 
     @property
     def most_asks(self) -> int | UnsetType:
@@ -94,7 +111,7 @@ class Comparing(Mechanism):
             isinstance(message, Ask)
             and message.private is not None
             and message.private.width is None
-            and message.sensitivity <= self.sensitivity
+            and message.sensitivity <= self.moves
             and (message.public is None or type(message.public) is int or isinstance(message.public, Threshold))
         )
 

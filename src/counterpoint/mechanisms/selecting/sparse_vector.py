@@ -86,7 +86,7 @@ class SparseVector(Comparing, Value, frozen=True):
     epsilon: PositiveOrNone = default(None)
     threshold: Annotated[Rational, "the threshold"] = default(Fraction(0))
     hits: PositiveInt = 1
-    sensitivity: Annotated[PositiveInt, "the sensitivity"] = 1
+    sensitivity: Annotated[PositiveInt | None, "the sensitivity"] = None
     monotone: Flag = False
     release: Release | None = None
     charge: PositiveOrNone = default(None)
@@ -144,7 +144,7 @@ class SparseVector(Comparing, Value, frozen=True):
         else:
             assert self.epsilon is not None
             first, each = shares_of_pure(self.epsilon, self.hits, reach)
-        return self.sensitivity / first, reach * self.sensitivity / each
+        return self.moves / first, reach * self.moves / each
 
     def miss(self) -> Answer:
         """False, or (False, None) where hits release something."""
@@ -183,8 +183,8 @@ class SparseVector(Comparing, Value, frozen=True):
             assert self.charge is not None
             each = fails / (2 * self.hits)
             if self.rho is None:
-                return laplace_beyond(self.hits * self.sensitivity / self.charge, each)
-            spread = self.hits * self.sensitivity**2 / self.charge
+                return laplace_beyond(self.hits * self.moves / self.charge, each)
+            spread = self.hits * self.moves**2 / self.charge
             return max(0, ceil((-precision(40)(each).log() * spread).sqrt().upper) - 1)
         if self.release != "gap":
             raise InvalidParameter(
@@ -206,7 +206,7 @@ class AboveThreshold(Comparing, Value, frozen=True):
 
     epsilon: Positive
     threshold: Annotated[Rational, "the threshold"]
-    sensitivity: Annotated[PositiveInt, "the sensitivity"] = 1
+    sensitivity: Annotated[PositiveInt | None, "the sensitivity"] = None
 
     @property
     def hits(self) -> int:
@@ -233,4 +233,4 @@ class AboveThreshold(Comparing, Value, frozen=True):
     @property
     def scales(self) -> tuple[Fraction, Fraction]:
         """1/e and 2/e with e = epsilon/2, times the sensitivity."""
-        return 2 * self.sensitivity / self.epsilon, 4 * self.sensitivity / self.epsilon
+        return 2 * self.moves / self.epsilon, 4 * self.moves / self.epsilon

@@ -1,6 +1,7 @@
 """What a session launches: a mechanism, fitted to what is public about the data, that can receive what the data sends.
 
-A mechanism takes what its maker left open from the source's relation and dimensions (`Mechanism.fitted`). One that
+A mechanism takes what its maker left open from the source's relation and dimensions (`Mechanism.fitted`), and from how
+far a count of its rows moves (`for_counts`). One that
 takes updates of another shape than the source's would silently follow nothing: it is refused, before anything is paid.
 
 >>> from counterpoint import Counter, Stream
@@ -35,7 +36,7 @@ def launchable(mechanism: object, source: Source) -> Mechanism:
         raise InvalidParameter("to give a part of the budget away, use session.delegate(loss)")
     if source.unfollowed is not None and _only_follows(mechanism):
         raise InvalidRequest(f"{type(mechanism).__name__} follows data that arrives: {source.unfollowed}")
-    fitted = mechanism.fitted(source.relation, source.dimensions)
+    fitted = mechanism.fitted(source.relation, source.dimensions).for_counts(source.count_moves)
     seen_by(fitted, source)
     if sends_updates(source):
         _must_follow(fitted, source.dimensions)

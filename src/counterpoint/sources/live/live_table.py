@@ -32,6 +32,7 @@ from counterpoint.sources.asking.conditions import AllOf, Arrived, NotEnded, One
 from counterpoint.sources.asking.contributions import Contribution
 from counterpoint.sources.asking.evaluating import StoredRow
 from counterpoint.sources.asking.request import Request
+from counterpoint.sources.asking.requests import count
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration
 from counterpoint.sources.declaring.guarantee import of_live_table
@@ -284,6 +285,11 @@ class LiveTable(Feedable, Source):
         """A digest of the declaration and the view; a durable ledger stores the updates themselves."""
         read = None if self._reading is None else self._reading.stored
         return digest("live table", self._form, self._unit_type, self._protection, read, self._where).hex()
+
+    @property
+    def count_moves(self) -> int:
+        """The sensitivity of a count of its rows."""
+        return self.prepare(count()).sensitivity
 
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""

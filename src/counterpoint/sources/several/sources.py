@@ -198,6 +198,11 @@ class Sources(Source):
         found = [source.rows() for source in self._members.values() if isinstance(source, Table)]
         return b"".join(rows for rows in found if rows is not None) or None
 
+    @property
+    def count_moves(self) -> int:
+        """The largest of any source."""
+        return max(source.count_moves for source in self._members.values())
+
     def prepare(self, request: object) -> Prepared:
         """The public facts of a request about one of the sources."""
         asked = self._about(request)
@@ -293,6 +298,11 @@ class Following(Source):
     def pin(self) -> int | str:
         """That of the whole."""
         return self._whole.pin()
+
+    @property
+    def count_moves(self) -> int:
+        """That of the whole."""
+        return self._whole.count_moves
 
     def prepare(self, request: object) -> Prepared:
         """As the whole prepares it."""

@@ -365,6 +365,11 @@ class Stream(Feedable, Source):
             raise InvalidRequest(f"a pin of this stream must be a number of items, 0 to {len(self._log.items)}")
         return pin
 
+    @property
+    def count_moves(self) -> int:
+        """The sensitivity of a count of its items, or of their total where they are numbers."""
+        return 1 if self.dimensions is not None else self.prepare(total()).sensitivity
+
     def prepare(self, request: object) -> Prepared:
         """The public facts of a request: it moves by at most as much as the items of one unit that count."""
         if is_request(request) and isinstance(self._kind, Fields):

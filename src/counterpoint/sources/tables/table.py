@@ -40,6 +40,7 @@ from counterpoint.privacy.secret import Secret
 from counterpoint.randomness.process import Owner
 from counterpoint.sources.asking.conditions import AllOf, Condition, OneOf
 from counterpoint.sources.asking.evaluating import StoredRow
+from counterpoint.sources.asking.requests import count
 from counterpoint.sources.asking.sensitivity import Sensitivities
 from counterpoint.sources.declaring.columns import Column, Key
 from counterpoint.sources.declaring.declaration import Declaration, Named, UnknownColumn
@@ -283,6 +284,11 @@ class Table(Source):
     def rows(self) -> bytes | None:
         """A digest of the given rows, the same for every declaration and every part of the table."""
         return self._bound.rows
+
+    @property
+    def count_moves(self) -> int:
+        """The sensitivity of a count of its rows."""
+        return self.prepare(count()).sensitivity
 
     def prepare(self, request: object) -> Prepared:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""

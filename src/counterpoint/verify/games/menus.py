@@ -113,7 +113,7 @@ def _(mechanism: LoudNumber) -> Menu:
 
 @menu.register
 def _(mechanism: Comparing) -> Menu:
-    at, step = ceil(mechanism.threshold), mechanism.sensitivity
+    at, step = ceil(mechanism.threshold), mechanism.moves
     moved = [(at - step, at), (at, at - step), (at, at + step), (at + step, at), (at, at)]
     # far from the threshold the answer is almost certain, and reveals most about the noise on the threshold
     far = 8 * ceil(max(mechanism.scales))
@@ -123,7 +123,7 @@ def _(mechanism: Comparing) -> Menu:
 
 @menu.register
 def _(mechanism: GuessAndCheck) -> Menu:
-    margin, step = ceil(mechanism.margin), mechanism.sensitivity
+    margin, step = ceil(mechanism.margin), mechanism.moves
     moved = [(margin - step, margin), (margin, margin - step), (margin, margin + step), (margin + step, margin)]
     return Menu(asks(moved, 0, step), 3)
 
@@ -242,6 +242,6 @@ def _(mechanism: Neighbourhood) -> Menu:
 @menu.register
 def _(mechanism: MultiSparseVector) -> Menu:
     at, width = ceil(mechanism.each.threshold), mechanism.width
-    still, moved = (at,) * width, (at + mechanism.each.sensitivity,) + (at,) * (width - 1)
+    still, moved = (at,) * width, (at + mechanism.each.moves,) + (at,) * (width - 1)
     values = [(still, moved), (moved, still), (still, still)]
-    return Menu(asks(values, sensitivity=mechanism.each.sensitivity), 3)
+    return Menu(asks(values, sensitivity=mechanism.each.moves), 3)
