@@ -1,6 +1,7 @@
 """A failure of an engine tells nothing about the data: it is answered all the same, or seen once by everyone."""
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pyarrow as pa
@@ -125,6 +126,37 @@ def test_the_closing_is_one_for_all_who_share_the_budget_and_outlives_the_proces
     assert kinds.count("closing") == kinds.count("reopening") == 1
     if durable:
         whole._engine.ledger.verify()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_what_was_computed_while_another_ask_closed_the_data_is_released_after_the_reopening(
+    durable, monkeypatch, tmp_path
+):
+    """Else many asks at once, some of which fail, would tell one bit each."""
+    table = cp.Table(rows(RICH), unit="person", rows_per_unit=1, columns=COLUMNS, key=bytes(32))
+    whole = Session(table, within=cp.PureDP(2**50), **({"ledger": tmp_path / "ledger.db"} if durable else {}))
+    slow, failing = (whole.launch(cp.Laplace(2**40)) for _ in range(2))
+    fetched = type(table).resolve
+
+    def resolve(self, pin, prepared):
+        found = fetched(self, pin, prepared)
+        if prepared.request == cp.count():
+            with (
+                planted(monkeypatch, "duckdb", always, scans=True),
+                ThreadPoolExecutor(1) as another,
+                pytest.raises(cp.DataFailed),
+            ):
+                another.submit(failing.ask, cp.sum("income"), id="failing").result()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(table), "resolve", resolve)
+        with pytest.raises(cp.DataFailed):
+            slow.ask(cp.count(), id="slow")
+    lost = whole.loss
+    whole.reopen()
+    assert slow.ask(cp.count(), id="slow") == len(RICH) and failing.ask(cp.sum("income"), id="failing") == sum(RICH)
+    assert whole.loss == lost and not whole.data_closed
 
 
 def test_an_ask_that_is_finished_after_a_reopening_draws_the_noise_of_its_own_seed(monkeypatch):

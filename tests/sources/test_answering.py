@@ -162,6 +162,16 @@ def accepts(source, request):
     return True
 
 
+@pytest.mark.parametrize("name", ["stream", "events", "live"])
+def test_what_an_engine_took_before_it_failed_is_there_once(name, monkeypatch):
+    source, insert = sources()[name], EmbeddedEngine.insert
+    expected = people.found(sources()[name], cp.count())
+    with monkeypatch.context() as failing_late:
+        failing_late.setattr(EmbeddedEngine, "insert", lambda *given: failing(insert(*given)))
+        assert people.found(source, cp.count()) == expected
+    assert people.found(source, cp.count()) == expected
+
+
 def test_rows_that_see_other_sources_have_a_second_path(monkeypatch):
     made = sources()
     codes = cp.Lookup(

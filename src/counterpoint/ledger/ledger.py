@@ -186,13 +186,8 @@ class Begin(msgspec.Struct, frozen=True):
         return records.begin(self.request, self.body, fact, plan)
 
     def _data_must_be_open(self, records: Transaction) -> None:
-        """`DataFailed` from when an answer could not be computed until a custodian reopens the data.
-
-        What was answered before is on record and can be read.
-        """
-        root = records.row(()) if self.wanted.needs_data else None
-        if root is not None and isinstance(root.state, Node) and root.state.is_closed:
-            raise DataFailed
+        if self.wanted.needs_data:
+            data_must_be_open(records)
 
     def _must_be_granted(self, records: Transaction, fact: Fact) -> None:
         """Whether the grants that the request was made under still stand, as of this transaction."""
@@ -204,15 +199,31 @@ class Begin(msgspec.Struct, frozen=True):
                 raise NotGranted(f"this session was granted to {grant.to!r}, not to {self.acting.who!r}")
 
 
+def data_must_be_open(records: Transaction) -> None:
+    """`DataFailed` from when an answer could not be computed until a custodian reopens the data.
+
+    What was answered before is on record and can be read.
+    """
+    root = records.row(())
+    if root is not None and isinstance(root.state, Node) and root.state.is_closed:
+        raise DataFailed
+
+
 class Settle(msgspec.Struct, frozen=True):
-    """The second transaction of a request."""
+    """The second transaction of a request.
+
+    An answer that `reads_data` is released only while the data are open. Otherwise many asks at once, each of which
+    may fail or not, would tell as much as that many closings.
+    """
 
     intent: Intent
     outcome: StepOutcome
+    reads_data: bool = False
 
     def looks_up(self) -> Lookups:
-        """The request, and whether its row has moved on."""
-        return Lookups((self.intent.request,), versions=(self.intent.path,))
+        """The request, whether its row has moved on, and whether the data are open."""
+        root = ((),) if self.reads_data else ()
+        return Lookups((self.intent.request,), rows=root, versions=(self.intent.path,))
 
     def run(self, records: Transaction) -> Plain:
         """What is on record: if another thread or process has finished this intent meanwhile, what it stored."""
@@ -221,6 +232,8 @@ class Settle(msgspec.Struct, frozen=True):
             return not_lost(self.intent.request, done).answer
         if records.version(self.intent.path) not in (None, self.intent.version):
             raise moved_on()
+        if self.reads_data:
+            data_must_be_open(records)
         records.settle(self.intent, self.outcome)
         return self.outcome.answer
 
@@ -241,9 +254,9 @@ class Ledger:
         done: Intent | StoredAnswer = self.transact(Begin(request, wanted, wanted.body(), new, acting))
         return done
 
-    def settle(self, intent: Intent, row: Row, answer: Plain) -> Plain:
+    def settle(self, intent: Intent, row: Row, answer: Plain, *, reads_data: bool = False) -> Plain:
         """Store the row and the answer together, if the row still has the version that the intent was made for."""
-        settled: Plain = self.transact(Settle(intent, self.prepare(intent, StepOutcome(row, answer))))
+        settled: Plain = self.transact(Settle(intent, self.prepare(intent, StepOutcome(row, answer)), reads_data))
         return settled
 
     def prepare(self, intent: Intent, outcome: StepOutcome) -> StepOutcome:

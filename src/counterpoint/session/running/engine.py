@@ -182,8 +182,12 @@ class Engine:
             if begun.request != request:
                 self._finish_first(begun, source)
                 continue
-            row, answer = self._answered(begun, wanted, source)
-            return self.ledger.settle(begun, row, answer)
+            return self._settled(begun, wanted, source)
+
+    def _settled(self, intent: Intent, wanted: Wanted, source: Source | None) -> Plain:
+        """The answer to a request that was begun, once it is on record."""
+        row, answer = self._answered(intent, wanted, source)
+        return self.ledger.settle(intent, row, answer, reads_data=isinstance(wanted, Asking))
 
     def _answered(self, intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain]:
         """What a request comes to. If that cannot be computed, the data are closed before the caller learns of it."""
@@ -239,7 +243,7 @@ class Engine:
 
     def _finish(self, intent: Intent, source: Source | None) -> None:
         """Do what an intent says, by what it recorded alone."""
-        self.ledger.settle(intent, *self._answered(intent, read_wanted(intent.body, intent.pin), source))
+        self._settled(intent, read_wanted(intent.body, intent.pin), source)
 
     def recover(self, source: Source) -> int:
         """Finish what a crash left open, as far as that can be done now; how many intents are left open.

@@ -54,15 +54,23 @@ class ArrivedRows:
         `owners` has the unit of each item; None at event level, where items have none.
         """
         with self._lock:
-            if self._engine is None:
-                self._engine = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})")
-            engine = self._engine
+            engine = self._up_to(items, owners, pin)
+        return engine.run(sql, (pin,), beside)
+
+    def _up_to(self, items: "Sequence[Any]", owners: Sequence[Any] | None, pin: int) -> EmbeddedEngine:
+        """The engine, once it has the first `pin` items, each of them once."""
+        if self._engine is None:
+            self._engine, self._fed = empty_engine(f"CREATE TABLE {ROWS} ({', '.join(self._columns())})"), 0
+        try:
             for start in range(self._fed, pin, _TOGETHER):
                 end = min(start + _TOGETHER, pin)
                 owned = [None] * (end - start) if owners is None else owners[start:end]
-                engine.insert(ROWS, self._batch(items[start:end], owned, start))
+                self._engine.insert(ROWS, self._batch(items[start:end], owned, start))
                 self._fed = end
-        return engine.run(sql, (pin,), beside)
+        except BaseException:
+            self._engine = None  # it may have been fed before it failed, and items that are fed again count twice
+            raise
+        return self._engine
 
     def _columns(self) -> list[str]:
         kinds = [stored_kind(named.column) for named in self._declared.columns]
