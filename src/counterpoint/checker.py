@@ -9,7 +9,7 @@ the guide, "Receipts and the public record", so that others can write a checker 
 - the protocol: a session is opened once; a request is admitted once and answered once, in its place; what is asked was
   launched; in a session that was granted, only its principal acts, and nothing is launched once it was revoked;
 - admissions: where a budget is a plain sum (PureDP, zCDP, basic composition of (epsilon, delta)), every launch that was
-  admitted fits, every one that was refused does not, a delegated budget costs what it allows, and what was returned,
+  admitted fits, every one that was refused does not, a delegated budget costs itself, and what was returned,
   once, is what was left unused. Sums are rounded exactly as the ledger rounds them;
 - the end: from the recovery of a lost record on nothing is launched or asked, and a retirement is the last entry;
 - signatures: `--signer` is the service's public key, which the auditor has from the service (`counterpoint serve`
@@ -398,13 +398,6 @@ class PlainSum:
         within = all(one <= limit for one, limit in zip(spent, self.limits, strict=True))
         return within and (self.most is None or made <= self.most)
 
-    def is_covered_by(self, loss: Any) -> bool:
-        """Whether a charge of this loss covers all that may be spent; so too where it is of another measure."""
-        try:
-            return all(limit <= one for one, limit in zip(self.adds(loss), self.limits, strict=True))
-        except Unsummed:
-            return True
-
     def recount(self, charge: RecordedCharge, launched: list[RecordedCharge]) -> None:
         """Count a child's launches in the place of its charge, unless that is more than the budget."""
         try:
@@ -683,8 +676,9 @@ class RecordReplay:
             self.costs[entry.path] = launch.cost
             return
         account, around = account_of(launch.mechanism, self.work), self._session(asked, asked.path)
-        if account is not None and not account.is_covered_by(launch.charge.loss):
-            raise asked.wrong("a budget was delegated for less than it allows")
+        rule = launch.mechanism["rule"]
+        if rule["type"] == "Filter/1" and launch.charge != (rule.get("budget"), []):
+            raise asked.wrong("a budget was delegated for another cost than itself")
         outer = around if around.granted_to else around.outer
         self.sessions[entry.path] = AuditedSession(account, outer, launch.charge, launch.granted_to)
 

@@ -300,6 +300,29 @@ def test_an_overspent_budget_is_seen_behind_a_charge_that_is_not_known(story):
         checker.check(iter(retold(story[0], change)))
 
 
+ZERO = '{"loss":{"type":"PureDP/1","epsilon":"0/1"},"times":1}'
+CHEAP = {
+    "less": '{"type":"PureDP/1","epsilon":"1/1000"}',
+    "no parts": f'[{{"type":"PureDP/1","epsilon":"1/2"}},{ZERO}]',
+    "zCDP": '{"type":"zCDP/1","rho":"1/1000"}',
+    "Gaussian": '{"type":"GaussianDP/1","mu":"1/1000"}',
+}
+
+
+@pytest.mark.parametrize("within", [cp.PureDP("0.5"), cp.Filter(cp.ApproxDP("0.5", 0))], ids=["plain sum", "other"])
+@pytest.mark.parametrize("cost", CHEAP.values(), ids=CHEAP)
+def test_a_delegated_budget_costs_itself_in_its_own_measure_and_as_one_launch(tmp_path, within, cost):
+    """A charge of another measure, or by parts, would let a forger grant any budget for nothing."""
+    outer = cp.Filter(cp.zCDP(1)) if within == cp.PureDP("0.5") else cp.Filter(cp.ApproxDP(1, 0), by="basic")
+    with pages(tmp_path, outer) as session:
+        session.grant("ann", within).launch(cp.Laplace("0.4"))
+        record = lines(session)
+        assert "2 admissions" in sound(record, [], signer_of(session)) or within != cp.PureDP("0.5")
+    forged = retold(record, lambda es: [[*e[:12], cost] if e[1] == "delegation" else e for e in es])
+    with pytest.raises(checker.DoesNotHold, match="delegated for another cost than itself"):
+        checker.check(iter(forged))
+
+
 FORGERIES = {
     "an answer names another head": lambda es: [[*e[:5], e[5], *e[6:]] if e[1] != "answer" else e for e in es[:-1]],
     "begins with its data": lambda es: [*es, es[0]],

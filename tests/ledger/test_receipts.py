@@ -211,7 +211,7 @@ FORGED = {
     "what was launched is in another place": lambda entries: moved(entries, "delegation", []),
     "it is in another place": lambda entries: moved(entries, "launch", [7]),
     "an answer was given in another place": lambda entries: moved(entries, "ask", [7]),
-    "delegated for less than it allows": lambda entries: replaced(entries, "delegation", 12, "1/2", "1/50"),
+    "delegated for another cost than itself": lambda entries: replaced(entries, "delegation", 12, "1/2", "1/50"),
     "a loss is below 0": lambda entries: replaced(entries, "launch", 12, "1/10", "-9/1"),
     "its body is that of another entry": lambda entries: replaced(entries, "ask", 5, '["ask",[0,0]', '["ask",[0,1]'),
     "not launched": lambda entries: [entry for entry in entries if not entry[2].startswith("question launch")],

@@ -12,6 +12,7 @@ from scipy.stats import chi2
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
+from counterpoint.randomness import enumerated
 from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.randomness.seeded import SeededCoins
 
@@ -158,6 +159,22 @@ def test_enumeration_and_sampling_agree():
 def test_a_bad_cut_is_refused(cut):
     with pytest.raises(InvalidParameter):
         EnumeratedCoins(cut)
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_loop_that_ends_by_chance_is_refused_rather_than_endless(goes_on, monkeypatch):
+    monkeypatch.setattr(enumerated, "_CHOICES", 100)
+
+    def tosses(coins):
+        many = 0
+        while coins.bernoulli("1/2") is goes_on:
+            many += 1
+        return many
+
+    with pytest.raises(InvalidParameter, match="a loop does that ends by chance"):
+        EnumeratedCoins().law(tosses)
+    bounded = EnumeratedCoins().law(lambda coins: sum(coins.bernoulli(1) for _ in range(200)))
+    assert bounded.outcomes == ((200, 1),)
 
 
 def test_noise_too_wide_to_enumerate_is_refused_rather_than_endless():

@@ -44,6 +44,8 @@ R = TypeVar("R")
 _REPEATS, _MANY, _FEW = 32, 2000, 4
 """How often the runs of an experiment are repeated at least: `_REPEATS` times, a hidden fair coin passes with
 probability 2^-32. After `_MANY` repeats of many experiments, so that large games stay cheap, `_FEW` times each."""
+_CHOICES = 1000
+"""How many draws with more than one outcome a run may make: beyond that it is a loop that some path never leaves."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ class Run:
         self._world = world
         self._path = path
         self._widths: list[int] = []
+        self._choices = 0
         self.probability = Fraction(1)
         self.error = Fraction(0)
 
@@ -160,6 +163,12 @@ class Run:
         """The outcome that the path prescribes here, or the first one past its end."""
         depth = len(self._widths)
         self._widths.append(len(options.outcomes))
+        self._choices += len(options.outcomes) > 1
+        if self._choices > _CHOICES:
+            raise InvalidParameter(
+                f"a run draws more than {_CHOICES} times, as a loop does that ends by chance: its outcomes are not "
+                "finitely many; draw a number of tosses at once (coins.geometric), or bound the loop"
+            )
         outcome, chance = options.outcomes[self._path[depth] if depth < len(self._path) else 0]
         self.probability *= chance
         # Replacing one draw's law by its rounding moves the law of the whole by at most that draw's error (a hybrid
