@@ -40,7 +40,7 @@ DECIDES_NOTHING: dict[tuple[str, str], str] = {}
 NAMES_WHAT = re.compile(
     r"(session|history of|data or the keys of|entries of|items of the stream of|book of) '@?\w+'"
     r"|'@?\w+' (has|is (kept|retired))"
-    r"|(principal|API key) .+ is|request '|the (state|row|account) at|entry \d+|an entry |a record is not of the type"
+    r"|(principal|API key) .+ is|request .|the (state|row|account) at|entry \d+|an entry |a record is not of the type"
     r"|sessions or principals and no register|table counterpoint_\w+ has|schema"
 )
 """What an error says was changed."""
