@@ -13,6 +13,7 @@ from counterpoint.service.fairness import (
     HEAVY_AT_ONCE,
     STRANGERS_AT_ONCE,
     STRANGERS_WAITING,
+    UNKNOWN_AT_ONCE,
     WORK,
     FairThreads,
     RequestWork,
@@ -144,6 +145,22 @@ def test_heavy_work_does_not_hold_up_its_own_principals_asks():
         assert submit(made, "ann", lambda: "an ask", "ask").result(60) == "an ask"
         assert settled(gate, 1) == ["quote"]
         gate.open.set()
+        for one in work:
+            one.result(60)
+
+
+def test_a_principal_whose_work_was_taken_for_light_gets_few_threads_and_others_as_many_as_before():
+    """Light work may be sent only to make its kind light, and then much heavy work at once."""
+    with pool(64) as made:
+        for kind in ("ask", "launch"):
+            known(made, kind, principals=("ann", "bob"))
+        submit(made, "ann", compute, "launch").result(60)
+        gates = {who: Gate() for who in ("ann", "bob")}
+        work = [submit(made, who, gate.work(who), "ask") for who, gate in gates.items() for _ in range(10)]
+        assert settled(gates["bob"], 10) == ["bob"] * 10
+        assert settled(gates["ann"], UNKNOWN_AT_ONCE) == ["ann"] * UNKNOWN_AT_ONCE
+        for gate in gates.values():
+            gate.open.set()
         for one in work:
             one.result(60)
 

@@ -5,7 +5,9 @@ still free for others, so a principal alone gets half of them, and the next one 
 mostly wait for commits. Work that computes is another matter: Python computes in one thread at a time, so each
 computing thread slows down all requests. Hence work of a kind (a route, and about how large a body) that lately took
 more than `HEAVY` seconds of CPU time gets one thread for each principal, and `HEAVY_AT_ONCE` for all together; work of
-a kind that is not known yet gets two for each principal.
+a kind that is not known yet gets two for each principal. Light work may be sent to make a kind light again, and then
+much heavy work at once: a principal whose work turns out heavier than it was taken for gets two threads for all light
+work, `WARY` times as long as that work computed.
 
 >>> threads = FairThreads(threads=4)
 >>> token = WORK.set(RequestWork("ann", "quotes"))
@@ -35,6 +37,8 @@ STRANGERS_AT_ONCE = 8
 """How many threads run work for callers without a key."""
 STRANGERS_WAITING = 64
 """How many requests of callers without a key may wait; the next ones are refused."""
+WARY = 100
+"""How many seconds a principal's light work is not trusted, for each second that work taken for light computed."""
 _REMEMBERED = 0.95
 """How much of the largest time counts after each quicker run: a kind is light again after some 50 of those."""
 _MOST_KINDS = 1000
@@ -82,6 +86,18 @@ class _Lane:
     running_heavy: int = 0
     running_unknown: int = 0
     seconds: dict[tuple[str, int], float] = field(default_factory=dict)
+    wary_until: float = 0.0
+
+    def is_heavy(self, kind: tuple[str, int]) -> bool:
+        return self.seconds.get(kind, 0.0) >= HEAVY
+
+    def is_unknown(self, kind: tuple[str, int], now: float) -> bool:
+        """Whether nothing is known of this kind, or what is known is not trusted."""
+        return kind not in self.seconds or (now < self.wary_until and not self.is_heavy(kind))
+
+    def misjudged(self, seconds: float, now: float) -> None:
+        """Work that was taken for light has computed so long."""
+        self.wary_until = max(now, self.wary_until) + WARY * seconds
 
     def learn(self, kind: tuple[str, int], seconds: float) -> None:
         if kind not in self.seconds and len(self.seconds) >= _MOST_KINDS:
@@ -144,16 +160,14 @@ class FairThreads(ThreadPoolExecutor):
             return True
         if lane.running >= (min(free, STRANGERS_AT_ONCE) if lane.is_strangers else free):
             return False
-        seconds = lane.seconds.get(job.kind)
-        if seconds is None:
+        if lane.is_unknown(job.kind, time.monotonic()):
             return lane.running_unknown < UNKNOWN_AT_ONCE
-        return seconds < HEAVY or (lane.running_heavy == 0 and self._running_heavy < HEAVY_AT_ONCE)
+        return not lane.is_heavy(job.kind) or (lane.running_heavy == 0 and self._running_heavy < HEAVY_AT_ONCE)
 
     def _start(self, lane: _Lane, job: _Job) -> None:
         if not job.future.set_running_or_notify_cancel():  # its caller waits no more
             return
-        seconds = lane.seconds.get(job.kind)
-        is_heavy, is_unknown = seconds is not None and seconds >= HEAVY, seconds is None
+        is_heavy, is_unknown = lane.is_heavy(job.kind), lane.is_unknown(job.kind, time.monotonic())
         self._running += 1
         self._running_heavy += is_heavy
         lane.running += 1
@@ -174,6 +188,8 @@ class FairThreads(ThreadPoolExecutor):
                 lane.running -= 1
                 lane.running_heavy -= is_heavy
                 lane.running_unknown -= is_unknown
+                if took >= HEAVY and not (is_heavy or is_unknown):
+                    lane.misjudged(took, time.monotonic())
                 lane.learn(job.kind, took)
                 self._start_what_may()
             if error is None:
