@@ -3,7 +3,7 @@
 A chain that holds together may still say something wrong, if it was rewritten as a whole. So each entry goes through
 the rule again, by the same code that admits; what comes of it is compared with what is stored.
 
->>> Replay("people").step(Entry(1, "answer", "monday", (0,), "", ""))
+>>> Replay("people").step(Entry(1, "answer", "monday", (0,), "", "", record="a fingerprint"))
 Traceback (most recent call last):
 ...
 counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was given to a request that was not open

@@ -253,7 +253,9 @@ class Unit:
     def entry(self, number: int) -> bytes | None:
         """An entry, of this unit or an earlier one."""
         own = [data for at, data in self.entries if at == number]
-        return own[0] if own or self._store is None else self._store.entry(self.name, number)
+        if own:
+            return own[0]
+        return None if self._store is None else self._store.entry(self.name, number)
 
     def added(self, after: int, page: int = BATCH) -> Iterator[tuple[int, bytes]]:
         """The entries after a number, up to where this unit begins; `page` of them are read at once."""

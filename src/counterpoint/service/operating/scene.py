@@ -3,7 +3,8 @@
 It runs what an operator runs, `counterpoint serve`, on made-up people and a ledger in a directory that goes away with
 it. The noise is the service's own: a service takes no seed.
 
->>> _announced(iter(["serving people at http://127.0.0.1:8000", "the key of 'custodian': cp_..."])).url
+>>> printed = ["serving people at http://127.0.0.1:8000", "the key of 'custodian': cp_...", f"signing with {'ab' * 32}"]
+>>> _announced(iter(printed)).url
 'http://127.0.0.1:8000'
 """
 
