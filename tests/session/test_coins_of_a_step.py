@@ -83,23 +83,6 @@ def test_no_seed_is_drawn_twice(kind, tmp_path):
     assert len(seeds) == len(set(seeds)) == 9 and all(len(seed) == 32 for seed in seeds)
 
 
-def test_what_the_first_sampler_began_is_finished_with_its_noise():
-    """It drew other discrete Gaussians, and single draws as vectors of one; vectors of rounded normals are the same."""
-    first, second = (Intent("asked", b"[]", (0,), 3, "v1", SEED, sampler=version) for version in (1, 2))
-    wide = 10**24
-    assert StepCoins(first).discrete_gaussian(wide, size=3).tolist() == FIRST
-    assert StepCoins(first).discrete_gaussian(wide) == StepCoins(first).discrete_gaussian(wide, size=1)[0]
-    assert StepCoins(second).discrete_gaussian(wide) != StepCoins(first).discrete_gaussian(wide)
-    assert StepCoins(second).discrete_gaussian(wide, size=3).tolist() != FIRST
-    vectors = [StepCoins(intent).rounded_normal(wide, size=3).tolist() for intent in (first, second)]
-    assert vectors[0] == vectors[1]
-    assert StepCoins(first).rounded_normal(wide) == StepCoins(first).rounded_normal(wide, size=1)[0]
-    assert StepCoins(second).rounded_normal(wide) != StepCoins(first).rounded_normal(wide)
-
-
-FIRST = [648398065924, -89227328382, -38072280816]
-
-
 def test_threads_that_draw_first_at_once_get_other_noise_each(monkeypatch):
     """As of all coins: none receives what another did, also where the first draw makes the stream."""
     made = []

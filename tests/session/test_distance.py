@@ -44,10 +44,10 @@ def test_a_launch_that_was_charged_and_has_not_started_counts():
     class Crashing(MemoryLedger):
         crash = False
 
-        def settle(self, intent, row, answer):
+        def settle(self, intent, row, answer, **reads):
             if self.crash:
                 raise KeyboardInterrupt
-            return super().settle(intent, row, answer)
+            return super().settle(intent, row, answer, **reads)
 
     ledger = Crashing()
     s = session(cp.Filter(cp.PureDP(1)), ledger=ledger)

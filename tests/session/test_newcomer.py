@@ -310,7 +310,7 @@ def test_asking_a_stream(mistake):
 
 def test_a_request_that_moves_too_far_for_a_sparse_vector_says_how_far():
     session = live(stream=cp.Stream(bound=5))
-    svt = session.launch(cp.SparseVector(0.5, 100))
+    svt = session.launch(cp.SparseVector(0.5, 100, sensitivity=1))
     says(cp.InvalidRequest, ["up to 5", "sensitivity of 1", "sensitivity=5"], lambda: svt.ask(cp.total()))
     assert session.launch(cp.SparseVector(0.5, 10**6, sensitivity=5)).ask(cp.total()) is False
 

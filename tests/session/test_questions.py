@@ -10,6 +10,7 @@ import counterpoint as cp
 from counterpoint.errors import (
     BudgetExceeded,
     CounterpointError,
+    DataFailed,
     InvalidParameter,
     InvalidRequest,
     NotCovered,
@@ -389,11 +390,12 @@ def test_a_question_that_was_paid_and_not_answered_says_how_it_is_answered(monke
 
     with monkeypatch.context() as patched:
         patched.setattr(cp.Table, "resolve", unreachable)
-        with pytest.raises(OSError, match="no such file") as failed:
+        with pytest.raises(DataFailed) as failed:
             s.ask(cp.count(), epsilon=1, id=id)
     (note,) = failed.value.__notes__
     (repeated,) = re.findall("id='([^']+)'", note)
     assert "paid for" in note and s.loss == cp.PureDP(1) and repeated == (id or repeated)
+    s.reopen()
     assert isinstance(s.ask(cp.count(), epsilon=1, id=repeated), int)
     assert s.loss == cp.PureDP(1) and len(s.handles) == 1
 

@@ -98,7 +98,7 @@ CALLS = [
     lambda s: s.delegate(cp.zCDP(0.1)),
     lambda s: s.launch(cp.Counter(epsilon=0.1)),
     lambda s: s.launch(cp.Laplace(epsilon=0.1), of="age"),
-    lambda s: s.launch(cp.SparseVector(epsilon=0.1, threshold=3)).ask(cp.count()),
+    lambda s: s.launch(cp.SparseVector(epsilon=0.1, threshold=3, sensitivity=1)).ask(cp.count()),
     lambda s: s.would_cost(cp.count(where="nothing = 1"), epsilon=0.1),
 ]
 

@@ -251,9 +251,9 @@ def test_threads_may_open_the_same_parts_at_once():
 
 def test_a_part_that_two_threads_open_at_the_same_moment_is_made_once():
     class Slow(MemoryLedger):
-        def settle(self, intent, row, answer):
+        def settle(self, intent, row, answer, **reads):
             time.sleep(0.02)  # time enough for another thread to find the part not made yet
-            return super().settle(intent, row, answer)
+            return super().settle(intent, row, answer, **reads)
 
     session = cp.Session(visits(), within=cp.PureDP(1), ledger=Slow())
     parts, opened = session.partition("page", k=2, within=cp.PureDP("0.1")), []

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.errors import DataFailed, InvalidParameter
 from counterpoint.privacy.secret import reveal
 from counterpoint.sources.asking.requests import count
 from counterpoint.sources.asking.requests import sum as sum_of
@@ -54,7 +54,7 @@ def test_the_engine_keeps_to_its_memory_and_to_its_folder(folders):
         engine = table.embedded
         settings = "current_setting('memory_limit'), current_setting('temp_directory')"
         assert engine.run(f"SELECT {settings}") == [("190.7 MiB", f"{folder}/spilled")]
-        with pytest.raises(InvalidRequest):  # the constant refusal: nothing outside can be read any more
+        with pytest.raises(DataFailed):  # the constant refusal: nothing outside can be read any more
             engine.run(f"SELECT * FROM READ_TEXT('{__file__}')")
 
 

@@ -140,12 +140,16 @@ def test_items_of_one_unit_beyond_its_number_change_no_answer():
     assert found(stream, requests.sum("seconds")) == 4 * 2, "in steps of 5"
 
 
-@pytest.mark.parametrize("name", ["\ud800", "\x00", "", 2**90, -1, "1"])
-def test_whatever_a_unit_is_called_the_stream_answers(name):
-    """Or the error would tell that the unit is there."""
+@pytest.mark.parametrize(
+    ("name", "counted", "units"),
+    [("\ud800", 1, 1), ("\x00", 1, 1), ("", 3, 2), (2**90, 3, 2), (2**127, 1, 1), (-1, 3, 2), ("1", 2, 1)],
+    ids=["half a character", "a zero byte", "empty", "27 digits", "39 digits", "negative", "as the other unit"],
+)
+def test_whatever_a_unit_is_called_the_stream_answers(name, counted, units):
+    """Or the error would tell that the unit is there. What names no unit is left out; "1" and 1 are one unit."""
     stream = Stream(fields={"page": cp.text()}, unit="who", per_unit=2)
     stream.extend([{"who": name, "page": "home"}, {"who": 1, "page": "home"}, {"who": name, "page": "shop"}])
-    assert found(stream, requests.count()) == 3 and found(stream, requests.count_distinct()) == 2
+    assert found(stream, requests.count()) == counted and found(stream, requests.count_distinct()) == units
 
 
 def test_an_answer_is_about_what_had_arrived_when_it_was_pinned():

@@ -180,7 +180,7 @@ def test_the_same_integers_come_from_every_kind_of_input(tmp_path):
         requests.count("s IS NULL AND x > 0.4"),
     ]
     key = b"sixteen bytes..."
-    tables = {name: Table(data, "who", 1, columns, key=key) for name, data in inputs.items()}
+    tables = {name: Table(data, "who", 1, columns, unit_type="whole", key=key) for name, data in inputs.items()}
     answers = {name: [people.found(source, request) for request in asked] for name, source in tables.items()}
     assert all(answer == answers["arrow"] for answer in answers.values()), answers
     assert len({source.pin() for source in tables.values()}) == 1, "and the fingerprint is the same"
@@ -393,7 +393,7 @@ def test_the_engine_reaches_nothing_outside_once_the_rows_are_in(tmp_path):
         "FROM given",
         "FROM offered",
     ):
-        with pytest.raises(InvalidRequest, match="could not answer"):
+        with pytest.raises(DataFailed, match="could not answer"):
             engine.run(sql)
 
 

@@ -46,6 +46,7 @@ from counterpoint.numbers import Number
 from counterpoint.numbers.exact import GIVEN_DIGITS
 from counterpoint.privacy.accumulator import Account
 from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.measures.tradeoff import TradeOff
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import Relation, every_step
 from counterpoint.privacy.samples import Sample
@@ -244,7 +245,8 @@ def must_be_short(given: object, name: str = "a number", owner: object = None) -
     """Refuse numbers longer than `GIVEN_DIGITS` in what a session is asked to charge for: budgets, rules, mechanisms.
 
     Every launch comes this way before anything is charged. What is computed of shorter parameters has room below the
-    bounds of sums and of stored numbers, so that no step, sum or record fails because of them.
+    bounds of sums and of stored numbers, so that no step, sum or record fails because of them. Curves are exempt:
+    conversions compute their vertices, and composition refuses curves whose numbers grow too long.
     """
     if isinstance(given, Fraction | int):
         if max(abs(given.numerator), given.denominator) > _LONGEST:
@@ -256,7 +258,7 @@ def must_be_short(given: object, name: str = "a number", owner: object = None) -
     elif isinstance(given, tuple | list):
         for part in given:
             must_be_short(part, name, owner)
-    elif isinstance(given, msgspec.Struct) and not isinstance(given, Account):  # an account was computed
+    elif isinstance(given, msgspec.Struct) and not isinstance(given, Account | TradeOff):  # those are computed
         for field in given.__struct_fields__:
             must_be_short(getattr(given, field), field, given)
 
