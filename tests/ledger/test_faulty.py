@@ -7,7 +7,7 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.encoding import Value
-from counterpoint.errors import Halted, InvalidRequest, LedgerError
+from counterpoint.errors import DataFailed, Halted, InvalidRequest, LedgerError
 from counterpoint.ledger.state import Faulty
 from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
 from counterpoint.privacy.secret import Secret, reveal
@@ -208,7 +208,7 @@ def test_a_mechanism_that_fails_on_an_item_of_a_stream_halts_at_the_ask_that_rea
         assert len(set(said)) == 1 and handle.halted and s._engine.ledger.opened() == ()
 
 
-INTERRUPTIONS = [KeyboardInterrupt(), SystemExit(3), MemoryError()]
+INTERRUPTIONS = [KeyboardInterrupt(), SystemExit(3)]
 
 
 @pytest.mark.parametrize("interruption", INTERRUPTIONS, ids=lambda error: type(error).__name__)
@@ -223,6 +223,27 @@ def test_an_interruption_is_no_failure_and_is_finished_from_its_seed_later(place
         (left,) = s._engine.ledger.opened()
         assert left.request == "() q" and handle.ask("beans") == DATA["beans"] and s._engine.ledger.opened() == ()
         assert handle.ask("canaries", id="q") == CANARY and Steps.made == 3
+
+
+def test_a_lack_of_memory_closes_the_data_and_the_ask_is_finished_from_its_seed_later(place, monkeypatch):
+    """It may come of what the data hold, so it is seen once, in the same words for everyone."""
+    with place.session(source=source()) as s:
+        handle, other = s.launch(Failing("none")), s.launch(cp.Laplace("0.125", asks=9))
+        monkeypatch.setattr(Steps, "trouble", MemoryError())
+        with pytest.raises(DataFailed) as info:
+            handle.ask("canaries", id="q")
+        assert chained(info.value) == [] and not shows(info.value, CANARY, __file__)
+        monkeypatch.setattr(Steps, "trouble", None)
+        for asked in (handle, other):
+            with pytest.raises(DataFailed) as later:
+                asked.ask("beans")
+            assert str(later.value) == str(info.value)
+        (left,) = s._engine.ledger.opened()
+        assert left.request == "() q" and Steps.made == 1 and not handle.halted
+        s._engine.reopen_data()
+        assert handle.ask("beans") == DATA["beans"] and s._engine.ledger.opened() == ()
+        assert handle.ask("canaries", id="q") == CANARY and Steps.made == 3
+        s._engine.ledger.verify()
 
 
 class Unreachable(Numbers):
