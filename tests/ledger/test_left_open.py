@@ -136,7 +136,10 @@ def test_what_is_taken_away_from_under_an_open_ledger_is_a_clear_error(postgres)
     begun(postgres)
     asking = Asking((0,), postgres.source.prepare("apples"), None, "v1")
     with closing(postgres.ledger()) as ledger:
-        postgres.sql("DELETE FROM counterpoint_entry WHERE number = 6")
+        postgres.sql(
+            "DELETE FROM counterpoint_entry WHERE number = "
+            "(SELECT entry FROM counterpoint_request WHERE request = '() q0')"
+        )
         with pytest.raises(LedgerError, match="is missing"):
             ledger.begin("() q0", asking)
         postgres.sql("DELETE FROM counterpoint_book")
