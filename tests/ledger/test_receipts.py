@@ -379,7 +379,7 @@ def test_an_answer_that_was_finished_after_a_crash_and_long_after_its_question_h
     with new(tmp_path) as session:
         noisy, other = session.launch(cp.Laplace("0.1", asks=2)), session.launch(cp.Laplace("0.1", asks=40))
         with monkeypatch.context() as patch:
-            patch.setattr(DurableLedger, "settle", lambda *_: 1 / 0)
+            patch.setattr(DurableLedger, "settle", lambda *_, **__: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 noisy.ask(cp.count(), id="a")
         for _ in range(40):
