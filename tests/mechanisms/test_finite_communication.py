@@ -20,7 +20,7 @@ from counterpoint.verify.verdict import Verdict
 OLDER = {
     cp.Laplace(1): b'{"type":"Laplace/1","epsilon":"1/1","asks":1}',
     cp.SparseVector(1, 2): (
-        b'{"type":"SparseVector/1","epsilon":"1/1","threshold":"2/1","hits":1,"sensitivity":1,"monotone":false,'
+        b'{"type":"SparseVector/1","epsilon":"1/1","threshold":"2/1","hits":1,"sensitivity":null,"monotone":false,'
         b'"release":null,"charge":null,"rho":null}'
     ),
 }

@@ -24,7 +24,7 @@ class Exactly:
 
     def ask(self, value):
         one_way = getattr(self.mechanism, "monotone", False)
-        return Ask(private=value, sensitivity=self.mechanism.sensitivity, one_way=one_way)
+        return Ask(private=value, sensitivity=self.mechanism.moves, one_way=one_way)
 
     def start(self):
         return {state: float(p) for state, p in self.coins.law(self.mechanism.start)}
