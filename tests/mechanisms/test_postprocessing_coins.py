@@ -120,13 +120,13 @@ def test_a_step_that_is_finished_after_a_crash_tosses_the_same_coins():
         left = 0
         seen: list = []  # noqa: RUF012 - of this test alone
 
-        def settle(self, intent, row, answer):
+        def settle(self, intent, row, answer, *, reads_data=False):
             if isinstance(answer, tuple) and intent.path and len(answer) == 2:
                 self.seen.append(answer)
             if self.left:
                 self.left -= 1
                 raise KeyboardInterrupt
-            return super().settle(intent, row, answer)
+            return super().settle(intent, row, answer, reads_data=reads_data)
 
     ledger = Crashing()
     session = cp.Session(Numbers({"apples": 100}), within=cp.PureDP(1), ledger=ledger)
