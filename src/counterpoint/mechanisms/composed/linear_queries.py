@@ -13,7 +13,9 @@ already. A change of L1 norm s in the histogram moves the sum by at most s * ste
 (('PASS', None), PureDP(4))
 """
 
-from typing import Annotated
+from typing import Annotated, Self
+
+from msgspec.structs import replace
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter
@@ -62,6 +64,14 @@ class LinearGuessAndCheck(Composite, Value, frozen=True):
     def relation(self) -> Relation:
         """Every ask may differ, by at most its sensitivity."""
         return every_step()
+
+    def for_counts(self, moves: int) -> Self:
+        """With checks of sums over the counts of cells, if no sensitivity was given.
+
+        >>> LinearGuessAndCheck(GuessAndCheck(1, 20), universe=2, steps=3).for_counts(5).checks.sensitivity
+        15
+        """
+        return replace(self, checks=self.checks.for_counts(moves * self.steps))
 
     def accepts(self, message: object) -> bool:
         """An ask with a guess and weights for all cells, about a histogram of them or a single sum."""
