@@ -66,7 +66,6 @@ TIGHT = {
     "rounded normal, 2 asks",
     "rounded normal, by 2",
     "parallel, static",
-    "parallel, stored",
     "parallel, unlike",
     *(f"{rule} PureDP" for rule in ("filter", "odometer", "slots", "static", "continual", "delegate", "partition")),
     *(
