@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from math import log, sqrt
 from pathlib import Path
+from statistics import median, pstdev
 
 import duckdb
 import pytest
 
 import counterpoint as cp
 from counterpoint.datasets import make_people, new_york_flights, other_packages
+from counterpoint.datasets.made_up_people import STATES
 
 PRECISE = 10**9
 
@@ -87,5 +90,21 @@ print(path, path.exists())
     assert (was_there, Path(path).exists(), done.stderr) == ("True", False, "")
 
 
-def test_the_made_up_people_are_those_that_the_script_makes():
-    assert duckdb.read_parquet(str(cp.datasets.people())).fetchall() == make_people.people()
+def test_the_made_up_people_have_the_columns_and_laws_of_those_that_the_script_draws(monkeypatch, tmp_path):
+    """The script draws others: the file was drawn by an earlier sampler."""
+    monkeypatch.setattr(make_people, "__file__", str(tmp_path / "make_people.py"))
+    make_people.main()
+    held, drawn = (duckdb.read_parquet(str(path)) for path in (cp.datasets.people(), tmp_path / "people.parquet"))
+    assert drawn.fetchall() == make_people.people()
+    assert (held.columns, held.types) == (drawn.columns, drawn.types)
+    for people in (held.fetchall(), drawn.fetchall()):
+        numbers, states, ages, incomes = zip(*people, strict=True)
+        assert numbers == tuple(range(make_people.PEOPLE))
+        for state, weight in STATES.items():
+            expected = make_people.PEOPLE * weight / sum(STATES.values())
+            assert states.count(state) == pytest.approx(expected, abs=5 * sqrt(expected))
+        assert (min(ages), max(ages), min(incomes)) == (0, 100, 0)
+        # of the Gaussian and the Laplace law, which are cut off at the ends: five standard deviations of each number
+        assert median(ages) == pytest.approx(42, abs=1) and pstdev(ages) == pytest.approx(17.8, abs=0.5)
+        assert median(incomes) == pytest.approx(45_000, abs=700)
+        assert sum(income > 45_000 + 18_000 * log(2) for income in incomes) == pytest.approx(5000, abs=310)

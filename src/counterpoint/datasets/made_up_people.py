@@ -12,7 +12,7 @@ STATES = {"CA": 40, "TX": 30, "FL": 22, "NY": 19, "IL": 12, "OH": 11, "WA": 8, "
 def people() -> Path:
     """The path of a Parquet file with 20,000 made-up people: person_id, state, age and income.
 
-    `make_people.py` beside it makes the same file again.
+    `make_people.py` beside it draws others of the same laws.
 
     >>> people().name
     'people.parquet'

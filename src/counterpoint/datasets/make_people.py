@@ -1,7 +1,7 @@
-"""Writes people.parquet: 20,000 made-up people, the same for the same sampler. No such person exists.
+"""Draws 20,000 made-up people anew and writes them to people.parquet. No such person exists.
 
-The committed file was drawn by an earlier sampler. Running `python -m counterpoint.datasets.make_people` replaces those
-people, and with them the numbers in the guide's examples.
+The committed file has other people of the same laws, whom an earlier sampler drew. Running
+`python -m counterpoint.datasets.make_people` replaces them, and with them the numbers in the guide's examples.
 """
 
 import csv
