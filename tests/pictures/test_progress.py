@@ -109,7 +109,11 @@ def test_what_is_counted_is_public(monkeypatch, tmp_path):
         assert seen[-1] == ("feeding 'monday'", 3, None)
         seen.clear()
         s._engine.ledger.verify()
-    assert [what for what, _, _ in seen] == ["checking the ledger of 'session'", "replaying the ledger of 'session'"]
+    assert [what for what, _, _ in seen] == [
+        "checking the ledger of 'session'",
+        "replaying the ledger of 'session'",
+        "checking the ledger of '@register'",
+    ]
     assert all(steps == total > 0 for _, steps, total in seen)
     seen.clear()
     cp.verify.audit(cp.Laplace(1), samples=1000, coins=cp.SeededCoins(1))

@@ -268,7 +268,7 @@ def test_a_session_by_time_keeps_its_order_and_says_when(monkeypatch):
         clock[0] += 1200
         return clock[0] - 1200
 
-    monkeypatch.setattr("counterpoint.ledger.wanted.time.time", tick)
+    monkeypatch.setattr("counterpoint.ledger.memory.time.time", tick)
     s = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
     noisy = s.launch(cp.Laplace(epsilon=0.5, asks=5))
     for _ in range(5):
