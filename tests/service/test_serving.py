@@ -43,7 +43,9 @@ def test_one_command_serves_made_up_people_and_a_second_start_goes_on(tmp_path):
         record = client.get("/v1/data-sets/people/record").text.splitlines()
         signer = next(line.rpartition(" ")[2] for line in first.lines if "signed with the public key" in line)
         assert checker.check(iter(record), [answer.json()["receipt"]], signer).endswith("1 receipt holds")
-        assert first.stop() == -15 and not first.log
+        assert first.stop() == -15
+        (warning,) = first.log.splitlines()
+        assert "the witness is in the folder of the ledger" in json.loads(warning)["message"], "and nothing else"
     with Served(tmp_path, "--demo") as again, again.client(first.key) as client:
         assert again.key is None, "a key is made once"
         repeated = client.post("/v1/sessions/people/questions", json=MEAN, headers=question)
