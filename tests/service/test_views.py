@@ -155,7 +155,7 @@ def test_a_verification_over_http_is_noted_on_the_ledger_page(call):
 
 def test_the_strip_of_the_history_shows_when_lines_were_written_and_leads_to_them(call, monkeypatch):
     clock = [time.time() + 10]
-    monkeypatch.setattr("counterpoint.ledger.wanted.time.time", lambda: clock[0])
+    monkeypatch.setattr("counterpoint.ledger.store.store.time.time", lambda: clock[0])
     session = call.house.data_set("visits").session().acting_as("carol")
     noisy = session.launch(cp.Laplace(1, asks=200))
     for _ in range(120):
