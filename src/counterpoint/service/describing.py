@@ -6,7 +6,9 @@ fuzzed requests of the tests get is declared.
 
 >>> problems_of("post", "/v1/handles/{handle}/asks", has_body=True)
 (400, 401, 403, 404, 409, 410, 413, 422, 429, 503)
->>> problems_of("get", "/health", has_body=False)
+>>> problems_of("get", "/v1/sessions", has_query=True)
+(400, 401, 403, 429, 503)
+>>> problems_of("get", "/health")
 ()
 """
 
@@ -50,11 +52,13 @@ _SCHEMA = {
 }
 
 
-def problems_of(method: str, path: str, *, has_body: bool) -> tuple[int, ...]:
+def problems_of(method: str, path: str, *, has_body: bool = False, has_query: bool = False) -> tuple[int, ...]:
     """The statuses with which an operation can be refused."""
     if path in ("/health", "/ready"):
         return ()
     found = {401, 403, 429, 503}
+    if has_query:
+        found.add(400)
     if "{" in path:
         found |= {400, 404, 409, 422}
     if has_body:
@@ -108,7 +112,8 @@ def _add_problems(method: str, path: str, operation: dict[str, Any]) -> None:
     responses = operation["responses"]
     responses.pop("400", None)
     content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    for status in problems_of(method, path, has_body="requestBody" in operation):
+    has_query = any(one["in"] == "query" for one in operation.get("parameters", ()))
+    for status in problems_of(method, path, has_body="requestBody" in operation, has_query=has_query):
         responses[str(status)] = {"description": REASONS[status], "content": content}
 
 
