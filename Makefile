@@ -5,7 +5,7 @@ BENCH := .venv-bench
 SITE := .venv-site
 WHEEL := .venv-wheel
 PY := $(VENV)/bin/python
-WHEEL_TESTS := tests/test_names.py tests/test_encoding.py tests/numbers tests/privacy/test_losses.py \
+WHEEL_TESTS := tests/test_names.py tests/test_encoding.py tests/numbers tests/measures/test_losses.py \
 	tests/mechanisms/test_additive.py tests/session/test_session.py tests/ledger/test_ledger.py
 
 .PHONY: demo test test-statistical test-long mutate verify check wheel-test bench peers docs site format clean

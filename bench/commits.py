@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from counterpoint.ledger.store import schema
+from counterpoint.ledger.store import tables as schema
 
 ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
 REQUEST = """INSERT INTO counterpoint_request

@@ -11,15 +11,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from bench.table import Row, best_cpu, side_by_side
-from counterpoint.mechanisms.counting.counters import Counter, SeparatedCounter
-from counterpoint.mechanisms.counting.noise.blt import for_horizon
-from counterpoint.mechanisms.counting.noise.least_squares import best_shape
-from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
-from counterpoint.mechanisms.counting.packed import Packed, as_integers
-from counterpoint.mechanisms.counting.vector_counters import VectorCounter
+from counterpoint.coins.secure import SecureCoins
+from counterpoint.continual.blt import for_horizon
+from counterpoint.continual.counter import Counter, SeparatedCounter, VectorCounter
+from counterpoint.continual.packed import Packed, as_integers
+from counterpoint.continual.tree_noise import LeastSquaresNoise
+from counterpoint.continual.tree_shapes import best_shape
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask, Message, Update
-from counterpoint.randomness.secure import SecureCoins
 
 STEPS = 2000
 WIDE = 10**6

@@ -11,25 +11,24 @@ from dataclasses import dataclass
 import networkx as nx  # type: ignore[import-untyped] # graphs, and their exact core numbers
 
 from bench.table import Row
-from counterpoint.local.graphs.cores import core_decomposition, core_protocol
+from counterpoint.coins.coins import Coins
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.continual.counter import Counter, SeparatedCounter, SeparatedVectorCounter, VectorCounter
+from counterpoint.continual.monotone_histogram import HistogramInterval, MonotoneHistogram
+from counterpoint.continual.monotone_queries import max_of
+from counterpoint.continual.windowed import Windowed
+from counterpoint.local.cores import core_decomposition, core_protocol
 from counterpoint.mechanisms.additive import Additive, Gaussian, Laplace
-from counterpoint.mechanisms.composed.composite import CompositeState
-from counterpoint.mechanisms.composed.guess_and_check import PASS, GuessAndCheck
-from counterpoint.mechanisms.composed.multiplicative_weights import MultiplicativeWeights
-from counterpoint.mechanisms.counting.counters import Counter, SeparatedCounter
-from counterpoint.mechanisms.counting.monotone_histogram import HistogramInterval, MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.vector_counters import SeparatedVectorCounter, VectorCounter
-from counterpoint.mechanisms.counting.windows import Windowed
+from counterpoint.mechanisms.composite import CompositeState
+from counterpoint.mechanisms.guess_and_check import PASS, GuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism, State
-from counterpoint.mechanisms.selecting.comparing import Comparing
-from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
-from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
-from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
-from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights
+from counterpoint.mechanisms.noisy_max import NoisyMax
+from counterpoint.mechanisms.partition_selection import GaussianSelection, PartitionSelection
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.mechanisms.threshold import Comparing
 from counterpoint.privacy.messages import Ask, Update
-from counterpoint.privacy.tally import Tally
-from counterpoint.randomness.coins import Coins
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.privacy.secret import Tally
 
 SURE = "0.9"
 FAILS = 0.1

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from bench.table import Row, seconds
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.rule import Account
+from counterpoint.composition.filters import Filter
+from counterpoint.measures import ApproxDP, PureDP
+from counterpoint.measures.accumulator import Account
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.losses import ApproxDP, PureDP
 
 HISTORIES = (10, 10**3, 10**5)
 OPENDP_HISTORY = 5_000

@@ -22,13 +22,13 @@ from typing import Any
 from peers.child import cpu_of_others, cpu_of_this, memory
 
 from bench.table import Row
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.privacy.losses import PureDP
+from counterpoint.queries.aggregates import sum as sum_of
+from counterpoint.schema.columns import category, number
+from counterpoint.schema.units import each_row
 from counterpoint.session.session import Session
-from counterpoint.sources.asking.requests import sum as sum_of
-from counterpoint.sources.declaring.columns import category, number
-from counterpoint.sources.declaring.units import each_row
-from counterpoint.sources.tables.table import Table
+from counterpoint.sources.table import Table
 
 ROWS = int(os.environ.get("BENCH_ROWS", "100000000"))
 FEWER_IN_SPARK = 10

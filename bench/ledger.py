@@ -26,20 +26,22 @@ from typing import NamedTuple
 from bench.commits import Deed, Sizes, Terms, connected, written
 from bench.table import Row, seconds, side_by_side
 from counterpoint.errors import InvalidRequest
-from counterpoint.ledger.checking.witness import WitnessFile
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.chain import Head, link
 from counterpoint.ledger.durable import DurableLedger
-from counterpoint.ledger.opening import durable
-from counterpoint.ledger.places import Durable, hold, release
+from counterpoint.ledger.location import Durable, hold, release
+from counterpoint.ledger.open import durable
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
-from counterpoint.ledger.store.records import Head, StoredRequest, StoredRow, link
+from counterpoint.ledger.store.records import StoredRequest, StoredRow
 from counterpoint.ledger.store.store import Store, Unit
+from counterpoint.ledger.witness import WitnessFile
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
+from counterpoint.queries.request import Prepared
+from counterpoint.queries.source import Source
 from counterpoint.session.session import Session
-from counterpoint.sources.source import Prepared, Source
 
 CLIENTS = (1, 8, 64)
 ASKS = 512

@@ -10,12 +10,12 @@ from math import exp, sqrt
 import numpy as np
 
 from bench.table import Row, seconds
-from counterpoint.local.graphs.cores import core_decomposition
-from counterpoint.local.graphs.graph import Graph
-from counterpoint.local.values.designs import best
-from counterpoint.local.values.frequencies import heavy_hitters
-from counterpoint.randomness.keystream import Keystream
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.coins.keystream import Keystream
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.local.cores import core_decomposition
+from counterpoint.local.designs import best
+from counterpoint.local.frequencies import heavy_hitters
+from counterpoint.local.graph import Graph
 
 VERTICES, EDGES, USERS = 10**5, 10**6, 10**6
 EPSILONS = ("0.1", "0.35", "0.7", "1", "1.5", "2", "3", "4", "5", "6")

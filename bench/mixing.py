@@ -3,7 +3,7 @@
 `workloads.json` lists what analysts may do under a budget: repeat a pattern of launches until one is refused (the value
 is how many were admitted), or launch something and then the largest pure or zCDP launch that fits (the value is its
 size). Every second one is held out: the search never looks at it. `python -m bench.mixing` searches, and prints the
-table that is in `composition/rules/accounts/shares.py`; `python -m bench.mixing table` compares all workloads with the
+table that is in `composition/best.py`; `python -m bench.mixing table` compares all workloads with the
 filter of one order, which was the default before, and `rows` compares the time of a launch.
 
 The search minimises the mean of log(best/value), where the best of a workload is what any table that was tried
@@ -25,15 +25,14 @@ from typing import Any, NamedTuple
 
 from bench.filters import after, in_turns
 from bench.table import Row
-from counterpoint.composition.rules.accounts.best import MixedSum, union_within
-from counterpoint.composition.rules.accounts.orders import order_for
-from counterpoint.composition.rules.accounts.shares import SHARES, Division, Shares
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.advanced import order_for
+from counterpoint.composition.best import SHARES, Division, MixedSum, Shares, union_within
+from counterpoint.composition.filters import Filter
 from counterpoint.errors import NotCovered
-from counterpoint.privacy.accumulator import Accumulator
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
+from counterpoint.measures.accumulator import Accumulator
+from counterpoint.measures.loss import Loss
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.relations import every_step
 
 MEASURES: dict[str, Callable[..., Loss]] = {

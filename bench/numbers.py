@@ -5,8 +5,8 @@ from decimal import Context
 from fractions import Fraction
 
 from bench.table import Row, side_by_side
+from counterpoint.measures import GaussianDP
 from counterpoint.numbers import precision
-from counterpoint.privacy.losses import GaussianDP
 
 DIGITS = 62
 TIMES = 100

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.table import Row, seconds, side_by_side
-from counterpoint.randomness.secure import SecureCoins
+from counterpoint.coins.secure import SecureCoins
 
 SAMPLES = 10**6
 SCALE = 10

@@ -13,16 +13,16 @@ from itertools import repeat
 
 from bench.memory import resident
 from bench.table import Row
+from counterpoint.continual.counter import Counter
 from counterpoint.errors import BudgetExceeded
+from counterpoint.measures import ApproxDP, PureDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.privacy.losses import ApproxDP, PureDP
+from counterpoint.queries.aggregates import count
+from counterpoint.schema.columns import category
+from counterpoint.schema.units import each_row
 from counterpoint.session.session import Session
-from counterpoint.sources.asking.requests import count
-from counterpoint.sources.declaring.columns import category
-from counterpoint.sources.declaring.units import each_row
 from counterpoint.sources.streams.stream import Stream
-from counterpoint.sources.tables.table import Table
+from counterpoint.sources.table import Table
 
 LAUNCHES, HANDLES, DELEGATED, SIDE = 10**6, 10**5, 10**4, 10**3
 ROUNDS = 7

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import counterpoint as cp
 from bench.ledger import places
 from bench.table import Row
-from counterpoint.ledger.places import Durable
+from counterpoint.ledger.location import Durable
 
 WORKERS = (10, 100, 1000)
 ASKS = 30

@@ -6,8 +6,7 @@ The peer divides epsilon and delta by the number of keys of a unit, as selection
 from collections.abc import Iterator
 
 from bench.table import Row
-from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
-from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
+from counterpoint.mechanisms.partition_selection import GaussianSelection, PartitionSelection
 
 GOALS = {1: 1.0, 3: 1.0, 8: 0.71, 50: 0.3}
 """By the keys of a unit, at most this times as many units."""

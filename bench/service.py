@@ -221,9 +221,9 @@ def serve(what: str, folder: str, port: int) -> None:
 
     from counterpoint import Durable, Filter, PureDP
     from counterpoint.service.app import application
-    from counterpoint.service.house import House
     from counterpoint.service.identity import Role
     from counterpoint.service.limits import Limits
+    from counterpoint.service.registry import House
 
     if what == "empty":
         print(flush=True)

@@ -5,16 +5,17 @@ from typing import Any
 
 from bench.counters import HORIZON, binary_tree
 from bench.table import Row, best_cpu, side_by_side
+from counterpoint.continual.counter import Counter
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.privacy.losses import PureDP
+from counterpoint.queries.aggregates import count
+from counterpoint.queries.aggregates import sum as sum_of
+from counterpoint.schema.columns import category, number
+from counterpoint.schema.units import each_row
 from counterpoint.session.session import Session
-from counterpoint.sources.asking.requests import count
-from counterpoint.sources.asking.requests import sum as sum_of
-from counterpoint.sources.declaring.columns import category, number
-from counterpoint.sources.declaring.units import each_row
-from counterpoint.sources.streams.stream import Stream, total
-from counterpoint.sources.tables.table import Table
+from counterpoint.sources.streams.items import total
+from counterpoint.sources.streams.stream import Stream
+from counterpoint.sources.table import Table
 
 ROWS = 10**7
 KEYS = [f"k{n}" for n in range(20)]

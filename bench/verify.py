@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from bench.table import Row, seconds
-from counterpoint.mechanisms.composed.guess_and_check import GuessAndCheck
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
+from counterpoint.mechanisms.guess_and_check import GuessAndCheck
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs
+from counterpoint.verify.finite import FiniteMechanism, Outcome, query_pairs
 
 
 def rows() -> Iterator[Row]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-TABLE = Path(__file__).parent.parent / "src/counterpoint/mechanisms/counting/noise/blt_table.py"
+TABLE = Path(__file__).parent.parent / "src/counterpoint/continual/blt_table.py"
 ENOUGH = ((2, 1), (6, 2), (10, 3), (16, 4), (20, 5), (26, 6), (32, 7), (40, 8))
 """Up to which horizon, as a power of two, how many buffers come within two percent of the best there is."""
 

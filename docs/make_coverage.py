@@ -17,16 +17,19 @@ from typing import NamedTuple, TypeAlias
 import duckdb
 
 import counterpoint as cp
+from counterpoint.coins.coins import Coins
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
-from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, claim, every_step
-from counterpoint.privacy.claims import Claim, Interaction
+from counterpoint.measures.accumulator import Interaction
+from counterpoint.mechanisms.composite import Composite, Own
+from counterpoint.mechanisms.composite_parts import Context, Part
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State
+from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Relation, k_sparse, static_parts
-from counterpoint.randomness.coins import Coins
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.privacy.relations.steps import every_step
 
 PAGE = Path(__file__).parent / "theory.md"
 BEGIN, END = "<!-- make_coverage.py writes from here -->", "<!-- to here -->"

@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 import counterpoint as cp
 from counterpoint.service.app import application
-from counterpoint.service.house import House
 from counterpoint.service.identity import Role
+from counterpoint.service.registry import House
 
 FIGURES = Path(__file__).parent / "figures" / "dashboard"
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]

@@ -1,4 +1,4 @@
-"""Writes src/counterpoint/mechanisms/counting/noise/blt_endless.py: buffers for counters under zCDP without a horizon.
+"""Writes src/counterpoint/continual/blt_table.py: buffers for counters under zCDP without a horizon.
 
 `make_blt.py` finds buffers that are best at one horizon. These are for counters whose number of steps is not known.
 For each T = 2^8 .. 2^24 take the root mean square error up to T, divided by that of the square root of the prefix-sum
@@ -20,7 +20,7 @@ import numpy as np
 from make_blt import BITS, Digits, Floats, digits, gaps, value
 from scipy.optimize import minimize
 
-TABLE = Path(__file__).parent.parent / "src/counterpoint/mechanisms/counting/noise/blt_endless.py"
+TABLE = Path(__file__).parent.parent / "src/counterpoint/continual/blt_table.py"
 POWERS = np.arange(8, 25)
 AIMS = np.where((POWERS >= 10) & (POWERS <= 20), 1.132, 1.156)
 BUFFERS = 6

@@ -10,16 +10,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import counterpoint as cp
-from counterpoint.composition.rules.odometers import truncated
+from counterpoint.composition.odometers import truncated
 from counterpoint.encoding import Value
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.examples import OpenDoor
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.numbers import spell
 from counterpoint.privacy.messages import Ask, Gap, Message, To
 from counterpoint.privacy.relations import Pair, Relation, Steps, every_step, first_pair_consistent, k_sparse
 from counterpoint.verify.exact_loss import ExactLoss, exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, side_by_side
-from counterpoint.verify.games.suitable import CreatedFirst
+from counterpoint.verify.finite import FiniteMechanism, OpenDoor, Outcome, side_by_side
+from counterpoint.verify.game import CreatedFirst
 
 PAGE = Path(__file__).parent / "worked_examples.md"
 SEVENTH = Fraction(1, 7)

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import counterpoint as cp
-from counterpoint.mechanisms.counting.packed import Packed
-from counterpoint.mechanisms.counting.vector_counters import VectorCounting
-from counterpoint.privacy.measures.zcdp import rho_below
+from counterpoint.continual.counter import VectorCounting
+from counterpoint.continual.packed import Packed
+from counterpoint.measures.concentrated import rho_below
 
 HERE = Path(__file__).parent
 Numbers = NDArray[np.int64]

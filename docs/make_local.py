@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import networkx as nx
 from bench.local import power_law
 
-from counterpoint.local.graphs.cores import core_decomposition
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.local.cores import core_decomposition
 
 HERE = Path(__file__).parent
 VERTICES, EDGES = 3000, 200_000

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import counterpoint as cp
-from counterpoint.mechanisms.selecting.partition_selection import GRID, chances
+from counterpoint.mechanisms.partition_selection import GRID, chances
 
 HERE = Path(__file__).parent
 SURE = Fraction(95, 100)

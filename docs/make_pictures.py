@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import counterpoint as cp
-from counterpoint.ledger.memory import MemoryLedger
-from counterpoint.pictures.picture import Picture
+from counterpoint.display.markup import Picture
+from counterpoint.ledger.ledger import MemoryLedger
 
 FIGURES = Path(__file__).with_name("figures")
 STATES = ["WY", "VT", "OR", "WA", "NY", "CA", "TX"]

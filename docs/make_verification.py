@@ -14,12 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.verify.catalogue import CATALOGUE
-from counterpoint.verify.report import short
-from counterpoint.verify.shipped.instances import Measured, measure
-from counterpoint.verify.shipped.sessions import SessionGame, Stopped
+from counterpoint.verify.catalogue.catalogue import CATALOGUE, short
+from counterpoint.verify.catalogue.instances import Measured, SessionGame, Stopped, measure
 from counterpoint.verify.verdict import Verdict
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import counterpoint as cp
-from counterpoint.composition.rules.time_uniform import BOUNDS, Kind, constant_for, rogers_2016
+from counterpoint.composition.time_uniform import BOUNDS, Kind, constant_for, rogers_2016
 from counterpoint.numbers import precision
 
 FIGURES = Path(__file__).parent / "figures"

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from counterpoint.pictures.markup import Markup, element, joined
-from counterpoint.pictures.styles import DRAWN
+from counterpoint.display.markup import DRAWN, Markup, element, joined
 from peers.library import Library
 
 COLOURS = ["#2f7fd0", "#d9772b", "#2f9e5b", "#a06cd5", "#d0516a", "#1f9aa8", "#8a8a3a"]

@@ -7,7 +7,7 @@ from docs.make_coverage import MEASURES, PAGE, coverage, delegated, refusal, wit
 from tests.test_citations import WORKS, unresolved
 
 from counterpoint.errors import BudgetExceeded
-from counterpoint.verify.catalogue import CATALOGUE
+from counterpoint.verify.catalogue.catalogue import CATALOGUE
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ ApproxDP(0.4, 1e-6)
 to nothing.
 """
 
-from counterpoint.names import listed, load
+from counterpoint.lazy import listed, load
 
 __version__ = "0.1.0.dev0"
 

@@ -13,11 +13,11 @@ import typer
 
 from counterpoint import __version__
 from counterpoint.errors import InvalidParameter
-from counterpoint.service.operating import commands
-from counterpoint.service.operating.commands import explained
+from counterpoint.service import commands
+from counterpoint.service.commands import explained
 
 if TYPE_CHECKING:
-    from counterpoint.ledger.places import Durable
+    from counterpoint.ledger.location import Durable
 
 app = typer.Typer(
     name="counterpoint",
@@ -60,7 +60,7 @@ def verify(
 
     Exits with 0 only if every claim holds; with 1 if one is refuted or undecided.
     """
-    from counterpoint.verify.report import show_catalogue  # noqa: PLC0415 - imported only where it is used
+    from counterpoint.verify.catalogue.catalogue import show_catalogue  # noqa: PLC0415 - imported only where it is used
     from counterpoint.verify.verdict import Verdict  # noqa: PLC0415
 
     try:
@@ -78,7 +78,7 @@ app.add_typer(ledger)
 @ledger.command()
 def key(file: str = typer.Argument(help="The file to make; it must not exist.")) -> None:
     """Make a new master key in a file that only you may read."""
-    from counterpoint.ledger.crypto.sealing import MasterKey  # noqa: PLC0415 - as above
+    from counterpoint.ledger.sealing import MasterKey  # noqa: PLC0415 - as above
 
     with explained():
         typer.echo(f"made key {MasterKey.create(file).name} in {file}; keep it apart from the ledger and its backups")
@@ -90,8 +90,8 @@ def verify_ledger(
     witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
 ) -> None:
     """Check the chain, replay every charge, compare accounts, requests and witness. Needs no key."""
-    from counterpoint.ledger.opening import sessions_at  # noqa: PLC0415
-    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+    from counterpoint.ledger.location import Durable  # noqa: PLC0415
+    from counterpoint.ledger.open import sessions_at  # noqa: PLC0415
 
     with explained():
         for found in sessions_at(Durable(place, witness=witness)):
@@ -105,9 +105,9 @@ def export(
     key_file: str | None = typer.Option(None, help="The file with the master key, if it is not found by default."),
 ) -> None:
     """Write the public record of a session as JSON lines, for auditors: signed, if the key is at hand."""
-    from counterpoint.ledger.checking.books import signer_at_hand  # noqa: PLC0415
-    from counterpoint.ledger.operating.exporting import exported  # noqa: PLC0415
-    from counterpoint.ledger.places import Durable, looked_at  # noqa: PLC0415
+    from counterpoint.ledger.books import signer_at_hand  # noqa: PLC0415
+    from counterpoint.ledger.location import Durable, looked_at  # noqa: PLC0415
+    from counterpoint.ledger.store.store import exported  # noqa: PLC0415
 
     with explained():
         found = Durable(place, key_file=key_file)
@@ -125,8 +125,8 @@ def rotate(
     witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
 ) -> None:
     """Change the master key of every session. What is sealed from then on gets a new data key, too."""
-    from counterpoint.ledger.opening import rotate as rotated  # noqa: PLC0415
-    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+    from counterpoint.ledger.location import Durable  # noqa: PLC0415
+    from counterpoint.ledger.open import rotate as rotated  # noqa: PLC0415
 
     with explained():
         for done in rotated(Durable(place, key_file=key_file, witness=witness), new_key_file):
@@ -149,8 +149,8 @@ def recover(  # noqa: PLR0917 - what a command takes, by name
 
     Its budget counts as spent and its mechanisms are halted, for ever; answers can be read. The act stays on record.
     """
-    from counterpoint.ledger.operating.recovering import recover as recovered  # noqa: PLC0415
-    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+    from counterpoint.ledger.admin import recover as recovered  # noqa: PLC0415
+    from counterpoint.ledger.location import Durable  # noqa: PLC0415
 
     with explained():
         _must_be_meant(session, yes)
@@ -167,8 +167,8 @@ def retire(
     witness: str | None = typer.Option(None, help="The witness, if it is not where it is by default."),
 ) -> None:
     """Destroy the keys and the sealed content of a data set. Its public record stays, and receipts still hold."""
-    from counterpoint.ledger.operating.retiring import retire as retired  # noqa: PLC0415
-    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+    from counterpoint.ledger.admin import retire as retired  # noqa: PLC0415
+    from counterpoint.ledger.location import Durable  # noqa: PLC0415
 
     with explained():
         _must_be_meant(session, yes)
@@ -187,7 +187,7 @@ SessionName = Annotated[str, typer.Argument(help="The session's name, which is i
 @ledger.command("list")
 def list_sessions(place: Place) -> None:
     """List the sessions of a ledger. Needs no key."""
-    from counterpoint.ledger.operating import tending  # noqa: PLC0415
+    from counterpoint.ledger import admin as tending  # noqa: PLC0415
 
     _echo_lines(place, tending.listed)
 
@@ -195,7 +195,7 @@ def list_sessions(place: Place) -> None:
 @ledger.command()
 def show(place: Place, session: SessionName) -> None:
     """Show a session's rule, loss, keys and head. Needs no key."""
-    from counterpoint.ledger.operating import tending  # noqa: PLC0415
+    from counterpoint.ledger import admin as tending  # noqa: PLC0415
 
     _echo_lines(place, lambda where: tending.shown(where, session))
 
@@ -203,7 +203,7 @@ def show(place: Place, session: SessionName) -> None:
 @ledger.command()
 def history(place: Place, session: SessionName) -> None:
     """Show what was done in a session: when, who, what, where. Needs no key."""
-    from counterpoint.ledger.operating import tending  # noqa: PLC0415
+    from counterpoint.ledger import admin as tending  # noqa: PLC0415
 
     _echo_lines(place, lambda where: tending.history(where, session))
 
@@ -211,13 +211,13 @@ def history(place: Place, session: SessionName) -> None:
 @ledger.command()
 def backup(place: Place, file: str = typer.Argument(help="The file to make; it must not exist.")) -> None:
     """Copy an SQLite ledger that is at rest. A service that runs copies its own: POST /v1/backups."""
-    from counterpoint.ledger.operating import tending  # noqa: PLC0415
+    from counterpoint.ledger import admin as tending  # noqa: PLC0415
 
     _echo_lines(place, lambda where: iter([tending.back_up(where, file)]))
 
 
 def _echo_lines(place: str, lines: "Callable[[Durable], Iterator[str]]") -> None:
-    from counterpoint.ledger.places import Durable  # noqa: PLC0415
+    from counterpoint.ledger.location import Durable  # noqa: PLC0415
 
     with explained():
         for line in lines(Durable(place)):

@@ -31,7 +31,7 @@ CounterpointError
 
 Each says what was asked, what the limit is and what would work; none carries a value derived from data.
 
->>> from counterpoint import PureDP, CounterpointError
+>>> from counterpoint import CounterpointError, PureDP
 >>> try:
 ...     PureDP(-1)
 ... except CounterpointError as error:

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.accounts.advanced import AdvancedSum
+from counterpoint.composition.advanced import AdvancedSum
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import NotCovered
-from counterpoint.privacy.accumulator import Accumulator
-from counterpoint.privacy.losses import (
+from counterpoint.measures import (
     ApproxDP,
     ApproxzCDP,
     GaussianDP,
@@ -27,13 +26,12 @@ from counterpoint.privacy.losses import (
     tCDP,
     zCDP,
 )
-from counterpoint.privacy.measures.approximate import ApproximateSum, Tail
-from counterpoint.privacy.measures.approximate_zcdp import ApproximateZCDPSum
-from counterpoint.privacy.measures.gaussian import GaussianSum
-from counterpoint.privacy.measures.pure import PureSum
-from counterpoint.privacy.measures.renyi import RenyiSum
-from counterpoint.privacy.measures.tcdp import TCDPSum
-from counterpoint.privacy.measures.zcdp import ZCDPSum
+from counterpoint.measures.accumulator import Accumulator
+from counterpoint.measures.approximate import ApproximateSum, Tail
+from counterpoint.measures.concentrated import ApproximateZCDPSum, TCDPSum, ZCDPSum
+from counterpoint.measures.gaussian import GaussianSum
+from counterpoint.measures.pure import PureSum
+from counterpoint.measures.renyi import RenyiSum
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())
 DELTA, SLACK = Fraction(1, 10**6), Fraction(1, 2 * 10**6)

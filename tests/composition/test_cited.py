@@ -2,12 +2,12 @@
 
 import pytest
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.parallel import Parallel
-from counterpoint.composition.rules.slots import Slots
-from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.mechanisms.composed.structure import Part
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.parallel import Parallel
+from counterpoint.composition.slots import Slots
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
+from counterpoint.mechanisms.composite_parts import Part
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.relations import every_step, static_parts
 
 PURE_OR_APPROXIMATE = [

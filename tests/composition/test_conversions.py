@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.privacy.formulas.divergences import renyi_offset
-from counterpoint.privacy.losses import ApproxDP, zCDP
-from counterpoint.privacy.measures.zcdp import rho_below
+from counterpoint.measures import ApproxDP, zCDP
+from counterpoint.measures.concentrated import rho_below
+from counterpoint.measures.divergences import renyi_offset
 
 
 @settings(max_examples=25)

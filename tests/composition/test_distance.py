@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.composition.test_validity import STEP, worst_delta
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.composition.rules.parallel import Parallel
-from counterpoint.composition.rules.slots import Slots
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.odometers import Odometer
+from counterpoint.composition.parallel import Parallel
+from counterpoint.composition.slots import Slots
 from counterpoint.errors import BudgetExceeded, NotCovered
+from counterpoint.measures import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, Unbounded, tCDP, zCDP
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, Unbounded, tCDP, zCDP
 from counterpoint.privacy.relations import every_step
 
 

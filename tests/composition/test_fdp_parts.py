@@ -4,21 +4,21 @@ from fractions import Fraction
 
 import pytest
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.parallel import Parallel
-from counterpoint.composition.rules.rule import Account
-from counterpoint.composition.rules.slots import Slots
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.parallel import Parallel
+from counterpoint.composition.slots import Slots
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, NotCovered
-from counterpoint.mechanisms.composed.concurrent import Concurrent, ConcurrentState, Launch
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
+from counterpoint.measures.accumulator import Account
+from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch
 from counterpoint.mechanisms.mechanism import Mechanism, State, accepted
 from counterpoint.privacy.claims import Charge, claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import every_step, k_sparse, static_parts
-from counterpoint.verify.decomposing import CurveTooHigh, decompose
+from counterpoint.verify.decomposition import CurveTooHigh, decompose
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs
+from counterpoint.verify.finite import FiniteMechanism, Outcome, query_pairs
 from counterpoint.verify.verdict import Verdict
 
 COIN = TradeOff.between(["0.6", "0.4"], ["0.4", "0.6"])

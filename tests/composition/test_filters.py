@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.composition.rules.parallel import Parallel
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.odometers import Odometer
+from counterpoint.composition.parallel import Parallel
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
-from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.losses import (
+from counterpoint.measures import (
     ApproxDP,
     ApproxzCDP,
     GaussianDP,
@@ -27,6 +26,7 @@ from counterpoint.privacy.losses import (
     tCDP,
     zCDP,
 )
+from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.relations import every_step
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())

@@ -8,20 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.composition.fixed import compose
-from counterpoint.composition.fixed.composed import Enclosure
+from counterpoint.composition.fixed.totals import Enclosure
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import (
-    ApproxDP,
-    GaussianDP,
-    ProbabilisticDP,
-    PureDP,
-    RenyiDP,
-    TradeOff,
-    tCDP,
-    zCDP,
-)
+from counterpoint.measures import ApproxDP, GaussianDP, ProbabilisticDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
+from counterpoint.measures.loss import Loss
 
 epsilons = st.sampled_from([0, "0.01", "0.1", "0.25", "0.7", "1", "3"])
 deltas = st.sampled_from([0, "1e-9", "1e-6", "0.001", "0.1"])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.fixed.counting import Counting, deal
-from counterpoint.composition.fixed.inverse import crossing
+from counterpoint.composition.fixed.optimal import Counting, deal
+from counterpoint.composition.fixed.totals import crossing
 
 mpmath.mp.dps = 60
 

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.fixed.counting import Counting
-from counterpoint.composition.fixed.lattices.lattice import Lattice, spacing_for
-from counterpoint.composition.fixed.lattices.masses import UNIT, Masses, convolve, convolve_all
-from counterpoint.composition.fixed.lattices.moments import LossShape, largest_loss
-from counterpoint.composition.fixed.lattices.parts import LatticePart, binomial
+from counterpoint.composition.fixed.lattice import Lattice, LatticePart, binomial, spacing_for
+from counterpoint.composition.fixed.masses import UNIT, LossShape, Masses, convolve, convolve_all, largest_loss
+from counterpoint.composition.fixed.optimal import Counting
 
 group = st.tuples(st.fractions(Fraction(1, 100), 3, max_denominator=300), st.integers(1, 5))
 groups = st.lists(group, min_size=1, max_size=4, unique_by=lambda pair: pair[0]).map(tuple)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from counterpoint.composition.fixed import compose
-from counterpoint.composition.fixed.counting import loss_values, tails
-from counterpoint.composition.fixed.exposure import exposure
-from counterpoint.privacy.losses import ApproxDP
+from counterpoint.composition.fixed.optimal import loss_values, tails
+from counterpoint.composition.fixed.totals import exposure
+from counterpoint.measures import ApproxDP
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "accounting.json").read_text())
 

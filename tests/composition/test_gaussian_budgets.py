@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.odometers import Odometer
+from counterpoint.continual.counter import Counter
 from counterpoint.errors import BudgetExceeded, NotCovered
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.relations import every_step
 
 NORMAL = NormalDist()

@@ -17,16 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.accounts.best import MixedSum
-from counterpoint.composition.rules.accounts.orders import order_for
-from counterpoint.composition.rules.accounts.reserve import GRAIN, UNIT
-from counterpoint.composition.rules.accounts.shares import SHARES
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.advanced import order_for
+from counterpoint.composition.best import SHARES, MixedSum
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.one_order import GRAIN, UNIT
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, NotCovered
-from counterpoint.privacy.accumulator import Account
+from counterpoint.measures import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
+from counterpoint.measures.accumulator import Account
 from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.losses import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
 from counterpoint.privacy.relations import every_step
 
 ONE = ApproxDP(1, "1e-6")

@@ -11,17 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from counterpoint.composition.rules.accounts.advanced import variance_at
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer, truncated
-from counterpoint.composition.rules.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.composition.advanced import variance_at
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.odometers import Odometer, truncated
+from counterpoint.composition.time_uniform import BOUNDS, TimeUniform, constant_for, rogers_2016
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered
-from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.numbers import precision
-from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import (
+from counterpoint.measures import (
     ApproxDP,
     ApproxzCDP,
     GaussianDP,
@@ -33,9 +30,12 @@ from counterpoint.privacy.losses import (
     tCDP,
     zCDP,
 )
+from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.numbers import precision
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import every_step
-from counterpoint.randomness.seeded import SeededCoins
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())
 DELTA = Fraction(1, 10**6)

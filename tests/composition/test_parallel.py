@@ -5,19 +5,19 @@ from functools import lru_cache
 
 import pytest
 
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.composition.fixed import compose
 from counterpoint.composition.fixed.optimal import OptimalParts
-from counterpoint.composition.rules.parallel import Created, Parallel, times
+from counterpoint.composition.parallel import Created, Parallel, times
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.examples import OpenDoor
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Predicate, Steps, every_step, first_pair_consistent, k_sparse
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.verify.finite import OpenDoor
 
 SEVENTH = Fraction(1, 7)
 

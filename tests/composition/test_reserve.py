@@ -7,19 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoint.composition.advanced import order_for
+from counterpoint.composition.filters import Filter
 from counterpoint.composition.fixed import compose
-from counterpoint.composition.rules.accounts.orders import order_for
-from counterpoint.composition.rules.accounts.reserve import (
-    UNIT,
-    left_after,
-    left_after_gaussian,
-    pure_within,
-    reserve_for,
-)
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.one_order import UNIT, left_after, left_after_gaussian, pure_within, reserve_for
 from counterpoint.errors import BudgetExceeded
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.relations import every_step
 
 MENU = [PureDP("0.01"), PureDP("0.3"), zCDP("0.01"), ApproxDP("0.1", "1e-9"), GaussianDP("0.1")]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counterpoint as cp
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.filters import Filter
 from counterpoint.errors import BudgetExceeded, LedgerTampered, NotAllowed, NotCovered, NotGranted
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.relations import every_step
 
 PARENTS = [

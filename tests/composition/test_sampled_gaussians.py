@@ -11,8 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from counterpoint import ApproxDP, GaussianDP, PureDP, SampledGaussianDP, compose, zCDP
-from counterpoint.composition.fixed.lattices.sampled_steps import SampledStep
 from counterpoint.composition.fixed.sampled import Direction, SampledGaussians, SampledLattice
+from counterpoint.composition.fixed.sampled_steps import SampledStep
 from counterpoint.errors import InvalidParameter, NotCovered
 
 MUS = st.fractions(Fraction(1, 10), 3, max_denominator=50)

@@ -3,12 +3,12 @@
 import pytest
 
 from counterpoint.composition.fixed.compose import optimal
-from counterpoint.composition.rules.slots import FreeSlots, Slots
+from counterpoint.composition.slots import FreeSlots, Slots
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, Unbounded, zCDP
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, Unbounded, zCDP
 from counterpoint.privacy.relations import every_step
 
 

@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.odometers import Odometer
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, TradeOff, curves, zCDP
+from counterpoint.measures.accumulator import Account
+from counterpoint.measures.curves import lies_above_with, rest_after
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.privacy.accumulator import Account
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.formulas import curves
-from counterpoint.privacy.formulas.rests import lies_above_with, rest_after
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, TradeOff, zCDP
 from counterpoint.privacy.relations import every_step
 
 F = Fraction

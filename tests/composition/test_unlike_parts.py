@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoint.composition.filters import Filter
 from counterpoint.composition.fixed import compose
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.composition.rules.parallel import LISTED, CreatedUnlike, Parallel
-from counterpoint.composition.rules.rule import Rule
-from counterpoint.composition.rules.slots import Slots
+from counterpoint.composition.odometers import Odometer
+from counterpoint.composition.parallel import LISTED, CreatedUnlike, Parallel
+from counterpoint.composition.rule import Rule
+from counterpoint.composition.slots import Slots
 from counterpoint.encoding import Value, decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.mechanism import Mechanism, accepted
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.claims import Charge, Claim, claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import every_step, k_sparse, static_parts
+from counterpoint.verify.catalogue.instances import session_game
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.menus import asks
-from counterpoint.verify.shipped.sessions import session_game
+from counterpoint.verify.menus import asks
 from counterpoint.verify.verdict import Verdict
 
 

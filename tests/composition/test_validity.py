@@ -14,13 +14,13 @@ from statistics import NormalDist
 
 import pytest
 
-from counterpoint.composition.rules.accounts.orders import order_for
-from counterpoint.composition.rules.accounts.reserve import GRAIN, reserve_for
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer
+from counterpoint.composition.advanced import order_for
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.odometers import Odometer
+from counterpoint.composition.one_order import GRAIN, reserve_for
 from counterpoint.errors import BudgetExceeded
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.relations import every_step
 
 Menu = tuple[tuple[int, Fraction], ...]

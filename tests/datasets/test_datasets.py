@@ -8,10 +8,12 @@ from statistics import median, pstdev
 
 import duckdb
 import pytest
+from docs import make_people
 
 import counterpoint as cp
-from counterpoint.datasets import make_people, new_york_flights, other_packages
-from counterpoint.datasets.made_up_people import STATES
+from counterpoint.datasets import tables as new_york_flights
+from counterpoint.datasets import tables as other_packages
+from counterpoint.datasets.tables import STATES
 
 PRECISE = 10**9
 
@@ -90,10 +92,9 @@ print(path, path.exists())
     assert (was_there, Path(path).exists(), done.stderr) == ("True", False, "")
 
 
-def test_the_made_up_people_have_the_columns_and_laws_of_those_that_the_script_draws(monkeypatch, tmp_path):
+def test_the_made_up_people_have_the_columns_and_laws_of_those_that_the_script_draws(tmp_path):
     """The script draws others: the file was drawn by an earlier sampler."""
-    monkeypatch.setattr(make_people, "__file__", str(tmp_path / "make_people.py"))
-    make_people.main()
+    make_people.write(tmp_path / "people.parquet")
     held, drawn = (duckdb.read_parquet(str(path)) for path in (cp.datasets.people(), tmp_path / "people.parquet"))
     assert drawn.fetchall() == make_people.people()
     assert (held.columns, held.types) == (drawn.columns, drawn.types)

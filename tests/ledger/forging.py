@@ -5,8 +5,9 @@ What is then still wrong is wrong by what the entries say, which `verify` alone 
 
 from msgspec.structs import replace
 
-from counterpoint.ledger.checking.witness import WitnessFile
-from counterpoint.ledger.store.records import INTENTS, StoredRequest, StoredRow, link, path_text, read_entry
+from counterpoint.ledger.chain import INTENTS, link, read_entry
+from counterpoint.ledger.store.records import StoredRequest, StoredRow, path_text
+from counterpoint.ledger.witness import WitnessFile
 
 
 def forge(place, edit=lambda entries: entries, renumber=True, name="session", *, before=bytes):

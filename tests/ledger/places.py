@@ -5,13 +5,13 @@ import pathlib
 import tempfile
 from itertools import count
 
+from tests.engines import engines
 from tests.session.numbers_source import Numbers
-from tests.sources import engines
 
 import counterpoint as cp
-from counterpoint.ledger.crypto.sealing import MasterKey
-from counterpoint.ledger.memory import MemoryLedger
-from counterpoint.ledger.opening import durable
+from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.open import durable
+from counterpoint.ledger.sealing import MasterKey
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 KINDS = ("memory", "sqlite", "postgres")

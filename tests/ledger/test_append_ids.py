@@ -23,9 +23,9 @@ from counterpoint.errors import (
     RequestConflict,
     Unsealable,
 )
-from counterpoint.ledger.crypto import keeping
-from counterpoint.ledger.crypto.ids import Ids
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger import stream_log as keeping
+from counterpoint.ledger.sealed_rows import Ids
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.tables import Tables
 
 
@@ -398,7 +398,7 @@ def test_an_id_that_was_used_twice_is_found_by_verification(three):
 
 
 def test_the_entries_of_items_carry_their_id(three):
-    from counterpoint.ledger.store.records import read_entry
+    from counterpoint.ledger.chain import read_entry
 
     entries = [read_entry(bytes(data)) for (data,) in three.sql("SELECT entry FROM counterpoint_entry ORDER BY number")]
     assert [entry.request for entry in entries if entry.kind == "items"] == ["a", "a", "", "b"]

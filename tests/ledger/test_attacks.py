@@ -13,7 +13,7 @@ from tests.ledger.places import DATA, Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.filters import Filter
 from counterpoint.errors import (
     BudgetExceeded,
     LedgerError,
@@ -23,8 +23,8 @@ from counterpoint.errors import (
     UnknownSchema,
     Unsealable,
 )
-from counterpoint.ledger import opening
-from counterpoint.ledger.store import schema
+from counterpoint.ledger import open as opening
+from counterpoint.ledger.store import tables as schema
 from counterpoint.ledger.store.records import BUDGET, StoredRequest
 from counterpoint.ledger.store.sqlite import journal_mode
 from counterpoint.ledger.store.store import Unit

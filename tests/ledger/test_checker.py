@@ -18,9 +18,9 @@ from tests.ledger.test_receipts import as_json, lines, new, retold, signer_of
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.errors import CounterpointError, LedgerTampered
-from counterpoint.ledger.receipts import Receipt, Signer
+from counterpoint.ledger import chain
+from counterpoint.ledger.chain import Head, Receipt, Signer
 from counterpoint.ledger.store import records
-from counterpoint.ledger.store.records import Head
 from counterpoint.ledger.store.store import Unit
 from counterpoint.numbers.exact import LARGEST
 
@@ -51,12 +51,9 @@ def story(tmp_path_factory):
 
 
 def test_the_checker_and_the_ledger_say_the_same_of_what_may_be_stored():
-    assert (
-        frozenset(records.KINDS) - frozenset(records.REGISTERED) == checker.KINDS
-        and checker.ADMITTED == records.INTENTS
-    )
+    assert frozenset(records.KINDS) - frozenset(chain.REGISTERED) == checker.KINDS and checker.ADMITTED == chain.INTENTS
     assert checker.LARGEST == LARGEST and checker.LONGEST == records.LONGEST
-    assert checker.FIELDS == records.Entry.__struct_fields__ == checker.RecordEntry._fields
+    assert checker.FIELDS == chain.Entry.__struct_fields__ == checker.RecordEntry._fields
 
 
 # ---- honest records never fail

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 import counterpoint as cp
 from counterpoint.cli import app
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.sealing import MasterKey
 
 
 def run(*words):

@@ -13,14 +13,15 @@ from tests.ledger.places import Place, fresh_database
 
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed
-from counterpoint.ledger.crypto import rows
-from counterpoint.ledger.crypto.rows import OpenRows, stored_row
-from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
-from counterpoint.ledger.ledger import Lookups
+from counterpoint.ledger import sealed_rows as rows
+from counterpoint.ledger.chain import Entry, Head
+from counterpoint.ledger.sealed_rows import OpenRows, stored_row
+from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.state import Lookups
 from counterpoint.ledger.store import group_commit
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
 from counterpoint.ledger.store.postgres import PostgresStore
-from counterpoint.ledger.store.records import Book, Entry, Head, StoredRequest, StoredRow, path_text
+from counterpoint.ledger.store.records import Book, StoredRequest, StoredRow, path_text
 from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Unit
 
@@ -385,7 +386,7 @@ class Counted(DataKeys):
 
 def test_a_row_is_unsealed_again_only_if_somebody_has_changed_it(monkeypatch):
     from counterpoint.ledger.state import Row
-    from counterpoint.mechanisms.additive import Left
+    from counterpoint.mechanisms.mechanism import Left
 
     master = MasterKey(bytes(32))
     keys = Counted("people", master, (DataKeys.fresh("people", 0, master),))

@@ -118,7 +118,7 @@ def hammer(place, processes, launches, cost, budget):
     patient = cp.Durable(place.url, key_file=place.key, witness=place.home / "witness", wait=60)
 
     def work(say):
-        from counterpoint.ledger.opening import durable
+        from counterpoint.ledger.open import durable
 
         for _ in range(launches):
             s = cp.open(durable(patient, "session"), source=place.source)

@@ -11,9 +11,9 @@ from tests.ledger.places import Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.operating.tending import history, shown
-from counterpoint.ledger.places import hold, release
+from counterpoint.ledger.admin import history, shown
+from counterpoint.ledger.location import hold, release
+from counterpoint.ledger.open import sessions_at
 from counterpoint.service.identity import ApiKey, Identity, Role
 
 DAMAGE = {

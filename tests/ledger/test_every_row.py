@@ -15,11 +15,10 @@ from tests.ledger.test_left_open import Flaky
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, LedgerError
-from counterpoint.ledger.crypto.sealing import MasterKey
-from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.places import hold, release
-from counterpoint.ledger.store.people import StoredKey
-from counterpoint.ledger.store.records import REGISTER
+from counterpoint.ledger.location import hold, release
+from counterpoint.ledger.open import sessions_at
+from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.store.records import REGISTER, StoredKey
 from counterpoint.service.identity import Identity, Role
 
 DATA = {"apples": 100, "beans": 3}

@@ -9,7 +9,8 @@ import counterpoint as cp
 from counterpoint.encoding import Value
 from counterpoint.errors import DataFailed, Halted, InvalidRequest, LedgerError
 from counterpoint.ledger.state import Faulty
-from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
+from counterpoint.mechanisms.mechanism import Left, Mechanism, State
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.secret import Secret, reveal
 
 CANARY = 8_675_309

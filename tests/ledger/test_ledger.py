@@ -19,10 +19,10 @@ from counterpoint.errors import (
     LedgerError,
     RequestConflict,
 )
-from counterpoint.ledger.crypto import sealed
+from counterpoint.ledger import sealed_transaction as sealed
 from counterpoint.ledger.ledger import Intent, StoredAnswer
 from counterpoint.ledger.state import Node, Row
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.concurrent import Concurrent
 
 
 def test_launching_charges_once_and_asking_never(place):
@@ -113,7 +113,7 @@ def test_a_step_that_raises_is_finished_first_by_whoever_comes_next_on_the_same_
 
 
 def replayed(intent):
-    from counterpoint.session.running.coins import StepCoins
+    from counterpoint.session.step import StepCoins
 
     _, answer = intent.row.mechanism.step(intent.row.state, cp.Ask(None, DATA["apples"]), StepCoins(intent))
     return answer

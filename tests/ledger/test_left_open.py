@@ -7,16 +7,11 @@ from tests.ledger.places import DATA
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.errors import (
-    InvalidRequest,
-    LedgerError,
-    LedgerTampered,
-    Unsealable,
-)
-from counterpoint.ledger.durable import MasterKey
-from counterpoint.ledger.wanted import Asking, Opening
-from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.session.running.engine import Engine
+from counterpoint.errors import InvalidRequest, LedgerError, LedgerTampered, Unsealable
+from counterpoint.ledger.commands import Asking, Opening
+from counterpoint.ledger.sealing import MasterKey
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.session.runner import Engine
 
 
 class Flaky(Numbers):

@@ -7,7 +7,7 @@ from tests.ledger.crashes import in_child
 from tests.ledger.disks import Disk
 
 from counterpoint.errors import WitnessFailed
-from counterpoint.ledger.checking.line_file import _BEGIN, LineFile, _sealed
+from counterpoint.ledger.line_file import _BEGIN, LineFile, _sealed
 
 TEXT = b"a line of 23 characters"
 RECORD = len(_BEGIN + _sealed(TEXT))

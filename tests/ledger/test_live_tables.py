@@ -9,7 +9,7 @@ from tests.sources.live_model import COLUMNS, EVALUATED, draws, history, live, m
 import counterpoint as cp
 from counterpoint.errors import DataChanged, DataInUse, InvalidRequest, RequestConflict
 from counterpoint.privacy.secret import counted, reveal
-from counterpoint.sources.live import present
+from counterpoint.sources.streams import rows as present
 
 SURE = cp.PureDP(10**8)
 LEVELS = [{}, {"updates": 3}, {"protects": "event"}, {"protects": "event", "updates": 3}]

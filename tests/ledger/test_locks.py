@@ -16,8 +16,8 @@ from tests.ledger.crashes import in_child
 from tests.ledger.places import Place
 
 import counterpoint as cp
-from counterpoint.ledger.store import locking
-from counterpoint.ledger.store.locking import LedgerLock
+from counterpoint.ledger.store import files as locking
+from counterpoint.ledger.store.files import LedgerLock
 from counterpoint.ledger.store.sqlite import SqliteStore
 
 
@@ -63,7 +63,7 @@ def launched(session, times):
 ELSEWHERE = """
 import sys
 import counterpoint as cp
-from counterpoint.ledger.store import locking
+from counterpoint.ledger.store import files as locking
 from tests.ledger.places import Place
 from tests.ledger.test_locks import launched
 

@@ -18,12 +18,12 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.errors import BudgetExceeded, Halted, InvalidRequest, LedgerError, RequestConflict
 from counterpoint.ledger import durable
-from counterpoint.ledger.crypto import sealed
-from counterpoint.ledger.crypto.rows import stored_row
-from counterpoint.ledger.ledger import Lookups
-from counterpoint.ledger.state import Row
-from counterpoint.ledger.wanted import Plan
-from counterpoint.session.running import engine, stepping
+from counterpoint.ledger import sealed_transaction as sealed
+from counterpoint.ledger.commands import Plan
+from counterpoint.ledger.sealed_rows import stored_row
+from counterpoint.ledger.state import Lookups, Row
+from counterpoint.session import runner as engine
+from counterpoint.session import step as stepping
 
 
 class Model:

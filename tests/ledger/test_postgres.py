@@ -7,21 +7,18 @@ from urllib.parse import urlsplit
 import msgspec
 import psycopg
 import pytest
+from tests.engines import engines
 from tests.ledger.places import fresh_database
-from tests.sources import engines
 
 import counterpoint as cp
-from counterpoint.errors import (
-    LedgerBusy,
-    LedgerError,
-    LedgerFailed,
-)
-from counterpoint.ledger.checking.witness import WitnessFile
-from counterpoint.ledger.durable import DurableLedger, MasterKey
-from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.operating.tending import listed
-from counterpoint.ledger.places import looked_at
+from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed
+from counterpoint.ledger.admin import listed
+from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.location import looked_at
+from counterpoint.ledger.open import sessions_at
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.postgres import PostgresStore
+from counterpoint.ledger.witness import WitnessFile
 
 
 def impatient(place, wait=0.05):

@@ -10,7 +10,8 @@ from tests.ledger.recording import SURVIVORS, Disk, after_cut
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.ledger.durable import DurableLedger, MasterKey
+from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.sqlite import SqliteStore
 
 KEY = MasterKey(bytes(32))

@@ -16,14 +16,9 @@ from tests.ledger.places import DATA, Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.errors import (
-    LedgerBusy,
-    LedgerError,
-    LedgerTampered,
-    UnknownSchema,
-)
-from counterpoint.ledger import places
-from counterpoint.ledger.store import schema
+from counterpoint.errors import LedgerBusy, LedgerError, LedgerTampered, UnknownSchema
+from counterpoint.ledger import location as places
+from counterpoint.ledger.store import tables as schema
 from counterpoint.ledger.store.sqlite import SqliteStore
 
 

@@ -9,11 +9,7 @@ from msgspec.structs import replace
 from tests.ledger.wanting import Known, Question
 
 import counterpoint as cp
-from counterpoint.errors import (
-    LedgerError,
-    LedgerFailed,
-    RequestConflict,
-)
+from counterpoint.errors import LedgerError, LedgerFailed, RequestConflict
 
 
 def test_a_witness_that_cannot_be_written_leaves_no_ledger_behind(lasting):

@@ -14,14 +14,13 @@ import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import LedgerError, LedgerTampered, NotAllowed
-from counterpoint.ledger.checking.replay import Replay
-from counterpoint.ledger.crypto import sealed
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger import sealed_transaction as sealed
+from counterpoint.ledger.admin import shown
+from counterpoint.ledger.chain import Head, Receipt, Signer, read_entry
 from counterpoint.ledger.durable import DurableLedger
-from counterpoint.ledger.operating import exporting
-from counterpoint.ledger.operating.tending import shown
-from counterpoint.ledger.receipts import Receipt, Signer
-from counterpoint.ledger.store.records import Head, read_entry
+from counterpoint.ledger.replay import Replay
+from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.store import store as exporting
 
 
 def new(tmp_path, within=None, name="ledger.db"):

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
-from counterpoint.composition.rules.spent import Spent
+from counterpoint.composition.rule import Spent
 from counterpoint.errors import (
     Halted,
     InvalidParameter,
@@ -26,11 +26,11 @@ from counterpoint.errors import (
     NotAllowed,
     Unsealable,
 )
-from counterpoint.ledger.checking.witness import WitnessFile
-from counterpoint.ledger.crypto.sealing import MasterKey
-from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.operating.recovering import recover
-from counterpoint.ledger.receipts import NeverAnswered
+from counterpoint.ledger.admin import recover
+from counterpoint.ledger.chain import NeverAnswered
+from counterpoint.ledger.open import sessions_at
+from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.witness import WitnessFile
 
 
 def lived(place, rows=DATA):

@@ -12,10 +12,10 @@ import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import LedgerError, LedgerRolledBack, LedgerTampered, NotAllowed
-from counterpoint.ledger.crypto.sealing import MasterKey
-from counterpoint.ledger.opening import rotate, sessions_at
-from counterpoint.ledger.operating import tending
-from counterpoint.ledger.operating.retiring import retire
+from counterpoint.ledger import admin as tending
+from counterpoint.ledger.admin import retire
+from counterpoint.ledger.open import rotate, sessions_at
+from counterpoint.ledger.sealing import MasterKey
 
 
 def lived(place, name="session", rows=DATA):

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import counterpoint as cp
 from counterpoint.cli import app
-from counterpoint.ledger import opening
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger import open as opening
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.postgres import PostgresStore
 from counterpoint.ledger.store.sqlite import SqliteStore
 

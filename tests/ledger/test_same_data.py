@@ -7,14 +7,14 @@ from itertools import count
 
 import pyarrow as pa
 import pytest
+from tests.engines import engines
 from tests.ledger.places import Place
-from tests.sources import engines
 
 import counterpoint as cp
 from counterpoint.errors import LedgerTampered
-from counterpoint.ledger.checking import same_data
-from counterpoint.ledger.crypto.sealing import MasterKey
-from counterpoint.ledger.opening import sessions_at
+from counterpoint.ledger import books as same_data
+from counterpoint.ledger.open import sessions_at
+from counterpoint.ledger.sealing import MasterKey
 
 ROWS = {"person": [1, 2, 2, 3, None], "age": [41, 17, 18, 200, 5], "state": ["CA", "NY", None, "CA", "TX"]}
 KEY, OTHER_KEY = b"a key of thirty-two bytes, or so", b"another key of thirty-two bytes."

@@ -16,12 +16,12 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, SecretLeak, Unsealable
-from counterpoint.ledger.crypto import sealing
-from counterpoint.ledger.crypto.rows import read_row, stored_row
-from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey, _place
+from counterpoint.ledger import sealing
+from counterpoint.ledger.commands import Asking
 from counterpoint.ledger.ledger import Intent
+from counterpoint.ledger.sealed_rows import read_row, stored_row
+from counterpoint.ledger.sealing import DataKeys, MasterKey, _place
 from counterpoint.ledger.state import Row
-from counterpoint.ledger.wanted import Asking
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from tests.ledger.test_attacks import snapshot
 
 import counterpoint as cp
 from counterpoint.errors import LedgerRolledBack
-from counterpoint.ledger.checking.sightings import Recovered, compare
-from counterpoint.ledger.checking.witness import Line
+from counterpoint.ledger.witness import Line, Recovered, compare
 
 
 def asked(place, *ids, name="session"):

@@ -13,11 +13,11 @@ from tests.ledger.test_sealing import CANARY, dumped
 import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.errors import DataChanged, LedgerError, LedgerFailed, LedgerRolledBack, LedgerTampered, Unsealable
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.commands import Asking
 from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.records import StoredItems
 from counterpoint.ledger.store.store import Unit
-from counterpoint.ledger.wanted import Asking
 
 SURE = cp.PureDP(10**7)
 """So much that noise is 0 for all practical purposes, and what is counted can be seen."""

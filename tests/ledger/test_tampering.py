@@ -8,7 +8,7 @@ from tests.ledger.test_left_open import Flaky
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, LedgerTampered, Unsealable
-from counterpoint.ledger.crypto.ids import Ids
+from counterpoint.ledger.sealed_rows import Ids
 
 DATA = {"apples": 100, "beans": 3}
 

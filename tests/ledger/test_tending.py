@@ -8,10 +8,9 @@ from typer.testing import CliRunner
 
 import counterpoint as cp
 from counterpoint.cli import app
-from counterpoint.ledger.operating import tending
-from counterpoint.ledger.places import Durable, hold, release
-from counterpoint.service.browser import Browsers
-from counterpoint.service.identity import Identity
+from counterpoint.ledger import admin as tending
+from counterpoint.ledger.location import Durable, hold, release
+from counterpoint.service.identity import Browsers, Identity
 
 
 def run(*words, code=0):

@@ -8,7 +8,7 @@ from tests.ledger.test_attacks import snapshot
 
 import counterpoint as cp
 from counterpoint.errors import LedgerRolledBack, WitnessFailed
-from counterpoint.ledger.checking.witness import WitnessFile
+from counterpoint.ledger.witness import WitnessFile
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import LedgerRolledBack, LedgerTampered
-from counterpoint.ledger.checking.witness import WitnessFile
 from counterpoint.ledger.state import Node
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.ledger.witness import WitnessFile
+from counterpoint.mechanisms.concurrent import Concurrent
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_session_inside_has_its_row(used):
 
 
 def test_a_rule_is_the_one_on_record(used):
-    from counterpoint.ledger.crypto.rows import Frame
+    from counterpoint.ledger.sealed_rows import Frame
 
     richer = Concurrent(cp.Filter(cp.PureDP(1000)), used.source.relation)
     used.sql("UPDATE counterpoint_row SET frame = ? WHERE path = '[]'", encode(Frame(richer, 0, None)))

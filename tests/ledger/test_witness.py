@@ -11,10 +11,10 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed
-from counterpoint.ledger.checking import line_file as module
-from counterpoint.ledger.checking.line_file import _BEGIN, _sealed
-from counterpoint.ledger.checking.witness import Line, WitnessFile
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger import line_file as module
+from counterpoint.ledger.line_file import _BEGIN, _sealed
+from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.witness import Line, WitnessFile
 
 HEAD, OTHER, GENESIS = b"\xaa" * 32, b"\xbb" * 32, b"\xcc" * 32
 

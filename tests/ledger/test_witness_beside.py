@@ -8,8 +8,8 @@ from tests.ledger.places import DATA
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.ledger import places
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger import location as places
+from counterpoint.ledger.sealing import MasterKey
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoint.ledger.wanted import Plan, Wanted
+from counterpoint.ledger.commands import Plan, Wanted
 
 
 class Question(Wanted, frozen=True):

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from counterpoint.local.graphs.core_error import most_above, most_below, share_of
-from counterpoint.local.graphs.cores import core_decomposition
-from counterpoint.mechanisms.selecting.comparison_tails import least_alpha, log_chance, log_draws
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.local.cores import core_decomposition, most_above, most_below, share_of
+from counterpoint.mechanisms.threshold import least_alpha, log_chance, log_draws
 
 
 @pytest.mark.parametrize(("once", "each"), [(2, 3), (4, 4), (8, 4)])

@@ -11,20 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.local.coins import NoNoise, law
 
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import encode
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotCovered
-from counterpoint.local.graphs.cores import core_decomposition, core_protocol
-from counterpoint.local.graphs.graph import Graph
-from counterpoint.local.graphs.neighbourhood import Fewer, Neighbourhood, OneSwap
-from counterpoint.local.graphs.peeling import Neighbourhoods, Peel, Peeling
+from counterpoint.local.cores import core_decomposition, core_protocol
+from counterpoint.local.graph import Graph
+from counterpoint.local.peeling import Fewer, Neighbourhood, Neighbourhoods, OneSwap, Peel, Peeling
 from counterpoint.local.properties import Data
 from counterpoint.local.protocol import Protocol
-from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.measures import PureDP
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.numbers import precision
-from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import FirstMessage, first_pair_consistent
-from counterpoint.randomness.seeded import SeededCoins
 
 EXAMPLES = {
     "karate": nx.karate_club_graph(),

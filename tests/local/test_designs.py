@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.local import designs
+from counterpoint.local.designs import MOST_SYMBOLS, Affine, Design, Subsets, best
 from counterpoint.local.properties import Asked, AtMost, Data
 from counterpoint.local.protocol import Done, Protocol, Server
+from counterpoint.local.responders import BlockResponders, BlockResponse, Which
 from counterpoint.local.users import Round
-from counterpoint.local.values import designs
-from counterpoint.local.values.block_response import BlockResponders, BlockResponse, Which
-from counterpoint.local.values.designs import MOST_SYMBOLS, Affine, Design, Subsets, best
 from counterpoint.numbers import precision
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import FirstMessage, first_pair_consistent
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
 
 SMALL = [Subsets(2, 1), Subsets(4, 1), Subsets(5, 2), Subsets(5, 3), Affine(4, 2, 1), Affine(5, 5, 2), Affine(4, 3, 2)]
 

@@ -9,15 +9,15 @@ from itertools import product
 import pytest
 
 from counterpoint import Ask, Launch, PureDP
-from counterpoint.local.graphs.cores import core_protocol
-from counterpoint.local.graphs.neighbourhood import Fewer
+from counterpoint.local.cores import core_protocol
+from counterpoint.local.peeling import Fewer
 from counterpoint.local.properties import AtMost
 from counterpoint.local.protocol import Protocol, Server
-from counterpoint.local.values.membership import Among, Membership
+from counterpoint.local.responders import Among, Membership
 from counterpoint.privacy.relations import FirstMessage, first_pair_consistent
+from counterpoint.verify.catalogue.rules import data, query
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.suitable import CreatedFirst
-from counterpoint.verify.shipped.rules import data, query
+from counterpoint.verify.game import CreatedFirst
 from counterpoint.verify.verdict import Verdict
 
 SAME, MOVED = [(0, 0), (1, 1)], [(0, 1), (1, 0)]

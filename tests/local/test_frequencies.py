@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 from tests.local.coins import law
 
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.errors import InvalidParameter
+from counterpoint.local.designs import Subsets
+from counterpoint.local.frequencies import Growing, heavy_hitters, histogram_of_users
 from counterpoint.local.properties import AtMost, Data
 from counterpoint.local.protocol import Protocol
-from counterpoint.local.values.block_response import BlockResponders, Which
-from counterpoint.local.values.designs import Subsets
-from counterpoint.local.values.frequencies import Growing, heavy_hitters, histogram_of_users
-from counterpoint.local.values.membership import Among, Membership
+from counterpoint.local.responders import Among, BlockResponders, Membership, Which
+from counterpoint.measures import PureDP
 from counterpoint.numbers import precision
-from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import FirstMessage, first_pair_consistent
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.seeded import SeededCoins
 
 
 @pytest.mark.statistical

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.local.graphs.graph import Graph
+from counterpoint.local.graph import Graph
 
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3)]
 

@@ -8,16 +8,18 @@ import math
 
 import pytest
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.parallel import Parallel
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.parallel import Parallel
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered, RelationMismatch
 from counterpoint.local.properties import Asked, AtMost, Guarded, Property
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
-from counterpoint.mechanisms.mechanism import Left, Mechanism, claim
+from counterpoint.measures import PureDP
+from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
+from counterpoint.mechanisms.mechanism import Left, Mechanism
+from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
-from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
-from counterpoint.privacy.losses import PureDP
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import (
     FirstMessage,
@@ -29,10 +31,9 @@ from counterpoint.privacy.relations import (
     k_sparse,
 )
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.verify.catalogue.instances import session_game
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.suitable import CreatedFirst
-from counterpoint.verify.shipped.sessions import session_game
+from counterpoint.verify.game import CreatedFirst
 
 RESET, ASK = 0, 1
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.local.coins import law
 
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.errors import InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.local.multi_sparse_vector import FewCoordinates, MultiSparseVector
-from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector
-from counterpoint.privacy.losses import PureDP
+from counterpoint.measures import PureDP
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.privacy.messages import Ask
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.games.two_worlds import two_worlds
+from counterpoint.verify.coupling import two_worlds
 
 ASKS = [((1, 0), (0, 2)), ((0, 3), (1, 1))]
 """Pairs of values and thresholds."""

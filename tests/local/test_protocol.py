@@ -5,6 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from counterpoint.coins.coins import Coins
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import Value
 from counterpoint.errors import (
     BudgetExceeded,
@@ -16,23 +18,20 @@ from counterpoint.errors import (
     NotTotal,
     RelationMismatch,
 )
-from counterpoint.local.dealing import Dealer
-from counterpoint.local.graphs.neighbourhood import Fewer, Knows, Neighbourhood
+from counterpoint.local.peeling import Fewer, Knows, Neighbourhood
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Guarded
-from counterpoint.local.protocol import Done, Protocol, Round, Server
-from counterpoint.local.users import Individuals
-from counterpoint.local.values.membership import Among, Members, Membership
-from counterpoint.mechanisms.composed.concurrent import Launch, Refused
-from counterpoint.mechanisms.mechanism import Left, Mechanism
+from counterpoint.local.protocol import Done, Protocol, Server
+from counterpoint.local.responders import Among, Members, Membership
+from counterpoint.local.users import Dealer, Individuals, Round
+from counterpoint.measures import ApproxDP, PureDP
+from counterpoint.mechanisms.concurrent import Launch, Refused
+from counterpoint.mechanisms.mechanism import Chosen, Left, Mechanism
+from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
-from counterpoint.mechanisms.selecting.noisy_max import Chosen, NoisyMax
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
-from counterpoint.privacy.losses import ApproxDP, PureDP
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step, first_pair_consistent, k_sparse
 from counterpoint.privacy.secret import Secret, reveal
-from counterpoint.randomness.coins import Coins
-from counterpoint.randomness.seeded import SeededCoins
 
 STATIC = first_pair_consistent(1, FirstMessage())
 CHANGING = k_sparse(1, Steps(total=1))

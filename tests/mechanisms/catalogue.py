@@ -1,38 +1,35 @@
 """Every shipped mechanism with messages that it accepts: what all of them must satisfy is tested over this list."""
 
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.composition.filters import Filter
+from counterpoint.continual.counter import Counter, SeparatedCounter, SeparatedVectorCounter, VectorCounter
+from counterpoint.continual.histogram_error import DigitTreeCounter
+from counterpoint.continual.monotone_histogram import MonotoneHistogram
+from counterpoint.continual.monotone_queries import max_of
+from counterpoint.continual.windowed import Windowed
 from counterpoint.encoding import Value
-from counterpoint.local.graphs.neighbourhood import Fewer, Neighbourhood
+from counterpoint.local.designs import Affine, Subsets
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
+from counterpoint.local.peeling import Fewer, Neighbourhood
 from counterpoint.local.properties import AtMost, Data, Guarded
-from counterpoint.local.values.block_response import BlockResponse, Which
-from counterpoint.local.values.designs import Affine, Subsets
-from counterpoint.local.values.membership import Among, Membership
+from counterpoint.local.responders import Among, BlockResponse, Membership, Which
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Gaussian, Laplace, Range
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.composed.guess_and_check import Guess, GuessAndCheck
-from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
-from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.composed.postprocessing import Postprocessor, postprocess
-from counterpoint.mechanisms.composed.sampled import Sampled
-from counterpoint.mechanisms.counting.counters import Counter, SeparatedCounter
-from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.noise.histogram_noise import DigitTreeCounter
-from counterpoint.mechanisms.counting.vector_counters import SeparatedVectorCounter, VectorCounter
-from counterpoint.mechanisms.counting.windows import Windowed
-from counterpoint.mechanisms.dice import Dice
-from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.guess_and_check import Guess, GuessAndCheck, LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
-from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
-from counterpoint.mechanisms.selecting.noisy_max import Largest, NoisyMax
-from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
-from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector, Threshold
-from counterpoint.privacy.losses import PureDP
+from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.noisy_max import Largest, NoisyMax
+from counterpoint.mechanisms.partition_selection import GaussianSelection, PartitionSelection
+from counterpoint.mechanisms.postprocessing import Postprocessor, postprocess
+from counterpoint.mechanisms.randomized_response import Dice, InteractiveRandomizedResponse, RandomizedResponse
+from counterpoint.mechanisms.sampled import Sampled
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.mechanisms.threshold import Threshold
 from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
-from counterpoint.privacy.tally import Tally
-from counterpoint.verify.exactly.coarse import (
+from counterpoint.privacy.secret import Tally
+from counterpoint.verify.catalogue.instances import session_game
+from counterpoint.verify.catalogue.mechanisms import (
     CoarseCounter,
     CoarseSeparatedCounter,
     CoarseSeparatedVectorCounter,
@@ -40,9 +37,8 @@ from counterpoint.verify.exactly.coarse import (
     SmallTreeCounter,
     SmallTreeVectorCounter,
 )
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome
-from counterpoint.verify.games.unit_by_unit import UnitByUnit
-from counterpoint.verify.shipped.sessions import session_game
+from counterpoint.verify.finite import FiniteMechanism, LoudNumber, OpenDoor, Outcome
+from counterpoint.verify.unit_by_unit import UnitByUnit
 
 
 class Forward(Postprocessor, Value, frozen=True):

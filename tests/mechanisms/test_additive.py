@@ -7,15 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from counterpoint.coins.enumerated import EnumeratedCoins, gaussian_options, laplace_options
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.errors import InvalidParameter
+from counterpoint.measures import PureDP, zCDP
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.discrete_gaussian import _smooth, _summed, gaussian_within
-from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.mechanisms.tails import _smooth, _summed, gaussian_within
 from counterpoint.privacy.messages import Ask
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.laws import gaussian_options, laplace_options
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
 
 
 def answers(mechanism, ask, cut="1e-6"):

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.carried import chained
 
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.continual.counter import Counter
 from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import (
     BudgetExceeded,
@@ -17,21 +19,22 @@ from counterpoint.errors import (
     SecretLeak,
     TapeMismatch,
 )
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.composed.composite import Composite, CompositeState, Context, Own, Part
-from counterpoint.mechanisms.composed.postprocessing import Failed
-from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.mechanisms.dice import Dice
-from counterpoint.mechanisms.examples import OpenDoor
-from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
-from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
-from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector, Threshold
-from counterpoint.privacy.losses import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
+from counterpoint.mechanisms.composite import Composite, CompositeState, Own
+from counterpoint.mechanisms.composite_parts import Context, Part
+from counterpoint.mechanisms.mechanism import Left, Mechanism, State
+from counterpoint.mechanisms.noisy_max import NoisyMax
+from counterpoint.mechanisms.postprocessing import Failed
+from counterpoint.mechanisms.randomized_response import Dice
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.mechanisms.threshold import Threshold
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.privacy.secret import Secret, reveal
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.games.two_worlds import two_adaptive_worlds, two_worlds
+from counterpoint.verify.coupling import two_adaptive_worlds, two_worlds
+from counterpoint.verify.finite import OpenDoor
 
 
 class Memory(Own, Value, frozen=True):

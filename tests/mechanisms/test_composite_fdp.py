@@ -6,13 +6,14 @@ from tests.composition.test_fdp_parts import PART, largest
 import counterpoint as cp
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
-from counterpoint.mechanisms.composed.composite import Composite, Own, Part
+from counterpoint.measures import GaussianDP
+from counterpoint.mechanisms.composite import Composite, Own
+from counterpoint.mechanisms.composite_parts import Part
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import GaussianDP
 from counterpoint.privacy.relations import every_step
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.menus import asks
+from counterpoint.verify.menus import asks
 from counterpoint.verify.verdict import Verdict
 
 EACH = every_step()

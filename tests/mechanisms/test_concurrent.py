@@ -7,21 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.carried import chained, shows
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.odometers import Odometer
 from counterpoint.encoding import Value, encode
 from counterpoint.errors import NotCovered, NotTotal
+from counterpoint.measures import PureDP, RenyiDP
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
-from counterpoint.mechanisms.examples import OpenDoor
+from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import PureDP, RenyiDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.verify.finite import OpenDoor
 
 
 def compose(budget=1, relation=None, **options):

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
+from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.privacy.messages import Ask
-from counterpoint.randomness.enumerated import EnumeratedCoins
+from counterpoint.verify.finite import LoudNumber, OpenDoor
 
 SEVENTH = Fraction(1, 7)
 

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counterpoint as cp
+from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.encoding import decode, encode
+from counterpoint.measures import PureDP, zCDP
 from counterpoint.mechanisms.additive import Range
 from counterpoint.mechanisms.mechanism import Mechanism, State
-from counterpoint.mechanisms.selecting.comparing import Watching
-from counterpoint.privacy.losses import PureDP, zCDP
-from counterpoint.randomness.enumerated import EnumeratedCoins
+from counterpoint.mechanisms.threshold import Watching
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.exactly.symbolic import SymbolicCoins
+from counterpoint.verify.symbolic import SymbolicCoins
 from counterpoint.verify.verdict import Verdict
 
 OLDER = {

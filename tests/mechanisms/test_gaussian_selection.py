@@ -7,16 +7,15 @@ import pytest
 from tests.mechanisms.test_partition_selection import SMALL, least_delta
 
 import counterpoint as cp
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.selecting.gaussian_selection import MOST_SQUARED, Calibration, GaussianSelection
-from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
+from counterpoint.measures import ApproxDP, ApproxzCDP
+from counterpoint.mechanisms.partition_selection import MOST_SQUARED, Calibration, GaussianSelection, PartitionSelection
 from counterpoint.numbers import precision
-from counterpoint.privacy.losses import ApproxDP, ApproxzCDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import every_step
-from counterpoint.privacy.tally import Tally
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.privacy.secret import Tally
 
 
 def law(mechanism, tally, s, q):

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from tests.session.numbers_source import Numbers
 
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch, SecretLeak
+from counterpoint.measures import PureDP, RenyiDP, zCDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composed.composite import Part
-from counterpoint.mechanisms.composed.guess_and_check import PASS, WRONG, Guess, GuessAndCheck, WrongLeft
+from counterpoint.mechanisms.composite_parts import Part
+from counterpoint.mechanisms.guess_and_check import PASS, WRONG, Guess, GuessAndCheck, WrongLeft
 from counterpoint.mechanisms.mechanism import State
-from counterpoint.mechanisms.selecting.sparse_vector import Threshold
-from counterpoint.privacy.losses import PureDP, RenyiDP, zCDP
+from counterpoint.mechanisms.threshold import Threshold
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import every_step
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.seeded import SeededCoins
 from counterpoint.session.session import Session
+from counterpoint.verify.coupling import two_adaptive_worlds, two_worlds
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.menus import asks as ask_pairs
-from counterpoint.verify.games.two_worlds import two_adaptive_worlds, two_worlds
+from counterpoint.verify.menus import asks as ask_pairs
 from counterpoint.verify.verdict import Verdict
 
 

@@ -1,13 +1,13 @@
 """A conversation alternates, ends when one party halts, and replays from its seeds."""
 
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.composition.filters import Filter
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
+from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.interaction import Analyst, interact
-from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import every_step
-from counterpoint.randomness.seeded import SeededCoins
 
 
 class Script(Analyst):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.mechanisms.counting.noise.laplace_sums import bound_of_sum, deviation_of_sum
+from counterpoint.mechanisms.laplace_sums import bound_of_sum, deviation_of_sum
 
 parts = st.lists(
     st.tuples(st.sampled_from([Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(7, 2)]), st.integers(0, 6)),

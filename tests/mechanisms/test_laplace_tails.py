@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.mechanisms.counting.noise.laplace_sums import bound_of_sum, deviation_of_sum, squares
-from counterpoint.mechanisms.counting.noise.laplace_tails import sum_within
-from counterpoint.mechanisms.counting.noise.least_squares_noise import LeastSquaresNoise
-from counterpoint.mechanisms.counting.noise.tree_noise import TreeNoise
+from counterpoint.continual.digit_trees import TreeNoise
+from counterpoint.continual.tree_noise import LeastSquaresNoise
+from counterpoint.mechanisms.laplace_sums import bound_of_sum, deviation_of_sum, squares, sum_within
 
 FAILS = [Fraction(chance) for chance in ("0.999", "0.5", "0.1", "0.05", "1e-3", "1e-6", "1e-10", "1e-14")]
 SCALES = [Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(7, 2), Fraction(9)]

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.errors import InvalidParameter, RelationMismatch
-from counterpoint.mechanisms.composed.guess_and_check import PASS, WRONG, GuessAndCheck
-from counterpoint.mechanisms.composed.linear_queries import LinearGuess, LinearGuessAndCheck
-from counterpoint.privacy.losses import PureDP
+from counterpoint.measures import PureDP
+from counterpoint.mechanisms.guess_and_check import PASS, WRONG, GuessAndCheck, LinearGuess, LinearGuessAndCheck
 from counterpoint.privacy.messages import Ask, Update
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.games.two_worlds import two_worlds
+from counterpoint.verify.coupling import two_worlds
 
 CHECKS = GuessAndCheck(20, margin=10, wrong=2, sensitivity=6)
 LINEAR = LinearGuessAndCheck(CHECKS, universe=3, steps=3)

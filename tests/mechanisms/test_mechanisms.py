@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.mechanisms.catalogue import CATALOGUE
 
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotCovered, SecretLeak
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism, State, step
 from counterpoint.privacy.messages import Ask, To, Update
-from counterpoint.randomness.seeded import SeededCoins
 
 NAMES = [type(mechanism).__name__ for mechanism, _ in CATALOGUE]
 everything = pytest.mark.parametrize(("mechanism", "messages"), CATALOGUE, ids=NAMES)

@@ -9,10 +9,12 @@ import pytest
 import counterpoint as cp
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidRequest, NotCovered
-from counterpoint.mechanisms.composed.multiplicative_weights import MultiplicativeWeights
-from counterpoint.mechanisms.mechanism import Left, Mechanism, claim, every_step
+from counterpoint.mechanisms.mechanism import Left, Mechanism
+from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps
+from counterpoint.privacy.relations.steps import every_step
 
 SRC = Path(cp.__file__).parent
 

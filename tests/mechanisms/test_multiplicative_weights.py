@@ -11,26 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.measures import PureDP, zCDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composed.guess_and_check import PASS, WRONG
-from counterpoint.mechanisms.composed.multiplicative_weights import (
+from counterpoint.mechanisms.guess_and_check import PASS, WRONG
+from counterpoint.mechanisms.mechanism import State, step
+from counterpoint.mechanisms.multiplicative_weights import (
     RATE,
     UNCHECKED,
     Hypothesis,
     MultiplicativeWeights,
     multiplicative_weights,
 )
-from counterpoint.mechanisms.composed.postprocessing import postprocess
-from counterpoint.mechanisms.mechanism import State, step
-from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.mechanisms.postprocessing import postprocess
 from counterpoint.privacy.messages import Ask, Update
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.queries.aggregates import histogram
+from counterpoint.schema.columns import category
 from counterpoint.session.session import Session
-from counterpoint.sources.asking.requests import histogram
-from counterpoint.sources.declaring.columns import category
-from counterpoint.sources.tables.table import Table
+from counterpoint.sources.table import Table
 
 SMALL = MultiplicativeWeights(400, universe=3, rows=100, margin="0.05", updates=8)
 

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counterpoint as cp
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, RelationMismatch
-from counterpoint.mechanisms.mechanism import step
-from counterpoint.mechanisms.selecting.noisy_max import Chosen, NoisyMax, _radices
-from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.measures import PureDP, zCDP
+from counterpoint.mechanisms.mechanism import Chosen, step
+from counterpoint.mechanisms.noisy_max import NoisyMax, _radices
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import OneWay, every_step
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
 
 CUT = Fraction(1, 10**6)
 MECHANISMS = {

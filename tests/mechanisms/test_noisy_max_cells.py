@@ -8,13 +8,13 @@ import pytest
 from tests.mechanisms.test_noisy_max import flipped, softmax
 
 import counterpoint as cp
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.mechanisms.selecting.noisy_max import Largest, NoisyMax
+from counterpoint.mechanisms.noisy_max import Largest, NoisyMax
 from counterpoint.privacy.messages import Ask, gap
 from counterpoint.privacy.relations import OneWay, every_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.seeded import SeededCoins
 
 CUT = Fraction(1, 10**4)
 COINS = EnumeratedCoins(CUT)

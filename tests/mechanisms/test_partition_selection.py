@@ -11,19 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import counterpoint
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, SecretLeak
 from counterpoint.mechanisms.additive import Gaussian, Laplace
+from counterpoint.mechanisms.partition_selection import GRID, PartitionSelection, chances
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.mechanisms.selecting.partition_selection import GRID, PartitionSelection, chances
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.numbers import precision
 from counterpoint.privacy.messages import Ask, To, Update, gap
 from counterpoint.privacy.relations import every_step
-from counterpoint.privacy.secret import Secret
-from counterpoint.privacy.tally import Tally
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.privacy.secret import Secret, Tally
 
 
 def law(mechanism, tally, s, q):

@@ -6,19 +6,19 @@ import pytest
 from tests.carried import chained
 from tests.mechanisms.catalogue import Forward
 
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.coins.tape import RecordingCoins
 from counterpoint.encoding import Value, encode
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotTotal, SecretLeak
+from counterpoint.measures import ApproxDP, Loss, OneSidedDP, ProbabilisticDP, PureDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composed.postprocessing import Chain, Failed, Postprocessed, Postprocessor, postprocess
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
+from counterpoint.mechanisms.postprocessing import Chain, Failed, Postprocessed, Postprocessor, postprocess
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import ApproxDP, Loss, OneSidedDP, ProbabilisticDP, PureDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.tape import RecordingCoins
 
 
 class Post(Postprocessor, Value, frozen=True):

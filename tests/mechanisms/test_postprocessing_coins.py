@@ -7,12 +7,12 @@ import pytest
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.encoding import Value
-from counterpoint.ledger.memory import MemoryLedger
-from counterpoint.mechanisms.composed.postprocessing import Failed
-from counterpoint.randomness.enumerated import EnumeratedCoins
-from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
-from counterpoint.verify.games.menus import asks
+from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.mechanisms.postprocessing import Failed
+from counterpoint.verify.menus import asks
 from counterpoint.verify.verdict import Verdict
 
 KEPT = []

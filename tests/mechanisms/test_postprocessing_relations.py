@@ -9,26 +9,27 @@ Each unsound construction is built by hand, without `postprocess`, and loses exa
 import pytest
 from tests.mechanisms.catalogue import CATALOGUE, Forward
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.parallel import Parallel
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.parallel import Parallel
+from counterpoint.continual.counter import Counter
 from counterpoint.encoding import Value, encode
 from counterpoint.errors import NotAllowed, NotCovered, RelationMismatch
 from counterpoint.local.properties import Asked, AtMost, Data, Guarded
 from counterpoint.local.protocol import Protocol, Server
-from counterpoint.local.values.membership import Among, Membership
+from counterpoint.local.responders import Among, Membership
+from counterpoint.measures import ApproxDP, PureDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.mechanisms.composed.composite import Composite, Own, Part
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.composed.postprocessing import Failed, Postprocessed, Postprocessor, postprocess
-from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.mechanisms.dice import Dice
-from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
-from counterpoint.mechanisms.mechanism import Left, Mechanism, accepted, claim
-from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
-from counterpoint.privacy.losses import ApproxDP, PureDP
+from counterpoint.mechanisms.composite import Composite, Own
+from counterpoint.mechanisms.composite_parts import Part
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.mechanism import Left, Mechanism, accepted
+from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.noisy_max import NoisyMax
+from counterpoint.mechanisms.postprocessing import Failed, Postprocessed, Postprocessor, postprocess
+from counterpoint.mechanisms.randomized_response import Dice, RandomizedResponse
+from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import (
     FirstMessage,
@@ -40,9 +41,9 @@ from counterpoint.privacy.relations import (
     one_step,
 )
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.verify.coupling import two_worlds
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.two_worlds import two_worlds
+from counterpoint.verify.finite import LoudNumber, OpenDoor
 
 DIFFER = [(0, 1), (1, 0), (0, 0), (1, 1)]
 

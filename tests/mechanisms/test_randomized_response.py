@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import pytest
 
+from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.errors import InvalidParameter
+from counterpoint.measures import ApproxDP, PureDP
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
-from counterpoint.privacy.losses import ApproxDP, PureDP
 from counterpoint.privacy.messages import Ask
-from counterpoint.randomness.enumerated import EnumeratedCoins
 
 HALF = Fraction(1, 2)
 

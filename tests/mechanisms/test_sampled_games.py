@@ -11,26 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint import (
-    ApproxDP,
-    Ask,
-    Counter,
-    Laplace,
-    PureDP,
-    RandomizedResponse,
-    Sampled,
-    SparseVector,
-    Update,
-)
+from counterpoint import ApproxDP, Ask, Counter, Laplace, PureDP, RandomizedResponse, Sampled, SparseVector, Update
 from counterpoint.encoding import Value
-from counterpoint.mechanisms.mechanism import Mechanism, State, claim
-from counterpoint.privacy.losses import zCDP
+from counterpoint.measures import zCDP
+from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.samples import amplified
 from counterpoint.privacy.secret import reveal
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome
-from counterpoint.verify.games.unit_by_unit import UnitByUnit, UnitCoins
+from counterpoint.verify.finite import FiniteMechanism, Outcome
+from counterpoint.verify.unit_by_unit import UnitByUnit, UnitCoins
 from counterpoint.verify.verdict import Verdict
 
 TENTH, GROWTH = Fraction(1, 10), Fraction(10)

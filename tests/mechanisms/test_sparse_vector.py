@@ -10,18 +10,19 @@ from hypothesis import strategies as st
 from tests.mechanisms.transcripts import PAIRS, Exactly, misses_then_hits
 from tests.mechanisms.wrong_sparse_vectors import WRONG, Positives, Redrawn
 
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.coins.enumerated import laplace_options
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
+from counterpoint.composition.filters import Filter
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, RelationMismatch
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.measures import PureDP
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import State, step
-from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold, SparseVector, Threshold, Watching
-from counterpoint.privacy.losses import PureDP
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
+from counterpoint.mechanisms.threshold import Threshold, Watching
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import OneWay, Steps, every_step
-from counterpoint.randomness.laws import laplace_options
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.mechanisms.transcripts import Exactly
 
-from counterpoint.mechanisms.selecting.comparison_noise import shares_of_concentrated, shares_of_pure
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
-from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.measures import PureDP, zCDP
+from counterpoint.mechanisms.sparse_vector import SparseVector, shares_of_concentrated, shares_of_pure
 from counterpoint.privacy.relations import OneWay, every_step
 
 PAIRS = [(value, value + move) for value in (-1, 0) for move in (-1, 0, 1)]

@@ -10,12 +10,12 @@ from tests.mechanisms.transcripts import Exactly, misses_then_hits
 from tests.mechanisms.wrong_sparse_vectors import Reusing
 from tests.session.numbers_source import Numbers
 
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.errors import InvalidParameter
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
-from counterpoint.privacy.losses import PureDP, zCDP
+from counterpoint.measures import PureDP, zCDP
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.tape import RecordingCoins, ReplayedCoins
 from counterpoint.session.session import Session
 
 MISS = (False, None)

@@ -4,8 +4,8 @@ from collections import defaultdict
 from fractions import Fraction
 from math import inf, log
 
+from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.privacy.messages import Ask
-from counterpoint.randomness.enumerated import EnumeratedCoins
 
 CUT = Fraction(1, 10**12)
 

@@ -3,9 +3,10 @@
 `WRONG` has, for each of them, a transcript that shows it: pairs of values in the two worlds, and the answers heard.
 """
 
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector, Watching
+from counterpoint.measures import PureDP
+from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.threshold import Watching
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint.numbers import functions, precision
-from counterpoint.numbers.functions import bounds
+from counterpoint.numbers import interval as functions
+from counterpoint.numbers import precision
+from counterpoint.numbers.interval import bounds
 
 
 def context(digits: int) -> Context:

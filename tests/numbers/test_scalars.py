@@ -10,7 +10,7 @@ import pytest
 import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.errors import CounterpointError
-from counterpoint.numbers.scalars import plain_scalar
+from counterpoint.numbers.exact import plain_scalar
 
 
 @pytest.mark.parametrize(

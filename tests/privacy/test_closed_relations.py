@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 import counterpoint
 from counterpoint.encoding import encode
-from counterpoint.local.graphs.neighbourhood import OneSwap
 from counterpoint.local.multi_sparse_vector import FewCoordinates
+from counterpoint.local.peeling import OneSwap
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Property
-from counterpoint.mechanisms.composed.concurrent import Launch
+from counterpoint.mechanisms.concurrent import Launch
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import (
@@ -38,8 +38,8 @@ from counterpoint.privacy.relations import (
     static_parts,
     up_to_steps,
 )
-from counterpoint.verify.games.suitable import CreatedFirst
-from counterpoint.verify.games.unit_by_unit import OneUnit
+from counterpoint.verify.game import CreatedFirst
+from counterpoint.verify.unit_by_unit import OneUnit
 
 DIFFERENCES = [((0, 0), (1, 0)), ((0, 0), (0, 1)), ((0, 1), (0, 0)), ((0, 1), (1, 0)), ((0, 0), (0, 0))]
 PUBLIC = ["q", To(0, "q"), To(1, "q"), Data(), Launch(RandomizedResponse(1))]

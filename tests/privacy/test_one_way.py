@@ -5,17 +5,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sources import people
 
-from counterpoint.composition.rules.filters import Filter
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.composition.filters import Filter
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
-from counterpoint.privacy.losses import PureDP
+from counterpoint.measures import PureDP
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask, To, Update, gap
 from counterpoint.privacy.relations import OneWay, Relation, Sparse, Steps, every_step, one_step
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.queries import aggregates as requests
 from counterpoint.session.session import Session
-from counterpoint.sources.asking import requests
 
 pairs = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(1, 3), st.booleans()), max_size=5)
 

@@ -22,7 +22,7 @@ from counterpoint.privacy.relations import (
     static_parts,
     up_to_steps,
 )
-from counterpoint.privacy.tally import Tally
+from counterpoint.privacy.secret import Tally
 
 limits = st.none() | st.integers(0, 3)
 bounds = st.none() | st.integers(1, 3)

@@ -17,8 +17,7 @@ from tests.carried import chained, shows
 
 from counterpoint.errors import InvalidParameter, NotTotal, SecretLeak
 from counterpoint.privacy.messages import Ask, Update
-from counterpoint.privacy.secret import Secret, noting_failures, reveal
-from counterpoint.privacy.tally import Tally
+from counterpoint.privacy.secret import Secret, Tally, noting_failures, reveal
 
 vectors = st.lists(st.integers(), min_size=1, max_size=4).map(tuple)
 

@@ -7,8 +7,8 @@ from litestar.testing import TestClient
 
 import counterpoint as cp
 from counterpoint.service.app import DEFAULT, application
-from counterpoint.service.house import House
 from counterpoint.service.identity import Role
+from counterpoint.service.registry import House
 
 PEOPLE = {
     "carol": Role.CUSTODIAN,

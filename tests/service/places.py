@@ -14,8 +14,8 @@ from litestar.testing import TestClient
 import counterpoint as cp
 from counterpoint.service.app import application
 from counterpoint.service.client.calls import Remote
-from counterpoint.service.house import House
 from counterpoint.service.identity import Role
+from counterpoint.service.registry import House
 
 ROLES = {
     "carol": Role.CUSTODIAN,

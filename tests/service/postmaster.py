@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from functools import partial
 
-from tests.sources import engines
+from tests.engines import engines
 
 
 @contextmanager

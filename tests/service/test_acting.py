@@ -6,7 +6,7 @@ from tests.service.house import served
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest
-from counterpoint.service.pages.parts import typed
+from counterpoint.service.pages import forms as typed
 
 
 @pytest.fixture

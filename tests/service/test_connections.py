@@ -14,9 +14,9 @@ import pytest
 from tests.service.places import in_process, people
 
 import counterpoint as cp
-from counterpoint.service.client.not_served import ARGUMENTS, NOT_SERVED
-from counterpoint.service.client.remote_handle import RemoteHandle
-from counterpoint.service.client.remote_session import RemotePartition, RemoteSession
+from counterpoint.service.client.calls import ARGUMENTS, NOT_SERVED
+from counterpoint.service.client.handle import RemoteHandle
+from counterpoint.service.client.session import RemotePartition, RemoteSession
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ import pytest
 from litestar.testing import TestClient
 from tests.service.house import served
 
-from counterpoint.service.witness.book import WitnessBook
-from counterpoint.service.witness.serving import witness_application
+from counterpoint.service.witness import WitnessBook, witness_application
 
 DEEP = {
     "objects": b'{"request":' * 20_000 + b"1" + b"}" * 20_000,

@@ -5,8 +5,9 @@ from tests.service.browser import Browser
 from tests.service.house import served
 
 from counterpoint.errors import LedgerFailed
-from counterpoint.mechanisms.selecting.noisy_max import Largest
-from counterpoint.service import retrying, wire
+from counterpoint.mechanisms.noisy_max import Largest
+from counterpoint.service import retry as retrying
+from counterpoint.service import wire
 from counterpoint.service.identity import Role
 
 TINY = 1e-50

@@ -7,8 +7,8 @@ import time
 import pytest
 from tests.service.house import served
 
+from counterpoint.service.api import events
 from counterpoint.service.limits import Limits
-from counterpoint.service.routes import events
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
 

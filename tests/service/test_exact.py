@@ -9,15 +9,14 @@ import counterpoint as cp
 from counterpoint.encoding import Tagged, Value, encode
 from counterpoint.errors import InvalidRequest
 from counterpoint.mechanisms.additive import Range
-from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.mechanisms.composed.guess_and_check import Guess
-from counterpoint.mechanisms.composed.linear_queries import LinearGuess
-from counterpoint.mechanisms.selecting.noisy_max import Largest
-from counterpoint.mechanisms.selecting.sparse_vector import Threshold
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.guess_and_check import Guess, LinearGuess
+from counterpoint.mechanisms.noisy_max import Largest
+from counterpoint.mechanisms.threshold import Threshold
+from counterpoint.queries.compile import LANGUAGE
+from counterpoint.queries.request import About
 from counterpoint.service import wire
 from counterpoint.service.problems import error_of, problem
-from counterpoint.sources.asking.about import About
-from counterpoint.sources.engines.compiling import LANGUAGE
 
 MECHANISMS = [
     cp.Laplace("1/3", asks=7),

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 from tests.service.house import served
 
-from counterpoint.service import fairness
-from counterpoint.service.fairness import (
+from counterpoint.service import fair_threads as fairness
+from counterpoint.service.fair_threads import (
     HEAVY,
     HEAVY_AT_ONCE,
     STRANGERS_AT_ONCE,

@@ -18,7 +18,7 @@ from tests.service.house import PEOPLE, table
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.service.app import application
-from counterpoint.service.house import House
+from counterpoint.service.registry import House
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

@@ -7,16 +7,16 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from litestar.testing import TestClient
+from tests.engines import engines
 from tests.ledger.places import fresh_database
 from tests.service.house import Caller, table
 from tests.service.process import Served
-from tests.sources import engines
 
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed, LedgerTampered
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.service.app import application
-from counterpoint.service.house import House
+from counterpoint.service.registry import House
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
 MEAN = {"request": {"request": "mean", "column": "age"}, "epsilon": 0.01}

@@ -8,8 +8,7 @@ import re
 import pytest
 from tests.service.house import served
 
-from counterpoint.service.operating.logs import JsonLines
-from counterpoint.service.operating.metering import RequestMeter
+from counterpoint.service.metrics import JsonLines, RequestMeter
 
 COMMITS = "counterpoint_commit_seconds"
 SHOWN = 'counterpoint_requests_total{method="GET",route="/v1/sessions/{session}",status="200"}'
@@ -75,7 +74,7 @@ def test_any_worker_reports_for_all_and_what_a_dead_one_has_counted_stays(tmp_pa
 
 
 def test_a_worker_writes_its_counts_soon_and_when_it_stops(tmp_path, monkeypatch):
-    monkeypatch.setattr("counterpoint.service.operating.metering.KEPT_AFTER", 0.01)
+    monkeypatch.setattr("counterpoint.service.metrics.KEPT_AFTER", 0.01)
 
     async def counts():
         meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.01)
@@ -88,7 +87,7 @@ def test_a_worker_writes_its_counts_soon_and_when_it_stops(tmp_path, monkeypatch
     meter, other = RequestMeter(folder), RequestMeter(folder)
     asyncio.run(counts())
     assert counted(other) == (1, 1)
-    monkeypatch.setattr("counterpoint.service.operating.metering.KEPT_AFTER", 3600)
+    monkeypatch.setattr("counterpoint.service.metrics.KEPT_AFTER", 3600)
     with served(tmp_path, counts=folder) as call:
         assert call("carol", "GET", f"/v1/sessions/{call.granted()}").status_code == 200
         assert counted(other) == (1, 1)

@@ -14,7 +14,7 @@ import pytest
 from tests.service.certificates import certificate
 from tests.service.process import Served
 
-from counterpoint.service.operating.connections import AFewAMinute
+from counterpoint.service.connections import AFewAMinute
 
 ASK = {"request": {"request": "count"}, "epsilon": 0.01}
 FORM = b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
@@ -206,7 +206,7 @@ def test_without_a_free_file_the_log_stays_short_and_the_service_goes_on_afterwa
 @pytest.mark.parametrize(("soft", "hard", "most"), [(256, 256, 128), (1024, 1024, 768), (256, 20_000, 1000)])
 def test_accepting_leaves_files_for_ledgers_and_data(soft, hard, most):
     code = (
-        "import resource; from counterpoint.service.operating.connections import most_connections\n"
+        "import resource; from counterpoint.service.connections import most_connections\n"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard})); print(most_connections(1000))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

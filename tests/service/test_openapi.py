@@ -6,7 +6,7 @@ from tests.service.authorisation import ROUTES, template
 from tests.service.examples import TEXTS, made, shape, without_secrets
 from tests.service.house import served
 
-from counterpoint.service.describing import REASONS, examples
+from counterpoint.service.app import REASONS, examples
 
 STALE = "responses have changed; `python -m tests.service.examples` writes the examples again"
 

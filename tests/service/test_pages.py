@@ -13,14 +13,14 @@ from tests.service.browser import Browser
 from tests.service.house import PEOPLE, served, table
 
 import counterpoint as cp
-from counterpoint.ledger.operating.tending import back_up
-from counterpoint.ledger.places import Durable
+from counterpoint.ledger.admin import back_up
+from counterpoint.ledger.location import Durable
 from counterpoint.ledger.state import Fact
 from counterpoint.service.app import application
-from counterpoint.service.browser import LASTS, Browsers, BrowserToken
-from counterpoint.service.house import House
+from counterpoint.service.identity import LASTS, Browsers, BrowserToken
 from counterpoint.service.pages.history import HistoryLine
-from counterpoint.service.pages.parts.references import works
+from counterpoint.service.pages.session import works
+from counterpoint.service.registry import House
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
 

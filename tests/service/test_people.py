@@ -3,8 +3,8 @@
 import pytest
 from tests.service.house import served
 
-from counterpoint.ledger.operating.tending import listed
-from counterpoint.ledger.places import Durable
+from counterpoint.ledger.admin import listed
+from counterpoint.ledger.location import Durable
 from counterpoint.service.identity import Identity
 
 

@@ -10,11 +10,10 @@ from tests.service.places import PLACES, in_process
 import counterpoint as cp
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.additive import Range
-from counterpoint.mechanisms.composed.guess_and_check import Guess
-from counterpoint.mechanisms.composed.linear_queries import LinearGuess
-from counterpoint.mechanisms.composed.postprocessing import Postprocessed
-from counterpoint.mechanisms.selecting.noisy_max import Largest
-from counterpoint.mechanisms.selecting.sparse_vector import Threshold
+from counterpoint.mechanisms.guess_and_check import Guess, LinearGuess
+from counterpoint.mechanisms.noisy_max import Largest
+from counterpoint.mechanisms.postprocessing import Postprocessed
+from counterpoint.mechanisms.threshold import Threshold
 from counterpoint.privacy.claims import Claim
 from counterpoint.service import wire
 

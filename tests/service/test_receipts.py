@@ -8,7 +8,7 @@ from tests.service.house import served
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.ledger.durable import DurableLedger
-from counterpoint.service import retrying
+from counterpoint.service import retry as retrying
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
 

@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 import counterpoint as cp
 from counterpoint.cli import app
 from counterpoint.errors import InvalidParameter, LedgerError, LedgerRolledBack, LedgerTampered, NotAllowed, Unsealable
-from counterpoint.ledger.checking.registered import signature
-from counterpoint.ledger.crypto.sealing import MasterKey
-from counterpoint.ledger.opening import rotate, sessions_at
-from counterpoint.ledger.operating.recovering import recover
-from counterpoint.ledger.places import hold, release
-from counterpoint.ledger.store.people import StoredPrincipal
-from counterpoint.ledger.store.records import REGISTER, Entry, link, read_entry
+from counterpoint.ledger.admin import recover
+from counterpoint.ledger.chain import Entry, link, read_entry
+from counterpoint.ledger.location import hold, release
+from counterpoint.ledger.open import rotate, sessions_at
+from counterpoint.ledger.register_check import signature
+from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.store.records import REGISTER, StoredPrincipal
 from counterpoint.service.identity import Identity, Role
 
 BOB_AS_CUSTODIAN = "UPDATE counterpoint_principal SET role = 'custodian' WHERE name = 'bob'"

@@ -10,7 +10,7 @@ from tests.service.postmaster import own_server
 from tests.service.process import Served
 from tests.service.repeating import Questions, patient, seen
 
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.sealing import MasterKey
 
 PEOPLE = "CREATE TABLE people AS SELECT n AS person, n % 90 AS age FROM generate_series(1, 50) AS n"
 CONFIG = """

@@ -10,10 +10,10 @@ from tests.service.authorisation import BODIES, COUNT, ROUTES, page, template
 from tests.service.house import AGES, PEOPLE, served
 
 import counterpoint as cp
-from counterpoint.ledger.places import hold, release
+from counterpoint.ledger.location import hold, release
 from counterpoint.service import wire
-from counterpoint.service.house import SessionId
 from counterpoint.service.identity import ApiKey, Identity, Role
+from counterpoint.service.problems import SessionId
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import InvalidParameter
-from counterpoint.service.operating import config
-from counterpoint.service.operating.opening import open_house
-from counterpoint.service.operating.serving import Listening, first_key, limits_of, serve
+from counterpoint.service import config
+from counterpoint.service.config import open_house
+from counterpoint.service.server import Listening, first_key, limits_of, serve
 
 MEAN = {"request": {"request": "mean", "column": "age"}, "epsilon": 0.1}
 DECLARED = """

@@ -7,9 +7,9 @@ from tests.service.browser import Browser
 from tests.service.house import served
 
 import counterpoint as cp
+from counterpoint.service.edge import Strangers
 from counterpoint.service.limits import Limits
-from counterpoint.service.operating.logs import JsonLines
-from counterpoint.service.strangers import Strangers
+from counterpoint.service.metrics import JsonLines
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

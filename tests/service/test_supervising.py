@@ -15,10 +15,10 @@ from tests.service.repeating import patient
 from tests.service.test_restarts import CONFIG, PEOPLE
 
 from counterpoint.errors import InvalidParameter, ServiceFailed
-from counterpoint.ledger.crypto.sealing import MasterKey
+from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.postgres import PostgresStore
-from counterpoint.service.operating import supervising
-from counterpoint.service.operating.supervising import Supervisor, in_a_fork
+from counterpoint.service import supervisor as supervising
+from counterpoint.service.supervisor import Supervisor, in_a_fork
 
 ASK = {"request": {"request": "count"}, "epsilon": 0.001}
 

@@ -13,9 +13,9 @@ from tests.service.test_pages import COUNT, Elements
 
 import counterpoint as cp
 from counterpoint import checker
-from counterpoint.ledger.store.records import read_entry
-from counterpoint.service.pages.parts.refreshing import EVERY
-from counterpoint.service.pages.parts.window import SMALLEST, EventWindow
+from counterpoint.ledger.chain import read_entry
+from counterpoint.service.pages.render import EVERY
+from counterpoint.service.pages.widgets import SMALLEST, EventWindow
 
 
 @pytest.fixture

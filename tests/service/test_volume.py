@@ -5,7 +5,7 @@ from tests.service.house import served
 
 import counterpoint as cp
 from counterpoint.service import wire
-from counterpoint.service.client import services
+from counterpoint.service.client import service as services
 from counterpoint.service.limits import Limits
 
 TINY = {"mechanism": {"mechanism": "Laplace", "epsilon": "1e-9", "asks": 9}}

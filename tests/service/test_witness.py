@@ -22,14 +22,13 @@ from typer.testing import CliRunner
 import counterpoint as cp
 from counterpoint.cli import app
 from counterpoint.errors import InvalidParameter, LedgerBusy, LedgerRolledBack, LedgerTampered, WitnessFailed
-from counterpoint.ledger.checking import remote_witness
-from counterpoint.ledger.checking.remote_witness import RemoteWitness
-from counterpoint.ledger.opening import sessions_at
-from counterpoint.ledger.operating.recovering import recover
-from counterpoint.ledger.store.records import Entry, link
-from counterpoint.service.operating.config import read
-from counterpoint.service.witness.book import HeadRefused, SeenChain, WitnessBook
-from counterpoint.service.witness.serving import witness_application
+from counterpoint.ledger import remote_witness
+from counterpoint.ledger.admin import recover
+from counterpoint.ledger.chain import Entry, link
+from counterpoint.ledger.open import sessions_at
+from counterpoint.ledger.remote_witness import RemoteWitness
+from counterpoint.service.config import read
+from counterpoint.service.witness import HeadRefused, SeenChain, WitnessBook, witness_application
 
 GENESIS = b"\xbb" * 32
 

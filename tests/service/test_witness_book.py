@@ -18,10 +18,10 @@ from tests.service.process import ServedWitness
 
 import counterpoint as cp
 from counterpoint.errors import WitnessFailed
-from counterpoint.ledger.checking import remote_witness
-from counterpoint.ledger.store.records import Entry, link
-from counterpoint.service.witness import book as witness_book
-from counterpoint.service.witness.book import HeadRefused, SeenChain, WitnessBook, WitnessKeys, _Followed
+from counterpoint.ledger import remote_witness
+from counterpoint.ledger.chain import Entry, link
+from counterpoint.service import witness as witness_book
+from counterpoint.service.witness import HeadRefused, SeenChain, WitnessBook, WitnessKeys, _Followed
 
 CHAINS = [SeenChain(name, bytes([number] * 32)) for number, name in enumerate(("people", "visits", "people"), 1)]
 HEADS = st.tuples(st.integers(0, 6), st.integers(0, 255).map(lambda byte: bytes([byte] * 32)))

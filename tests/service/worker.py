@@ -8,8 +8,8 @@ from tests.service.house import table
 
 import counterpoint as cp
 from counterpoint.service.app import application
-from counterpoint.service.house import House
 from counterpoint.service.limits import Limits
+from counterpoint.service.registry import House
 
 GENEROUS = Limits(per_second=10**6, burst=10**6, refusal=0, at_once=10**4)
 """So generous that faults are all that is tested."""

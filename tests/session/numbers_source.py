@@ -5,7 +5,8 @@ from fractions import Fraction
 from counterpoint.errors import InvalidRequest
 from counterpoint.privacy.relations import Steps
 from counterpoint.privacy.secret import Secret
-from counterpoint.sources.source import Prepared, Source
+from counterpoint.queries.request import Prepared
+from counterpoint.queries.source import Source
 
 
 class Numbers(Source):

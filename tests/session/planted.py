@@ -5,10 +5,10 @@ from contextlib import contextmanager
 import numpy as np
 import psycopg
 
-from counterpoint.sources.engines import postgres
-from counterpoint.sources.engines.embedded import EmbeddedEngine
-from counterpoint.sources.engines.postgres import PostgresEngine
-from counterpoint.sources.engines.spark import SparkEngine
+from counterpoint.engines import postgres
+from counterpoint.engines.duckdb import EmbeddedEngine
+from counterpoint.engines.postgres import PostgresEngine
+from counterpoint.engines.spark import SparkEngine
 
 ENGINES = {"duckdb": EmbeddedEngine, "postgres": PostgresEngine, "spark": SparkEngine}
 

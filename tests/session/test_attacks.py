@@ -8,10 +8,10 @@ import pytest
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.relations import every_step, k_sparse
-from counterpoint.sources.asking.choosing.choices import Quantile
-from counterpoint.sources.streams.stream import RunningTotal
+from counterpoint.queries.quantiles import Quantile
+from counterpoint.sources.streams.items import RunningTotal
 
 PEOPLE = {"id": [1, 2, 3, 3], "age": [5, 7, 90, 3], "city": ["a", "b", "a", "c"]}
 COLUMNS = {"age": cp.number(-5, 100)}

@@ -11,12 +11,11 @@ from tests.ledger.places import DURABLE, Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
+from counterpoint.coins.keystream import Keystream
 from counterpoint.encoding import encode
-from counterpoint.ledger.ledger import Intent
-from counterpoint.ledger.memory import MemoryLedger
-from counterpoint.randomness.keystream import Keystream
-from counterpoint.session.running import coins as room
-from counterpoint.session.running.coins import StepCoins
+from counterpoint.ledger.ledger import Intent, MemoryLedger
+from counterpoint.session import step as room
+from counterpoint.session.step import StepCoins
 
 WIDE = cp.Laplace("1e-12", asks=5)
 SEED = bytes(range(32))

@@ -7,13 +7,13 @@ from tests.ledger.places import Place
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.composition.rules.converted import Converted
+from counterpoint.composition.restated import Converted
 from counterpoint.encoding import decode, encode
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.messages import Ask, To
 from counterpoint.privacy.relations import every_step
-from counterpoint.verify.games.menus import asks
+from counterpoint.verify.menus import asks
 from counterpoint.verify.verdict import Verdict
 
 DELTA = Fraction(1, 10**7)

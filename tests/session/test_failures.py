@@ -6,8 +6,8 @@ from itertools import count
 
 import pyarrow as pa
 import pytest
+from tests.engines import engines
 from tests.session.planted import ENGINES, always, at_random, by_count, by_value, planted
-from tests.sources import engines
 
 import counterpoint as cp
 from counterpoint.session.session import Session
@@ -160,7 +160,7 @@ def test_what_was_computed_while_another_ask_closed_the_data_is_released_after_t
 
 
 def test_an_ask_that_is_finished_after_a_reopening_draws_the_noise_of_its_own_seed(monkeypatch):
-    from counterpoint.ledger.memory import MemoryLedger
+    from counterpoint.ledger.ledger import MemoryLedger
 
     def run(fails):
         seeds = count()

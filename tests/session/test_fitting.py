@@ -9,7 +9,8 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.encoding import Value
-from counterpoint.mechanisms.mechanism import Left, claim
+from counterpoint.mechanisms.mechanism import Left
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.relations import Steps
 
 

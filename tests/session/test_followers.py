@@ -10,8 +10,8 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.encoding import encode
-from counterpoint.ledger.crypto.rows import Frame
-from counterpoint.ledger.wanted import Launching
+from counterpoint.ledger.commands import Launching
+from counterpoint.ledger.sealed_rows import Frame
 from counterpoint.privacy.relations import Steps
 
 PAGES = ["home", "shop", "help"]

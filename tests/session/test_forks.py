@@ -9,11 +9,11 @@ import threading
 
 import pyarrow as pa
 import pytest
+from tests.engines import engines
 from tests.ledger.crashes import in_child
-from tests.sources import engines
 
 import counterpoint as cp
-from counterpoint.sources.engines.spark import SparkEngine
+from counterpoint.engines.spark import SparkEngine
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 

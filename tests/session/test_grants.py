@@ -9,8 +9,8 @@ from msgspec.structs import replace
 import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, LedgerTampered, NotAllowed, NotGranted
+from counterpoint.ledger.chain import read_entry
 from counterpoint.ledger.state import Node
-from counterpoint.ledger.store.records import read_entry
 
 
 def new(ledger=None, within=None, **more):

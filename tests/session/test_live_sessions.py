@@ -13,10 +13,10 @@ from tests.sources.live_model import EVALUATED, draws, history, live, moments, s
 
 import counterpoint as cp
 from counterpoint.encoding import digest
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.messages import Update
-from counterpoint.sources.asking.choosing.choices import Keys, Quantile
-from counterpoint.sources.asking.requests import Mean
+from counterpoint.queries.aggregates import Mean
+from counterpoint.queries.quantiles import Keys, Quantile
 
 LARGE = cp.PureDP(10**7)
 MECHANISMS = {

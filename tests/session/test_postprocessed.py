@@ -8,9 +8,9 @@ from tests.session.deeds import lines
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, NotCovered
-from counterpoint.local.values.membership import Membership
-from counterpoint.mechanisms.composed.postprocessing import Postprocessed
-from counterpoint.mechanisms.examples import OpenDoor
+from counterpoint.local.responders import Membership
+from counterpoint.mechanisms.postprocessing import Postprocessed
+from counterpoint.verify.finite import OpenDoor
 
 
 def table():

@@ -16,16 +16,15 @@ from msgspec.structs import replace
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
+from counterpoint.coins.secure import SecureCoins
 from counterpoint.encoding import digest
 from counterpoint.errors import CounterpointError
-from counterpoint.ledger.ledger import Intent
-from counterpoint.ledger.memory import MemoryLedger
-from counterpoint.ledger.wanted import Asking
-from counterpoint.mechanisms.composed.concurrent import Concurrent, ConcurrentState, Launch, Refused
+from counterpoint.ledger.commands import Asking
+from counterpoint.ledger.ledger import Intent, MemoryLedger
+from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch, Refused
 from counterpoint.privacy.messages import Ask, To, Update
-from counterpoint.randomness.secure import SecureCoins
-from counterpoint.session.running.coins import StepCoins
-from counterpoint.session.running.fitting import launchable
+from counterpoint.session.fit import launchable
+from counterpoint.session.step import StepCoins
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 

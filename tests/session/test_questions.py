@@ -7,6 +7,7 @@ import pytest
 from tests.session.asked import session, table, tail
 
 import counterpoint as cp
+from counterpoint.coins.enumerated import gaussian_options, laplace_options, rounded_normal_options
 from counterpoint.errors import (
     BudgetExceeded,
     CounterpointError,
@@ -17,9 +18,9 @@ from counterpoint.errors import (
     RequestConflict,
 )
 from counterpoint.numbers import Exact
-from counterpoint.randomness.laws import gaussian_options, laplace_options, rounded_normal_options
-from counterpoint.session.answering import questions, reaching
-from counterpoint.session.running.engine import Engine
+from counterpoint.session import pricing as reaching
+from counterpoint.session import questions
+from counterpoint.session.runner import Engine
 
 # ------------------------------------------------------------------------------------------------ what is launched
 

@@ -7,8 +7,8 @@ import pytest
 
 import counterpoint as cp
 from counterpoint.errors import CounterpointError, NotAllowed, NotCovered
-from counterpoint.sources.declaring.columns import Whole
-from counterpoint.sources.tables.made_up import UNITS, made_up_rows
+from counterpoint.schema.columns import Whole
+from counterpoint.sources.synthetic import UNITS, made_up_rows
 
 COLUMNS = {
     "state": cp.category(["CA", "NY", "WY"]),

@@ -8,11 +8,11 @@ from tests.ledger.test_sealing import dumped
 from tests.mechanisms.catalogue import Forward
 
 import counterpoint as cp
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.errors import InvalidParameter, NotCovered, RelationMismatch
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
+from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
 from counterpoint.privacy.relations import OfSample, every_step
 from counterpoint.privacy.samples import amplified
-from counterpoint.randomness.seeded import SeededCoins
 
 UNITS = 400
 SURE = 10**5  # an epsilon at which the noise of an answer is 0, but for less than one in a billion
@@ -200,7 +200,7 @@ def test_a_claim_about_a_sample_covers_no_larger_one():
 
 
 def session_rule(rate):
-    from counterpoint.composition.rules.amplified import Amplified
+    from counterpoint.composition.restated import Amplified
 
     return Amplified(cp.Filter(cp.PureDP(1)), rate)
 
@@ -273,8 +273,8 @@ def test_a_crash_at_a_launch_or_an_ask_draws_no_second_sample(at, tmp_path):
 
 
 def test_without_the_key_charges_are_read_and_the_sample_is_not(tmp_path):
-    from counterpoint.ledger.crypto.rows import seen_row, stored_row
-    from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
+    from counterpoint.ledger.sealed_rows import seen_row, stored_row
+    from counterpoint.ledger.sealing import DataKeys, MasterKey
     from counterpoint.ledger.state import Node, Row, sample_of
     from counterpoint.privacy.samples import Sample
 

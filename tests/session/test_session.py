@@ -9,9 +9,9 @@ from tests.session.deeds import done
 from tests.session.numbers_source import Numbers
 from tests.session.run_threads import run_threads
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.composition.rules.slots import Slots
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.odometers import Odometer
+from counterpoint.composition.slots import Slots
 from counterpoint.encoding import digest, encode
 from counterpoint.errors import (
     BudgetExceeded,
@@ -23,16 +23,15 @@ from counterpoint.errors import (
     NotCovered,
     RelationMismatch,
 )
-from counterpoint.ledger.ledger import Intent
-from counterpoint.ledger.memory import MemoryLedger
+from counterpoint.ledger.ledger import Intent, MemoryLedger
+from counterpoint.measures import ApproxDP, PureDP, zCDP
 from counterpoint.mechanisms.additive import Gaussian, Laplace
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch, Refused
-from counterpoint.mechanisms.examples import OpenDoor
+from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.privacy.losses import ApproxDP, PureDP, zCDP
 from counterpoint.privacy.messages import Ask, To
-from counterpoint.session.running.coins import StepCoins
 from counterpoint.session.session import Session
+from counterpoint.session.step import StepCoins
+from counterpoint.verify.finite import OpenDoor
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 

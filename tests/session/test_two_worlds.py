@@ -9,7 +9,7 @@ from tests.session.test_stream_parts import Steady
 from tests.sources import people
 
 import counterpoint as cp
-from counterpoint.sources.asking.choosing.choices import Keys
+from counterpoint.queries.quantiles import Keys
 
 REPLACED = people.table({}, 2, "replace")
 STATES = ["CA", "NY", "WY", "TX"]

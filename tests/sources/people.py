@@ -7,13 +7,16 @@ from fractions import Fraction
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from counterpoint.privacy.secret import counted, reveal
-from counterpoint.privacy.tally import Tally, distances
-from counterpoint.sources.asking import requests, selects, variances
-from counterpoint.sources.asking.choosing import choices, extremes, tops
-from counterpoint.sources.declaring.columns import boolean, category, number, text
-from counterpoint.sources.declaring.dates import date
-from counterpoint.sources.tables.table import Table
+from counterpoint.privacy.secret import Tally, counted, distances, reveal
+from counterpoint.queries import aggregates as requests
+from counterpoint.queries import extremes
+from counterpoint.queries import extremes as tops
+from counterpoint.queries import quantiles as choices
+from counterpoint.queries import select as selects
+from counterpoint.queries import variance as variances
+from counterpoint.schema.columns import boolean, category, number, text
+from counterpoint.schema.times import date
+from counterpoint.sources.table import Table
 
 SCHEMA = pa.schema(
     [

@@ -11,19 +11,20 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sources import engines, people
-from tests.sources.test_csv_rows import lines
+from tests.engines import engines
+from tests.engines.test_csv_rows import lines
+from tests.sources import people
 
+from counterpoint.engines import loading
+from counterpoint.engines.duckdb import empty_engine
 from counterpoint.errors import CounterpointError, InvalidParameter
-from counterpoint.sources.asking import requests
-from counterpoint.sources.asking.choosing import choices
-from counterpoint.sources.declaring.columns import boolean, category, number, text
-from counterpoint.sources.declaring.dates import date
-from counterpoint.sources.declaring.units import each_row
-from counterpoint.sources.engines.embedded import empty_engine
+from counterpoint.queries import aggregates as requests
+from counterpoint.queries import quantiles as choices
+from counterpoint.schema.columns import boolean, category, number, text
+from counterpoint.schema.times import date
+from counterpoint.schema.units import each_row
 from counterpoint.sources.streams.records import Fields
-from counterpoint.sources.tables import loading
-from counterpoint.sources.tables.table import Table
+from counterpoint.sources.table import Table
 
 DAYS = date("2000-01-01", "2020-12-31")
 DECLARED = {"t": text(), "n": number(0, 9), "d": DAYS, "b": boolean(), "c": category(["ok", "5"])}

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sources import engines, people
+from tests.engines import engines
+from tests.sources import people
 
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter

@@ -14,19 +14,20 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from tests.sources import engines, people
+from tests.engines import engines
+from tests.sources import people
 
+from counterpoint.engines.engine import closed, unreadable
 from counterpoint.errors import CounterpointError, InvalidParameter, NotAllowed
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
-from counterpoint.privacy.losses import PureDP
+from counterpoint.queries import aggregates as requests
+from counterpoint.queries import quantiles as choices
+from counterpoint.schema.columns import boolean, category, number, text
+from counterpoint.schema.times import date
+from counterpoint.schema.units import each_row
 from counterpoint.session.session import Session
-from counterpoint.sources.asking import requests
-from counterpoint.sources.asking.choosing import choices
-from counterpoint.sources.declaring.columns import boolean, category, number, text
-from counterpoint.sources.declaring.dates import date
-from counterpoint.sources.declaring.units import each_row
-from counterpoint.sources.engines.engine import closed, unreadable
-from counterpoint.sources.tables.table import Table
+from counterpoint.sources.table import Table
 
 CANARY = "canary7351"
 UNREADABLE = str(unreadable())

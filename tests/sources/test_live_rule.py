@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from counterpoint.sources.live.rule import NEW, LiveRows
+from counterpoint.sources.streams.live_updates import NEW, LiveRows
 
 LETTERS = [
     None,

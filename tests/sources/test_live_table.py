@@ -9,10 +9,10 @@ import pytest
 from tests.sources.live_model import COLUMNS, EVALUATED, draws, history, live, moments, send
 
 import counterpoint as cp
+from counterpoint.engines.duckdb import EmbeddedEngine
 from counterpoint.errors import InvalidParameter, InvalidRequest, RequestConflict
 from counterpoint.privacy.secret import counted, reveal
-from counterpoint.sources.engines.embedded import EmbeddedEngine
-from counterpoint.sources.live import present
+from counterpoint.sources.streams import rows as present
 
 
 def found(source, request, pin=None):
@@ -81,7 +81,7 @@ def test_the_engine_holds_the_present_rows_and_few_others(monkeypatch):
     for n in range(300):
         send(table, ("put", "ann", n % 2 + 1, {"n": n % 6}))
         found(table, cp.count())
-    ((held,),) = table.log._present._engine.run(f"SELECT COUNT(*) FROM {present.ROWS}")
+    ((held,),) = table.log._present._engine.run(f"SELECT COUNT(*) FROM {present.PRESENT}")
     assert held <= 2 + 2 * 20 and found(table, cp.count()) == 2
     assert found(table, cp.count(), 1) == 1, "an old pin is answered from the log"
 

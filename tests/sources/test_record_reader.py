@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest
-from counterpoint.sources.declaring.declaration import Named
-from counterpoint.sources.streams.records import Fields, RecordReader
-from counterpoint.sources.streams.values import reader, stored
+from counterpoint.schema.declaration import Named
+from counterpoint.sources.streams.records import Fields, RecordReader, reader, stored
 
 COLUMNS = [
     cp.number(-3, 7),

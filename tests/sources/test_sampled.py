@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 import counterpoint as cp
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.engines.engine import KeptTables
 from counterpoint.errors import InvalidParameter, NotCovered, SecretLeak
 from counterpoint.privacy.samples import Sample, SampleKey, spelled
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.sources.engines.kept_tables import KeptTables
 
 HALF = Sample("1/2", SampleKey(2**255 + 17))
 ODD = ["ann", "1", "Zoë", "a'b", " ", "x" * 300, "日本", "a\\b", "%"]

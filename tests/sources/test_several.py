@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ledger.places import Place
-from tests.sources.on_data import told_apart
+from tests.queries.on_data import told_apart
 
 import counterpoint as cp
 from counterpoint.errors import DataInUse, InvalidParameter, InvalidRequest, RequestConflict

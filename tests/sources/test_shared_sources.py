@@ -5,12 +5,13 @@ from itertools import product
 
 import pyarrow as pa
 import pytest
-from tests.sources import engines, people
+from tests.engines import engines
+from tests.sources import people
 
 import counterpoint as cp
+from counterpoint.engines import duckdb as embedded
 from counterpoint.errors import DataInUse, InvalidRequest, NotAllowed
 from counterpoint.privacy.secret import reveal
-from counterpoint.sources.engines import embedded
 
 KEY = bytes(32)
 NAMES = ["ann", "bob", "cat"]

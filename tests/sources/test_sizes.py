@@ -8,21 +8,24 @@ import pyarrow as pa
 import pytest
 import sqlglot
 from sqlglot import exp
-from tests.sources import engines, people
+from tests.engines import engines
+from tests.sources import people
 
+from counterpoint.continual.counter import Counter
+from counterpoint.engines import dialects
 from counterpoint.errors import CounterpointError, InvalidRequest
-from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.session.running.explaining import explained
-from counterpoint.sources.asking import requests
-from counterpoint.sources.asking.arguments import LONGEST_KEYS, MOST_POINTS
-from counterpoint.sources.asking.choosing import choices
-from counterpoint.sources.declaring.columns import MOST_KEYS, number, text
-from counterpoint.sources.declaring.dates import date
-from counterpoint.sources.declaring.units import each_row
-from counterpoint.sources.engines import compiling, dialects, emitter
-from counterpoint.sources.expressions.parsing import LONGEST
-from counterpoint.sources.streams.ids import checked_id
-from counterpoint.sources.tables import table as tables
+from counterpoint.queries import aggregates as requests
+from counterpoint.queries import compile as compiling
+from counterpoint.queries import plan as emitter
+from counterpoint.queries import quantiles as choices
+from counterpoint.schema.arguments import LONGEST_KEYS, MOST_POINTS
+from counterpoint.schema.columns import MOST_KEYS, number, text
+from counterpoint.schema.expressions.syntax import LONGEST
+from counterpoint.schema.times import date
+from counterpoint.schema.units import each_row
+from counterpoint.session.fit import explained
+from counterpoint.sources import table as tables
+from counterpoint.sources.streams.log import checked_id
 
 FRAME = pa.table({"s": ["a", None], "n": [1, 2], "vip": [True, False], "z": [3, 4], "d": ["2020-01-01", None]})
 DECLARED = {"s": text(), "n": number(0, 100, step="0.5"), "d": date("2000-01-01", "2020-12-31")}

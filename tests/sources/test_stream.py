@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequest
-from counterpoint.mechanisms.selecting.sparse_vector import SparseVector
+from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask, gap
 from counterpoint.privacy.relations import Separated, Steps, every_step, up_to_steps
 from counterpoint.privacy.secret import reveal
-from counterpoint.sources.source import Prepared
-from counterpoint.sources.streams.stream import ItemShape, Stream, total
+from counterpoint.queries.request import Prepared
+from counterpoint.sources.streams.items import ItemShape, total
+from counterpoint.sources.streams.stream import Stream
 
 numbers = st.one_of(
     st.integers(-12, 12),

@@ -17,14 +17,15 @@ from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequ
 from counterpoint.privacy.messages import Ask, To, gap
 from counterpoint.privacy.relations import Steps, k_sparse
 from counterpoint.privacy.secret import reveal
-from counterpoint.sources.asking.requests import count
-from counterpoint.sources.asking.requests import sum as summed
-from counterpoint.sources.declaring.columns import boolean, category, number, text
-from counterpoint.sources.declaring.dates import date
-from counterpoint.sources.declaring.units import each_row
+from counterpoint.queries.aggregates import count
+from counterpoint.queries.aggregates import sum as summed
+from counterpoint.schema.columns import boolean, category, number, text
+from counterpoint.schema.times import date
+from counterpoint.schema.units import each_row
+from counterpoint.sources.streams.items import total
 from counterpoint.sources.streams.records import Fields
-from counterpoint.sources.streams.stream import Stream, total
-from counterpoint.sources.tables.table import Table
+from counterpoint.sources.streams.stream import Stream
+from counterpoint.sources.table import Table
 
 FIELDS = {
     "page": text(),
@@ -426,7 +427,7 @@ def test_a_batch_arrives_whole_or_not_at_all():
 def test_appending_builds_nothing_for_those_who_are_not_asked(monkeypatch):
     """A thousand idle readers: what they will receive is made when they read, once for each item that they have not."""
     made = []
-    monkeypatch.setattr("counterpoint.sources.streams.stream.Update", lambda value: made.append(value) or value)
+    monkeypatch.setattr("counterpoint.privacy.messages.Update", lambda value: made.append(value) or value)
     stream = Stream(fields=FIELDS)
     readers = [stream.part("page", f"page {n}").of("clicks") for n in range(1000)]
     stream.extend([{"page": f"page {n % 50}", "clicks": n % 7} for n in range(500)])

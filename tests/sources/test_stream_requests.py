@@ -13,8 +13,9 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import counted, reveal
-from counterpoint.sources.asking import requests, variances
-from counterpoint.sources.asking.choosing import choices
+from counterpoint.queries import aggregates as requests
+from counterpoint.queries import quantiles as choices
+from counterpoint.queries import variance as variances
 from counterpoint.sources.streams.stream import Stream
 
 PAGES = ["home", "shop", "help"]
@@ -162,7 +163,7 @@ def test_an_answer_is_about_what_had_arrived_when_it_was_pinned():
 def test_each_item_is_stored_for_requests_once(monkeypatch):
     stream = stream_of([{"page": "home"}] * 10)
     sizes = []
-    from counterpoint.sources.engines.embedded import EmbeddedEngine
+    from counterpoint.engines.duckdb import EmbeddedEngine
 
     insert = EmbeddedEngine.insert
     monkeypatch.setattr(

@@ -22,12 +22,13 @@ from counterpoint.errors import CounterpointError, DataFailed, InvalidParameter,
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import OneWay, Steps, every_step
 from counterpoint.privacy.secret import Secret
-from counterpoint.sources.asking import requests, variances
-from counterpoint.sources.asking.choosing import choices
-from counterpoint.sources.declaring.columns import boolean, category, number, text
-from counterpoint.sources.declaring.units import each_row
-from counterpoint.sources.source import Prepared
-from counterpoint.sources.tables.table import Table
+from counterpoint.queries import aggregates as requests
+from counterpoint.queries import quantiles as choices
+from counterpoint.queries import variance as variances
+from counterpoint.queries.request import Prepared
+from counterpoint.schema.columns import boolean, category, number, text
+from counterpoint.schema.units import each_row
+from counterpoint.sources.table import Table
 
 DAYS = [day(1990, 1, 1), day(2010, 1, 1)]
 STEPS = people.COLUMNS["income"]

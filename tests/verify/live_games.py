@@ -9,14 +9,14 @@ from functools import lru_cache
 
 import counterpoint as cp
 from counterpoint.encoding import Value
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.mechanism import Left, Mechanism, State
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps, every_step
 from counterpoint.privacy.secret import Secret, reveal
-from counterpoint.sources.live.live_table import LiveTable
-from counterpoint.sources.live.rule import LiveRows
+from counterpoint.sources.streams.live_table import LiveTable
+from counterpoint.sources.streams.live_updates import LiveRows
 
 COLUMNS = {"state": cp.category(["a", "b"])}
 CONTENTS = [

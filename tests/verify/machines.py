@@ -5,13 +5,14 @@ from fractions import Fraction
 import numpy as np
 
 from counterpoint.encoding import Value
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.selecting.sparse_vector import Comparing, SparseVector, Watching
+from counterpoint.mechanisms.sparse_vector import SparseVector
+from counterpoint.mechanisms.threshold import Comparing, Watching
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import every_step
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome
+from counterpoint.verify.finite import FiniteMechanism, Outcome
 
 
 def law(rng: np.random.Generator, size: int, *, positive: bool = False, parts: int = 12) -> list[Fraction]:

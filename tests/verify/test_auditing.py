@@ -5,26 +5,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterpoint import (
-    Ask,
-    Gaussian,
-    InvalidParameter,
-    Laplace,
-    PureDP,
-    RandomizedResponse,
-    SeededCoins,
-)
+from counterpoint import Ask, Gaussian, InvalidParameter, Laplace, PureDP, RandomizedResponse, SeededCoins
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.additive import Additive
-from counterpoint.mechanisms.composed.composite import Composite, Own, Part
-from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
-from counterpoint.mechanisms.mechanism import Left, Mechanism, State, claim
+from counterpoint.mechanisms.composite import Composite, Own
+from counterpoint.mechanisms.composite_parts import Part
+from counterpoint.mechanisms.mechanism import Left, Mechanism, State
+from counterpoint.privacy.claims import claim
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.verify.auditing import audit
+from counterpoint.verify.audits.audit import audit
 from counterpoint.verify.audits.events import Aim, Event, learn
 from counterpoint.verify.audits.players import InBatches, Script, player
 from counterpoint.verify.exact_loss import exact
+from counterpoint.verify.finite import LoudNumber, OpenDoor
 from counterpoint.verify.verdict import Verdict
 
 SURE = 1 - Fraction(1, 10**10)

@@ -23,29 +23,26 @@ from counterpoint import (
     SeededCoins,
     SparseVector,
 )
-from counterpoint.local.graphs.neighbourhood import Neighbourhood
+from counterpoint.continual.counter import SeparatedCounter, SeparatedVectorCounter, VectorCounter
+from counterpoint.continual.histogram_error import DigitTreeCounter
+from counterpoint.continual.monotone_histogram import MonotoneHistogram
+from counterpoint.continual.monotone_queries import max_of
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
-from counterpoint.local.values.block_response import BlockResponse
-from counterpoint.local.values.membership import Membership
-from counterpoint.mechanisms.composed.linear_queries import LinearGuessAndCheck
-from counterpoint.mechanisms.composed.multiplicative_weights import multiplicative_weights
-from counterpoint.mechanisms.counting.counters import SeparatedCounter
-from counterpoint.mechanisms.counting.monotone_histogram import MonotoneHistogram, max_of
-from counterpoint.mechanisms.counting.noise.histogram_noise import DigitTreeCounter
-from counterpoint.mechanisms.counting.vector_counters import SeparatedVectorCounter, VectorCounter
-from counterpoint.mechanisms.dice import Dice
-from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
+from counterpoint.local.peeling import Neighbourhood
+from counterpoint.local.responders import BlockResponse, Membership
+from counterpoint.mechanisms.guess_and_check import LinearGuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
-from counterpoint.mechanisms.selecting.gaussian_selection import GaussianSelection
-from counterpoint.mechanisms.selecting.noisy_max import NoisyMax
-from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
-from counterpoint.mechanisms.selecting.sparse_vector import AboveThreshold
+from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
+from counterpoint.mechanisms.noisy_max import NoisyMax
+from counterpoint.mechanisms.partition_selection import GaussianSelection, PartitionSelection
+from counterpoint.mechanisms.randomized_response import Dice, InteractiveRandomizedResponse
+from counterpoint.mechanisms.sparse_vector import AboveThreshold
 from counterpoint.privacy.relations import every_step
-from counterpoint.verify.auditing import audit
-from counterpoint.verify.audits.searching import first_scripts
-from counterpoint.verify.catalogue import find_instance
-from counterpoint.verify.exactly.coarse import (
+from counterpoint.verify.audits.audit import audit
+from counterpoint.verify.audits.search import first_scripts
+from counterpoint.verify.catalogue.catalogue import find_instance
+from counterpoint.verify.catalogue.measures import Restated
+from counterpoint.verify.catalogue.mechanisms import (
     CoarseCounter,
     CoarseSeparatedCounter,
     CoarseSeparatedVectorCounter,
@@ -53,8 +50,8 @@ from counterpoint.verify.exactly.coarse import (
     SmallTreeCounter,
     SmallTreeVectorCounter,
 )
-from counterpoint.verify.games.menus import menu, updates
-from counterpoint.verify.shipped.measures import Restated
+from counterpoint.verify.finite import LoudNumber, OpenDoor
+from counterpoint.verify.menus import menu, updates
 from counterpoint.verify.verdict import Verdict
 
 SEED = 1

@@ -4,13 +4,13 @@ import pytest
 from tests.verify.machines import Broken, Peeking, Reused
 
 from counterpoint import ApproxDP, Ask, BudgetExceeded, Filter, PureDP
-from counterpoint.composition.rules.filters import Filter as Right
-from counterpoint.composition.rules.rule import Rule
+from counterpoint.composition.filters import Filter as Right
+from counterpoint.composition.rule import Rule
 from counterpoint.encoding import Value
-from counterpoint.privacy.loss import Loss
+from counterpoint.measures.loss import Loss
+from counterpoint.verify.catalogue.instances import session_game
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.menus import asks
-from counterpoint.verify.shipped.sessions import session_game
+from counterpoint.verify.menus import asks
 from counterpoint.verify.verdict import Verdict
 
 BOTH_WAYS = asks([(k, k + d) if d > 0 else (k + 1, k) for k in (0, 2) for d in (1, -1)])

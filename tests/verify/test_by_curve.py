@@ -11,16 +11,13 @@ from tests.verify.test_decomposition import random_mechanism, simulated
 import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
-from counterpoint.privacy.formulas import curves
-from counterpoint.privacy.losses import GaussianDP, PureDP, TradeOff
-from counterpoint.verify.decomposing import CurveTooHigh, decompose
+from counterpoint.measures import GaussianDP, PureDP, TradeOff, curves
+from counterpoint.verify.automaton import TooLarge
+from counterpoint.verify.curve_simulator import Remainder
+from counterpoint.verify.decomposition import CurveTooHigh, decompose
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.exactly.kernels import TooLarge
-from counterpoint.verify.exactly.recursion import best, hockey_stick
-from counterpoint.verify.exactly.regions import Regions
-from counterpoint.verify.games.finite import query_pairs
-from counterpoint.verify.simulating.shadows import Remainder
+from counterpoint.verify.finite import LoudNumber, OpenDoor, query_pairs
+from counterpoint.verify.induction import Regions, best, hockey_stick
 
 NO_LOSS = TradeOff([(0, 1), (1, 0)])
 ROUNDS = 3

@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 
 from counterpoint import InvalidParameter, PureDP, RandomizedResponse
 from counterpoint.cli import app
-from counterpoint.composition.rules.rule import Rule
+from counterpoint.composition.rule import Rule
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.verify import report
-from counterpoint.verify.catalogue import CATALOGUE, find_instance
+from counterpoint.verify.catalogue import catalogue as report
+from counterpoint.verify.catalogue.catalogue import CATALOGUE, find_instance
+from counterpoint.verify.catalogue.instances import Instance, measure
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.menus import menu
-from counterpoint.verify.shipped.instances import Instance, measure
+from counterpoint.verify.menus import menu
 from counterpoint.verify.verdict import Verdict
 
 TIGHT = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from counterpoint import InvalidParameter
-from counterpoint.verify.audits.clopper_pearson import at_least, at_most, log_factorial, tail
+from counterpoint.verify.audits.report import at_most, least_chance, log_factorial, tail
 
 
 @settings(max_examples=30)
@@ -17,7 +17,7 @@ def test_the_bounds_are_those_of_clopper_and_pearson_and_never_inside_them(n, sh
     k = round(n * share)
     lower = stats.beta.ppf(risk, k, n - k + 1) if k else 0.0
     upper = stats.beta.isf(risk, k + 1, n - k) if k < n else 1.0
-    assert lower * (1 - 1e-6) - 1e-12 <= at_least(k, n, Fraction(risk)) <= lower * (1 + 1e-9)
+    assert lower * (1 - 1e-6) - 1e-12 <= least_chance(k, n, Fraction(risk)) <= lower * (1 + 1e-9)
     assert upper * (1 - 1e-9) <= at_most(k, n, Fraction(risk)) <= upper + (1 - upper) * 1e-4 + 1e-12
 
 
@@ -49,4 +49,4 @@ def test_the_logarithm_of_a_factorial_is_enclosed(n):
 @pytest.mark.parametrize("wrong", [(3, 2, "0.1"), (-1, 2, "0.1"), (1, 0, "0.1"), (1, 2, 0), (1, 2, 1), (1.5, 2, "0.1")])
 def test_impossible_counts_and_risks_are_refused(wrong):
     with pytest.raises(InvalidParameter):
-        at_least(*wrong)
+        least_chance(*wrong)

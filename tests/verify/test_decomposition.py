@@ -21,15 +21,14 @@ from counterpoint import (
     To,
 )
 from counterpoint.encoding import decode, encode
-from counterpoint.mechanisms.composed.concurrent import Launch
-from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
+from counterpoint.mechanisms.concurrent import Launch
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps
-from counterpoint.verify.decomposing import DeltaTooSmall, decompose
+from counterpoint.verify.decomposition import DeltaTooSmall, decompose
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.exactly.growing import grow
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs
-from counterpoint.verify.simulating.simulation import Simulating
+from counterpoint.verify.finite import FiniteMechanism, LoudNumber, OpenDoor, Outcome, query_pairs
+from counterpoint.verify.grow import grow
+from counterpoint.verify.simulator import Simulating
 
 
 def pick(rng, options):

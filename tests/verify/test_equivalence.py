@@ -6,7 +6,7 @@ import pytest
 
 import counterpoint as cp
 from counterpoint.encoding import Value
-from counterpoint.mechanisms.composed.concurrent import Concurrent, Launch
+from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.privacy.messages import To
 from counterpoint.privacy.relations import every_step
 from counterpoint.verify.equivalence import equivalent, told_apart

@@ -28,15 +28,14 @@ from counterpoint import (
     relations,
     verify,
 )
+from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.encoding import Value, encode
-from counterpoint.mechanisms.examples import LoudNumber, OpenDoor
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.exactly.growing import grow
-from counterpoint.verify.exactly.symbolic import SymbolicCoins
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs, side_by_side
+from counterpoint.verify.finite import FiniteMechanism, LoudNumber, OpenDoor, Outcome, query_pairs, side_by_side
+from counterpoint.verify.grow import grow
+from counterpoint.verify.symbolic import SymbolicCoins
 
 
 def brute_force(node, growth, bit):

@@ -2,16 +2,16 @@
 
 import pytest
 
+from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import Value, encode
+from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.losses import PureDP
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import one_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.verify.games.game import HALT, Game
+from counterpoint.verify.game import HALT, Game
 
 
 class Seen(State, Value, frozen=True):

@@ -10,10 +10,9 @@ from tests.verify.test_decomposition import random_mechanism
 
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.mechanisms.examples import OpenDoor
-from counterpoint.privacy.losses import TradeOff
+from counterpoint.measures import TradeOff
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs
+from counterpoint.verify.finite import FiniteMechanism, OpenDoor, Outcome, query_pairs
 
 ROUNDS = 3
 

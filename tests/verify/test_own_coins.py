@@ -13,14 +13,16 @@ from itertools import count
 import pytest
 
 from counterpoint import Ask, Laplace, PureDP, RandomizedResponse, Update
+from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.continual.counter import Counter
 from counterpoint.encoding import Value
 from counterpoint.errors import TapeMismatch
-from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.mechanisms.mechanism import Left, Mechanism, claim, every_step
+from counterpoint.mechanisms.mechanism import Left, Mechanism
+from counterpoint.privacy.claims import claim
+from counterpoint.privacy.relations.steps import every_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.enumerated import EnumeratedCoins
 from counterpoint.verify import equivalent, exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome
+from counterpoint.verify.finite import FiniteMechanism, Outcome
 
 PAIRS = [(Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))]
 RUNS = count()

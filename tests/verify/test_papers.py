@@ -19,14 +19,12 @@ from counterpoint import (
     To,
     relations,
 )
-from counterpoint.composition.rules.parallel import Created
+from counterpoint.composition.parallel import Created
 from counterpoint.encoding import Value
-from counterpoint.mechanisms.examples import OpenDoor
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs, side_by_side
-from counterpoint.verify.games.game import HALT, Game
-from counterpoint.verify.games.suitable import CreatedFirst
+from counterpoint.verify.finite import FiniteMechanism, OpenDoor, Outcome, query_pairs, side_by_side
+from counterpoint.verify.game import HALT, CreatedFirst, Game
 
 SEVENTH = Fraction(1, 7)
 

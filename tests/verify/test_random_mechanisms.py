@@ -14,9 +14,9 @@ from tests.verify.test_exact import brute_force
 
 from counterpoint import ApproxDP, compose
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.exactly.growing import grow
-from counterpoint.verify.exactly.recursion import best, renyi
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs, side_by_side
+from counterpoint.verify.finite import FiniteMechanism, Outcome, query_pairs, side_by_side
+from counterpoint.verify.grow import grow
+from counterpoint.verify.induction import best, renyi
 
 SHAPES = [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (3, 2), (4, 1), (2, 3)]
 GROWTHS = [Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2), Fraction(3)]

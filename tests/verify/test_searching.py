@@ -6,19 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint import Ask, Counter, InvalidParameter, Laplace, SeededCoins, SparseVector, Update, relations
-from counterpoint.mechanisms.examples import OpenDoor
-from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
-from counterpoint.randomness.coins import Coins
-from counterpoint.verify.auditing import audit
-from counterpoint.verify.audits.drawn_ahead import DrawnAhead
-from counterpoint.verify.audits.events import Aim, learn
-from counterpoint.verify.audits.players import Script, Strategist
-from counterpoint.verify.audits.searching import changed, first_scripts
-from counterpoint.verify.audits.views import NAMES, columns, joined, seen
-from counterpoint.verify.audits.weights import Weights
+from counterpoint.coins.coins import Coins
+from counterpoint.mechanisms.partition_selection import PartitionSelection
+from counterpoint.verify.audits.audit import audit
+from counterpoint.verify.audits.events import NAMES, Aim, Weights, columns, joined, learn, seen
+from counterpoint.verify.audits.players import DrawnAhead, Script, Strategist
+from counterpoint.verify.audits.search import changed, first_scripts
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.game import Game
-from counterpoint.verify.games.menus import menu
+from counterpoint.verify.finite import OpenDoor
+from counterpoint.verify.game import Game
+from counterpoint.verify.menus import menu
 
 UP, DOWN = (Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))
 AIM = Aim(delta=0.0, width=3.0, trials=10_000)

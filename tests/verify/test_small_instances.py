@@ -3,16 +3,16 @@
 import pytest
 
 from counterpoint import Ask, Launch, PureDP, RandomizedResponse, To, Update
-from counterpoint.composition.rules.odometers import Odometer
-from counterpoint.mechanisms.counting.noise.blt_noise import LIFETIME, blt_noise
-from counterpoint.privacy.losses import zCDP
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.composition.odometers import Odometer
+from counterpoint.continual.blt_noise import LIFETIME, blt_noise
+from counterpoint.measures import zCDP
 from counterpoint.privacy.relations import every_step, k_sparse
-from counterpoint.randomness.seeded import SeededCoins
+from counterpoint.verify.catalogue.instances import session_game, stopped
+from counterpoint.verify.catalogue.mechanisms import CoarseCounter, CoarseVectorCounter
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.exactly.coarse import CoarseCounter, CoarseVectorCounter
-from counterpoint.verify.games.menus import updates
-from counterpoint.verify.games.suitable import CreatedFirst
-from counterpoint.verify.shipped.sessions import session_game, stopped
+from counterpoint.verify.game import CreatedFirst
+from counterpoint.verify.menus import updates
 from counterpoint.verify.verdict import Verdict
 
 ASK = (Ask(), Ask())

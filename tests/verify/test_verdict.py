@@ -23,15 +23,15 @@ from counterpoint import (
     zCDP,
 )
 from counterpoint.cli import app
-from counterpoint.mechanisms.selecting.partition_selection import PartitionSelection
-from counterpoint.privacy.tally import Tally
-from counterpoint.verify import report
-from counterpoint.verify.auditing import audit
-from counterpoint.verify.decomposing import decompose
+from counterpoint.mechanisms.partition_selection import PartitionSelection
+from counterpoint.privacy.secret import Tally
+from counterpoint.verify.audits.audit import audit
+from counterpoint.verify.catalogue import catalogue as report
+from counterpoint.verify.catalogue.instances import Instance, measure
+from counterpoint.verify.decomposition import decompose
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.games.finite import FiniteMechanism, Outcome, query_pairs
-from counterpoint.verify.games.suitable import CreatedFirst
-from counterpoint.verify.shipped.instances import Instance, measure
+from counterpoint.verify.finite import FiniteMechanism, Outcome, query_pairs
+from counterpoint.verify.game import CreatedFirst
 from counterpoint.verify.verdict import Verdict, compared, overall
 
 

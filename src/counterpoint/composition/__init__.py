@@ -1,1 +1,1 @@
-"""What concurrent composition costs: fixed parameters, filters, odometers, slots, parallel. Pure arithmetic."""
+"""What launches cost together: filters, odometers, slots, parallel parts, and the sums they keep."""

@@ -9,8 +9,6 @@ data with a declaration that suits it, ready for a session.
 True
 """
 
-from counterpoint.datasets.made_up_people import people, people_table
-from counterpoint.datasets.new_york_flights import flights, flights_table
-from counterpoint.datasets.palmer_penguins import penguins, penguins_table
+from counterpoint.datasets.tables import flights, flights_table, penguins, penguins_table, people, people_table
 
 __all__ = ["flights", "flights_table", "penguins", "penguins_table", "people", "people_table"]

@@ -1,1 +1,1 @@
-"""The record of charges, states and answers: what a session keeps, and what a crash must not lose."""
+"""What must not be lost: sessions, launches and answers, on a signed chain."""

@@ -20,35 +20,25 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, Protocol
 
-from counterpoint.errors import (
-    DataChanged,
-    DataInUse,
-    LedgerBusy,
-    LedgerError,
-    Unsealable,
-)
-from counterpoint.ledger.checking import books, same_data, sightings, verification
-from counterpoint.ledger.checking.starting import started
-from counterpoint.ledger.checking.witness import Witness
-from counterpoint.ledger.crypto.keeping import KeptLog
-from counterpoint.ledger.crypto.rows import seen_row
-from counterpoint.ledger.crypto.sealed import SealedTransaction, Sealer
-from counterpoint.ledger.crypto.sealing import DataKeys, MasterKey
-from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Lookups, Settle, StepOutcome, StoredAnswer
-from counterpoint.ledger.operating.exporting import exported
-from counterpoint.ledger.places import release
-from counterpoint.ledger.receipts import Disclosure, Grounds, Signed, Signer
-from counterpoint.ledger.state import Fact, Lost, Path, Row
+from counterpoint.coins.keystream import fresh
+from counterpoint.errors import DataChanged, DataInUse, LedgerBusy, LedgerError, Unsealable
+from counterpoint.ledger import books, verification
+from counterpoint.ledger import witness as sightings
+from counterpoint.ledger.chain import HISTORY, Disclosure, Grounds, Head, Signed, Signer, read_entry
+from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Settle, StepOutcome, StoredAnswer
+from counterpoint.ledger.location import release
+from counterpoint.ledger.sealed_rows import seen_row
+from counterpoint.ledger.sealed_transaction import SealedTransaction, Sealer
+from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.state import Fact, Lookups, Lost, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
-from counterpoint.ledger.store.records import HISTORY, REGISTER, Book, Head, StoredItems, path_text, read_entry
-from counterpoint.ledger.store.sqlite import SqliteStore
-from counterpoint.ledger.store.store import Store, Unit
-from counterpoint.randomness.fresh import fresh
-from counterpoint.sources.streams.ids import position
-from counterpoint.sources.streams.log import Log
+from counterpoint.ledger.store.records import REGISTER, Book, StoredItems, path_text
+from counterpoint.ledger.store.store import Store, Unit, exported
+from counterpoint.ledger.stream_log import KeptLog
+from counterpoint.ledger.verification import started
+from counterpoint.ledger.witness import Witness
+from counterpoint.sources.streams.log import Log, position
 from counterpoint.sources.streams.log import in_use as in_use_log
-
-__all__ = ["DurableLedger", "MasterKey", "SqliteStore"]
 
 
 class Job(Protocol):
@@ -214,7 +204,7 @@ class DurableLedger(Ledger):
     def beside(self) -> tuple[str, ...]:
         """The sessions that have the same rows."""
         with self._connection() as store:
-            return same_data.beside(store, self.name)
+            return books.beside(store, self.name)
 
     def bind(
         self,

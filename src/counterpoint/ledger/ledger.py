@@ -1,4 +1,6 @@
-"""The ledger's protocol: a request is begun (checked, charged, its seed recorded), answered elsewhere, and settled.
+"""The ledger's protocol (begin, settle, lookups), and the ledger in memory.
+
+The ledger's protocol: a request is begun (checked, charged, its seed recorded), answered elsewhere, and settled.
 
 `begin` checks and charges in one transaction and records a seed before anything is drawn; `settle` stores the state and
 the answer together in a second one, and only then is the answer released. A request id that was answered gets the
@@ -7,19 +9,33 @@ given that intent to finish, from its own seed, before it is admitted itself: no
 
 The protocol is written once, here, over a `Transaction`; `memory.py` and `durable.py` say where its records are kept.
 
->>> from counterpoint.ledger.memory import MemoryLedger
+>>> from counterpoint.ledger.ledger import MemoryLedger
 >>> MemoryLedger().read((0,)) is None
 True
+
+A ledger in memory: the record of a session that lives and dies with its process. Threads may share it.
+
+>>> from counterpoint.ledger.commands import Opening
+>>> from counterpoint.mechanisms.concurrent import Concurrent
+>>> from counterpoint import Filter, PureDP
+>>> from counterpoint.privacy.relations import Steps
+>>> ledger = MemoryLedger()
+>>> begun = ledger.begin("root", Opening((), Concurrent(Filter(PureDP(1)), Steps())))
+>>> ledger.settle(begun, begun.row, None), [fact.kind for fact in ledger.history()]
+(None, ['open'])
 """
 
+import threading
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import msgspec
 
+from counterpoint.coins.keystream import fresh
+from counterpoint.coins.secure import SAMPLER_VERSION
 from counterpoint.encoding import Plain
 from counterpoint.errors import (
     BudgetExceeded,
@@ -32,12 +48,22 @@ from counterpoint.errors import (
     RequestConflict,
     SecretLeak,
 )
-from counterpoint.ledger.grants import UNNAMED, Acting
-from counterpoint.ledger.receipts import Disclosure, Signed
-from counterpoint.ledger.state import Fact, Lost, Node, Path, Row, granted, lost_answer
-from counterpoint.ledger.wanted import Plan, Wanted, row_at
-from counterpoint.randomness.fresh import fresh
-from counterpoint.randomness.secure import SAMPLER_VERSION
+from counterpoint.ledger.chain import Disclosure, Signed
+from counterpoint.ledger.commands import Plan, Wanted, row_at
+from counterpoint.ledger.state import (
+    UNNAMED,
+    Acting,
+    Fact,
+    Lookups,
+    Lost,
+    Node,
+    Path,
+    Row,
+    granted,
+    lost_answer,
+    refused,
+)
+from counterpoint.process import Owner
 from counterpoint.sources.streams.log import Log
 
 
@@ -101,15 +127,6 @@ class StepOutcome(msgspec.Struct, frozen=True):
 
     row: Row
     answer: Plain
-
-
-class Lookups(NamedTuple):
-    """What a job reads in its transaction: requests by id, open requests by path, rows, and versions of rows alone."""
-
-    requests: tuple[str, ...] = ()
-    waiting: tuple[Path, ...] = ()
-    rows: tuple[Path, ...] = ()
-    versions: tuple[Path, ...] = ()
 
 
 class Transaction(Protocol):
@@ -359,3 +376,99 @@ def never_made() -> LedgerError:
 def moved_on() -> LedgerError:
     """The error for a step that came too late; the protocol keeps this from happening."""
     return LedgerError("the mechanism has moved on since this request was made; nothing was stored")
+
+
+class MemoryLedger(Ledger):
+    """One lock around dictionaries."""
+
+    def __init__(self, seeds: Callable[[], bytes] = lambda: fresh(32)) -> None:
+        self._lock = threading.RLock()
+        self._records = _Records(seeds)
+        self._process = Owner(
+            "a session in memory",
+            "make a session here, or after the fork; processes share a budget through a ledger in PostgreSQL",
+        )
+
+    def check(self) -> None:
+        """A fork has a copy of the account: with it, the budget could be spent once more."""
+        self._process.check()
+
+    def transact(self, job: Begin | Settle) -> Any:
+        """Run it under the lock; a job changes nothing before its last check."""
+        self.check()
+        with self._lock:
+            return job.run(self._records)
+
+    def read(self, path: Path) -> Row | None:
+        """The row at a path."""
+        self.check()
+        with self._lock:
+            return self._records.row(path)
+
+    def opened(self) -> tuple[Intent, ...]:
+        """What was begun and not finished."""
+        self.check()
+        with self._lock:
+            return tuple(self._records.opened.values())
+
+    def history(self) -> tuple[Fact, ...]:
+        """What has been done or refused, in order."""
+        self.check()
+        with self._lock:
+            return tuple(self._records.facts)
+
+    def verify(self) -> None:
+        """Nothing here could have been changed from outside."""
+
+
+class _Records:
+    """The records of one session, as a transaction reads and changes them."""
+
+    def __init__(self, seeds: Callable[[], bytes]) -> None:
+        self._seeds = seeds
+        self._rows: dict[Path, Row] = {}
+        self._at: dict[Path, Intent] = {}
+        self._done: dict[str, StoredAnswer] = {}
+        self.opened: dict[str, Intent] = {}
+        self.facts: list[Fact] = []
+
+    def now(self) -> int:
+        return max(int(time.time()), self.facts[-1].at if self.facts else 0)
+
+    def find(self, request: str) -> Intent | StoredAnswer | None:
+        return self._done.get(request) or self.opened.get(request)
+
+    def must_be_new(self, kind: str, request: str) -> None:
+        """What is not found was never there."""
+
+    def waiting_at(self, path: Path) -> Intent | None:
+        return self._at.get(path)
+
+    def row(self, path: Path) -> Row | None:
+        return self._rows.get(path)
+
+    def version(self, path: Path) -> int | None:
+        row = self._rows.get(path)
+        return None if row is None else row.version
+
+    def begin(self, request: str, body: bytes, fact: Fact, plan: Plan) -> Intent:
+        intent = Intent(request, body, plan.path, plan.version, plan.pin, self._seeds(), SAMPLER_VERSION, plan.row)
+        if plan.charged is not None:
+            self._rows[fact.path] = plan.charged
+        self.opened[request] = self._at[intent.path] = intent
+        self.facts.append(fact)
+        return intent
+
+    def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
+        self.facts.append(refused(fact, refusal))
+
+    def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
+        done = self._done.get(intent.request)
+        if done is None and intent.request not in self.opened:
+            raise never_made()
+        return done
+
+    def settle(self, intent: Intent, outcome: StepOutcome) -> None:
+        self._rows[intent.path] = outcome.row
+        self._done[intent.request] = StoredAnswer(intent.digest, outcome.answer)
+        del self.opened[intent.request], self._at[intent.path]

@@ -1,4 +1,6 @@
-"""The register of a ledger as a process uses it: who may act, read and changed through the chain.
+"""The register: sessions, principals and keys on a chain of their own, and the latest time seen.
+
+The register of a ledger as a process uses it: who may act, read and changed through the chain.
 
 Every read is compared with what the chain says was left, in memory: a row that was changed, put back or taken away in
 the database is refused at once, not only when the ledger is verified. Each read also sees how far the chain has come,
@@ -15,23 +17,31 @@ once the witness has seen it.
 ['ann']
 >>> register.close()
 >>> release(store)
+
+The clock by which API keys expire: it does not go back. (That of grants is `Unit.now`.)
+
+A clock that is set back, by mistake or by a time server that others command, would let what has expired stand again. So
+the latest time that was seen counts: on the chain, where it outlives the process, or since then in this process.
+
+>>> clock = LedgerClock()
+>>> clock.see(later := clock.now() + 3600)
+>>> clock.now() == later
+True
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from counterpoint.errors import InvalidParameter, LedgerBusy, LedgerTampered, NotAllowed, Unsealable
-from counterpoint.ledger.checking import books
-from counterpoint.ledger.checking.registered import Registered, RegisterSigner
-from counterpoint.ledger.checking.starting import started
-from counterpoint.ledger.clock import LedgerClock
-from counterpoint.ledger.crypto.sealing import DataKeys
-from counterpoint.ledger.places import Durable, hold, release
-from counterpoint.ledger.store.people import PeopleTables, StoredKey, StoredPrincipal
-from counterpoint.ledger.store.records import API_KEY, PRINCIPAL, REGISTER, Head, link, read_entry
+from counterpoint.ledger import books
+from counterpoint.ledger.chain import API_KEY, PRINCIPAL, Head, link, read_entry
+from counterpoint.ledger.location import Durable, release
+from counterpoint.ledger.register_check import Registered, RegisterSigner
+from counterpoint.ledger.sealing import DataKeys
+from counterpoint.ledger.store.records import REGISTER, PeopleTables, StoredKey, StoredPrincipal
 from counterpoint.ledger.store.store import Store, Unit
-
-__all__ = ["Change", "Register", "StoredPrincipal", "hold", "release"]
+from counterpoint.ledger.verification import started
 
 
 class Change:
@@ -221,3 +231,21 @@ def _signing(keys: DataKeys) -> bytes:
             "given: COUNTERPOINT_KEY_FILE=..., key_file in the configuration, or --key-file"
         )
     return keys.register_key()
+
+
+class LedgerClock:
+    """Seconds since 1970, never less than what was seen."""
+
+    __slots__ = ("latest",)
+
+    def __init__(self, latest: int = 0) -> None:
+        self.latest = latest
+
+    def see(self, at: int) -> None:
+        """It was so late."""
+        self.latest = max(self.latest, at)
+
+    def now(self) -> int:
+        """How late it is."""
+        self.see(int(time.time()))
+        return self.latest

@@ -8,6 +8,6 @@ See Henzinger et al. 2024, sec. 8 and 9.
 OptimalParts(2 x PureDP(10))
 """
 
-from counterpoint.names import listed
+from counterpoint.lazy import listed
 
 __getattr__, __dir__, __all__ = listed(__name__)

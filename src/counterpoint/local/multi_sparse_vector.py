@@ -20,9 +20,10 @@ from typing import Annotated
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.local.properties import is_whole
-from counterpoint.mechanisms.composed.composite import Composite, Context, Own, Part
+from counterpoint.mechanisms.composite import Composite, Own
+from counterpoint.mechanisms.composite_parts import Context, Part
 from counterpoint.mechanisms.mechanism import Answer
-from counterpoint.mechanisms.selecting.comparing import Comparing
+from counterpoint.mechanisms.threshold import Comparing
 from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.messages import Ask, Gap, Message
 from counterpoint.privacy.relations import Progress, Relation, every_step

@@ -7,7 +7,7 @@ refuses every other query, so that the loss holds whatever is asked: the verifie
 server can go around it.
 
 >>> from counterpoint import Ask, SeededCoins
->>> from counterpoint.local.values.membership import Among, Membership
+>>> from counterpoint.local.responders import Among, Membership
 >>> user, coins = Guarded(Membership(epsilon=1, bits=2), AtMost(1)), SeededCoins(1)
 >>> state, _ = user.step(user.start(coins), Ask(Data(), private=3), coins)
 >>> state, answer = user.step(state, Ask(Among(2, (0, 1, 2, 3))), coins)
@@ -18,16 +18,16 @@ server can go around it.
 from abc import abstractmethod
 from typing import Annotated
 
+from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered, RelationMismatch
-from counterpoint.mechanisms.composed.concurrent import Refused
+from counterpoint.mechanisms.concurrent import Refused
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers.parameters import NonNegativeInt
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Gap, Message, To
 from counterpoint.privacy.relations import Progress, Relation
-from counterpoint.randomness.coins import Coins
 
 
 class Data(Tagged, Value, frozen=True):

@@ -8,7 +8,7 @@ server does: it is the parallel composition of the users, of whom neighbouring d
 lets users come, go and change their data (Henzinger et al. 2024, Remark 8.10).
 
 >>> from counterpoint import SeededCoins
->>> from counterpoint.local.values.membership import Among, Membership
+>>> from counterpoint.local.responders import Among, Membership
 >>> from counterpoint.privacy.relations import first_pair_consistent
 >>> class Once(Server):
 ...     def start(self):
@@ -25,28 +25,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from counterpoint.composition.rules.parallel import Parallel
-from counterpoint.composition.rules.rule import Account
-from counterpoint.composition.rules.unlike import Entries
+from counterpoint.coins.coins import Coins
+from counterpoint.coins.secure import SecureCoins
+from counterpoint.coins.tape import RecordingCoins, Tape
+from counterpoint.composition.parallel import Entries, Parallel
 from counterpoint.errors import Halted, InvalidParameter, NotCovered, RelationMismatch
-from counterpoint.local.properties import Anything, AtMost, Guarded, Property
-from counterpoint.local.users import Answers, Individuals, Query, QueryHistory, Round, Users, indices
-from counterpoint.mechanisms.composed.concurrent import Concurrent
-from counterpoint.mechanisms.composed.structure import composed
+from counterpoint.local.properties import Anything, Guarded, Property
+from counterpoint.local.users import Answers, Individuals, Query, QueryHistory, Users, indices
+from counterpoint.measures import PureDP
+from counterpoint.measures.accumulator import Account
+from counterpoint.measures.loss import Loss
+from counterpoint.mechanisms.composite_parts import composed
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import PureDP
-from counterpoint.privacy.relations import FirstMessage, Sparse
+from counterpoint.privacy.relations import Sparse
 from counterpoint.privacy.secret import Raw, Secret
-from counterpoint.randomness.coins import Coins
-from counterpoint.randomness.secure import SecureCoins
-from counterpoint.randomness.tape import RecordingCoins, Tape
-
-__all__ = ["AtMost", "Done", "FirstMessage", "Protocol", "ProtocolOutcome", "Round", "Running", "Server", "ServerView"]
 
 
 @dataclass(frozen=True)
@@ -191,7 +188,7 @@ class Protocol:
 
         It is the concurrent composition of the targets, for data that may differ in all of them at once.
 
-        >>> from counterpoint.local.graphs.cores import core_protocol
+        >>> from counterpoint.local.cores import core_protocol
         >>> core_protocol(4, epsilon=1).collusion(targets=1).loss
         PureDP(0.5)
         """

@@ -1,1 +1,1 @@
-"""The randomized state machines, and what is made of them: concurrent composition, postprocessing, interaction."""
+"""State machines that answer with noise, one step for each message."""

@@ -20,8 +20,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
+from counterpoint.coins.coins import Coins, Integers
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
+from counterpoint.measures import GaussianDP, PureDP, zCDP
+from counterpoint.measures.accumulator import Interaction
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed, refuse_options
 from counterpoint.mechanisms.tails import each_may_fail, gaussian_within, laplace_beyond, rounded_normal_within
 from counterpoint.numbers import Number, spell, sqrt_up
@@ -36,13 +39,11 @@ from counterpoint.numbers.parameters import (
     Read,
     default,
 )
-from counterpoint.privacy.claims import Claim, Interaction, claim
-from counterpoint.privacy.loss import rounded_up
-from counterpoint.privacy.losses import GaussianDP, PureDP, zCDP
+from counterpoint.numbers.rounding import rounded_up
+from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.coins import Coins, Integers
 
 
 class Additive(Mechanism):

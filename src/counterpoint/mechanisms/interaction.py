@@ -23,15 +23,15 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from counterpoint.coins.coins import Coins
+from counterpoint.coins.secure import SeededCoins
+from counterpoint.coins.tape import RecordingCoins, Tape
 from counterpoint.encoding import digest
 from counterpoint.errors import CounterpointError
-from counterpoint.mechanisms.composed.concurrent import Refused
+from counterpoint.mechanisms.concurrent import Refused
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.messages import Message
-from counterpoint.randomness.coins import Coins
-from counterpoint.randomness.seeded import SeededCoins
-from counterpoint.randomness.tape import RecordingCoins, Tape
 
 
 class Analyst:

@@ -31,6 +31,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import msgspec
 
+from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import (
     INTERRUPTIONS,
@@ -42,33 +43,14 @@ from counterpoint.errors import (
     SecretLeak,
     TapeMismatch,
 )
+from counterpoint.measures.accumulator import Account
+from counterpoint.measures.tradeoff import TradeOff
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import GIVEN_DIGITS
-from counterpoint.privacy.accumulator import Account
-from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.measures.tradeoff import TradeOff
+from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, To, Update
-from counterpoint.privacy.relations import Relation, every_step
+from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.samples import Sample
-from counterpoint.randomness.coins import Coins
-
-__all__ = [
-    "Answer",
-    "Chosen",
-    "Left",
-    "Mechanism",
-    "State",
-    "accepted",
-    "claim",
-    "every_step",
-    "is_addressed",
-    "must_be_short",
-    "priced",
-    "ready",
-    "refuse_options",
-    "step",
-    "stepped",
-]
 
 Answer: TypeAlias = Any
 """What a mechanism answers: discrete plain data (Henzinger et al. 2024, Def 4.6: countable answer sets), of its own

@@ -6,8 +6,17 @@ world in a stated direction.
 """
 
 from counterpoint.numbers.exact import Exact, Number, exact, float_down, float_up, spell
-from counterpoint.numbers.interval import Interval, Precision, certify, precision, sqrt_up
-from counterpoint.numbers.normal import mills_ratio, normal_cell, normal_density, normal_tail
+from counterpoint.numbers.interval import (
+    Interval,
+    Precision,
+    certify,
+    mills_ratio,
+    normal_cell,
+    normal_density,
+    normal_tail,
+    precision,
+    sqrt_up,
+)
 
 __all__ = [
     "Exact",

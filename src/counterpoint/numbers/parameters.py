@@ -1,4 +1,6 @@
-"""Kinds of exact parameters: how a field reads what is given, declared once, in its annotation.
+"""Kinds of exact parameters, declared in a field's annotation.
+
+Kinds of exact parameters: how a field reads what is given, declared once, in its annotation.
 
 A struct (`encoding.Value`) declares the kind of each parameter. A constructor then takes any `Number` for a rational
 kind, the field holds the `Fraction` it stands for, and `__post_init__`, which runs afterwards, is left with what
@@ -19,6 +21,14 @@ counterpoint.errors.InvalidParameter: the scale must be above 0, but -2 was give
 A kind is `Annotated[Parameter[held, given], Read(reader)]`, so a room can declare its own. A kind that may be None has
 a name of its own (`PositiveOrNone`), since type checkers do not look into `Positive | None`; kinds of integers take
 what they hold, so that `PositiveInt | None` will do. A default other than an int's is written `default(...)`.
+
+The rate of a sample, as a kind of parameter: a number above 0 and below 1.
+
+>>> from counterpoint import Laplace, Sampled
+>>> Sampled(Laplace(1), rate=1)
+Traceback (most recent call last):
+...
+counterpoint.errors.InvalidParameter: rate must be above 0 and below 1, not 1: each unit is in the sample with that...
 """
 
 import inspect
@@ -44,7 +54,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers.exact import LARGEST, Number, at_least, exact, positive, probability, whole
+from counterpoint.numbers.exact import LARGEST, Number, at_least, exact, positive, probability, spell, whole
 
 Held = TypeVar("Held")
 Given = TypeVar("Given")
@@ -192,3 +202,16 @@ def _marks(annotation: Any) -> Iterator[object]:
         yield NoneType
     elif any(isinstance(mark, Read) for part in parts for mark in _marks(part)):
         raise TypeError(f"{annotation} holds a kind of parameter, which is read only as a field of its own")
+
+
+def _rate(value: object, what: str) -> Fraction:
+    rate = exact(value, what)
+    if not 0 < rate < 1:
+        raise InvalidParameter(
+            f"{what} must be above 0 and below 1, not {spell(rate)}: each unit is in the sample with that probability"
+        )
+    return rate
+
+
+Rate = Annotated[Parameter[Fraction, Number], Read(_rate)]
+"""The rate of a sample: a number above 0 and below 1."""

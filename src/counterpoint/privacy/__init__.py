@@ -1,1 +1,1 @@
-"""Losses, relations, messages, secrets, claims and certificates: the words in which privacy is promised."""
+"""What a mechanism promises, about what: secrets, messages, claims, samples and relations."""

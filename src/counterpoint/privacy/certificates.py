@@ -13,8 +13,8 @@ ten answers are PureDP(1)
 
 from collections.abc import Iterator
 
+from counterpoint.display.markup import as_page, as_rich
 from counterpoint.encoding import Tagged, Value, encode
-from counterpoint.pictures.tree import as_page, as_rich
 
 
 class Certificate(Tagged, Value, frozen=True):

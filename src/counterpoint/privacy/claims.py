@@ -11,12 +11,10 @@ from typing import get_args
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.privacy.accumulator import Interaction
+from counterpoint.measures.accumulator import Interaction
+from counterpoint.measures.loss import Loss
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.loss import Loss
 from counterpoint.privacy.relations import Relation
-
-__all__ = ["Charge", "Claim", "Interaction", "claim", "require_finite"]
 
 
 class Charge(Tagged, Value, frozen=True):

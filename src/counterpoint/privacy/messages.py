@@ -17,8 +17,7 @@ from msgspec.structs import force_setattr
 from counterpoint.encoding import Plain, Tagged, Value, encode
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers.parameters import Flag, Parameter, PositiveInt, Read, default
-from counterpoint.privacy.secret import Raw, Secret, counted, reveal
-from counterpoint.privacy.tally import Tally, distances
+from counterpoint.privacy.secret import Raw, Secret, Tally, counted, distances, reveal
 
 
 def _sealed(value: Secret | Raw | Tally, _what: str) -> Secret:

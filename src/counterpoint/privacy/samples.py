@@ -18,13 +18,14 @@ from hashlib import sha256
 from math import floor
 from typing import Any, NoReturn
 
+from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered, SecretLeak
+from counterpoint.measures import ApproxDP, PureDP
+from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Interval, Precision, certify
-from counterpoint.privacy.loss import DIGITS, Loss, rounded_up
-from counterpoint.privacy.losses import ApproxDP, PureDP
-from counterpoint.privacy.rates import Rate
-from counterpoint.randomness.coins import Coins
+from counterpoint.numbers.parameters import Rate
+from counterpoint.numbers.rounding import DIGITS, rounded_up
 
 _BITS = 256
 

@@ -1,1 +1,1 @@
-"""The service: several people, one budget, over HTTP. No mathematics is in it."""
+"""The HTTP service, its dashboard, and its client."""

@@ -1,14 +1,32 @@
-"""The HTTP application: who calls, what they may do, and how errors look. The routes are in `routes/`.
+"""The HTTP application and its OpenAPI.
+
+The HTTP application: who calls, what they may do, and how errors look. The routes are in `routes/`.
 
 Every handler runs in a thread, as the library is synchronous. Who calls is settled before a handler runs; a body is
 decoded strictly, so that a field that no route knows is an error and nothing is charged.
+
+The OpenAPI of the service: for each operation an example of its body and of its response, and which problems it has.
+
+The examples in `examples.json` are what a running service was sent and answered (`python -m tests.service.examples`
+writes them, and a test sends them again). Which problems an operation has follows from what it takes: whatever the
+fuzzed requests of the tests get is declared.
+
+>>> problems_of("post", "/v1/handles/{handle}/asks", has_body=True)
+(400, 401, 403, 404, 409, 410, 413, 422, 429, 503)
+>>> problems_of("get", "/v1/sessions", has_query=True)
+(400, 401, 403, 429, 503)
+>>> problems_of("get", "/health")
+()
 """
 
 import asyncio
 import threading
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 from litestar import Litestar, Request, Response
 from litestar.connection import ASGIConnection
@@ -16,33 +34,38 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException, NotAuthorizedException
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult, DefineMiddleware
+from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import Components, SecurityScheme
+from litestar.openapi.spec import Components, OpenAPI, SecurityScheme
 
 import counterpoint
-from counterpoint.errors import CounterpointError
-from counterpoint.service.describing import Describing
-from counterpoint.service.edge import PROBLEM, StrictRequest, harden
-from counterpoint.service.fairness import FairThreads, TooBusy
-from counterpoint.service.house import House
+from counterpoint.errors import BudgetExceeded, CounterpointError
+from counterpoint.measures import PureDP
+from counterpoint.service.api import admin, data_sets, events, handles, sessions
+from counterpoint.service.api.inputs import Caller, Key, TheHouse, request_id
+from counterpoint.service.edge import Strangers, StrictRequest, address_of, harden
+from counterpoint.service.fair_threads import FairThreads, TooBusy
 from counterpoint.service.identity import Identity, Principal
-from counterpoint.service.limiting import Limiter, Limiting
-from counterpoint.service.limits import Limits
-from counterpoint.service.operating.metering import Metering, RequestMeter, metrics, note_error
+from counterpoint.service.limits import Limiter, Limiting, Limits
+from counterpoint.service.metrics import Metering, RequestMeter, metrics, note_error
 from counterpoint.service.pages import routes as pages
-from counterpoint.service.problems import problem
-from counterpoint.service.retrying import Retrying, note_lost
-from counterpoint.service.routes import data_sets, events, handles, health, people, readings, sessions
-from counterpoint.service.routes.bodies import request_id
-from counterpoint.service.routes.parameters import Caller, Key, TheHouse
-from counterpoint.service.strangers import Strangers, address_of
+from counterpoint.service.problems import PROBLEM, problem
+from counterpoint.service.registry import House
+from counterpoint.service.retry import Retrying, note_lost
 
 DEFAULT = Limits()
 LARGEST_BODY = 2**20
 """How many bytes a request may have."""
 OPEN = ("/health", "/ready", "/schema")
 """Where anyone may look."""
-_API = (data_sets.ROUTES, sessions.ROUTES, readings.ROUTES, events.ROUTES, handles.ROUTES, people.ROUTES)
+_API = (
+    data_sets.ROUTES,
+    sessions.SESSION_ROUTES,
+    sessions.READING_ROUTES,
+    events.ROUTES,
+    handles.ROUTES,
+    admin.PRINCIPAL_ROUTES,
+)
 
 
 class Authentication(AbstractAuthenticationMiddleware):
@@ -71,7 +94,7 @@ def application(house: House, limits: Limits = DEFAULT, counts: Path | None = No
     meter = RequestMeter(counts)
     house.limit_launches(limits.launches)
     return Litestar(
-        route_handlers=[*_API, *health.ROUTES, metrics, pages.ROUTES],
+        route_handlers=[*_API, *admin.HEALTH_ROUTES, metrics, pages.ROUTES],
         middleware=[
             Metering,
             Retrying,
@@ -117,8 +140,6 @@ async def _make_threads() -> None:
 
 # Each of these three asks for the one before it: then Litestar makes them one after the other, and else by tasks of
 # their own, at every request.
-
-
 def _house(request: Request[Any, Any, Any]) -> House:
     found: House = request.app.state.house
     return found
@@ -164,3 +185,114 @@ def _fault(request: Request[Any, Any, Any], _error: Exception) -> Response[Any]:
 def _repeatable(request: Request[Any, Any, Any]) -> dict[str, str]:
     """The id by which a request that failed is repeated: what it has paid for is not charged again."""
     return {"id": request.scope["state"]["id"]} if "id" in request.scope["state"] else {}
+
+
+REASONS = {
+    400: "The request has not the form that is described here; nothing was done",
+    401: "There is no key, or none that stands",
+    403: "The role of the key, or the grant of the session, does not allow it",
+    404: "There is no such thing here, or it is another principal's",
+    409: "It is refused now: the budget does not allow it, or the id was used for something else",
+    410: "The mechanism has given its last answer",
+    413: "The body is too large",
+    422: "It cannot be done: a wrong parameter or request, or no theorem covers it; nothing was charged",
+    429: "Too many requests: wait for as long as Retry-After says",
+    503: "The ledger is away or the answer takes too long: repeat it with the same Idempotency-Key",
+}
+"""What each status of a problem means."""
+_SCHEMA = {
+    "type": "object",
+    "description": "What was asked, the limit and what would work. `type` names the library's error.",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+    "required": ["type", "title", "status", "detail"],
+    "additionalProperties": True,
+    "examples": [problem(BudgetExceeded("PureDP(2) does not fit: PureDP(1) is left", requested=PureDP(2)))],
+}
+
+
+def problems_of(method: str, path: str, *, has_body: bool = False, has_query: bool = False) -> tuple[int, ...]:
+    """The statuses with which an operation can be refused."""
+    if path in ("/health", "/ready"):
+        return ()
+    found = {401, 403, 429, 503}
+    if has_query:
+        found.add(400)
+    if "{" in path:
+        found |= {400, 404, 409, 422}
+    if has_body:
+        found |= {400, 409, 413, 422}
+    if path == "/v1/backups":
+        found |= {400, 409, 422}
+    if path.endswith("/asks"):
+        found.add(410)
+    return tuple(sorted(found))
+
+
+class Described(OpenAPI):
+    """The OpenAPI, with examples and problems."""
+
+    def to_schema(self) -> dict[str, Any]:
+        """As it is sent."""
+        return described(super().to_schema())
+
+
+class Describing(OpenAPIConfig):
+    """How the OpenAPI is made: as the framework does, and then described."""
+
+    def to_openapi_schema(self) -> OpenAPI:
+        """The OpenAPI before the routes are in it."""
+        made = super().to_openapi_schema()
+        return Described(**{name: getattr(made, name) for name in made.__dataclass_fields__})
+
+
+def described(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same OpenAPI with examples and problems; the framework's own error bodies, which are never sent, go."""
+    _let_any_fit(schema)
+    schema["components"].setdefault("schemas", {})["Problem"] = _SCHEMA
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            _add_problems(method, path, operation)
+            _add_example(operation, examples().get(f"{method.upper()} {path}", {}))
+    return schema
+
+
+def _let_any_fit(part: Any) -> None:
+    """A whole number is an integer and a number: of the types that a field may have, one must fit, not exactly one."""
+    if isinstance(part, dict):
+        if "oneOf" in part:
+            part["anyOf"] = part.pop("oneOf")
+        part = list(part.values())
+    for inner in part if isinstance(part, list) else ():
+        _let_any_fit(inner)
+
+
+def _add_problems(method: str, path: str, operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    responses.pop("400", None)
+    content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    has_query = any(one["in"] == "query" for one in operation.get("parameters", ()))
+    for status in problems_of(method, path, has_body="requestBody" in operation, has_query=has_query):
+        responses[str(status)] = {"description": REASONS[status], "content": content}
+
+
+def _add_example(operation: dict[str, Any], example: dict[str, Any]) -> None:
+    if "body" in example:
+        operation["requestBody"]["content"]["application/json"]["example"] = example["body"]
+    if "response" in example:
+        (answered,) = (one for status, one in operation["responses"].items() if status < "300")
+        for content in answered["content"].values():
+            content["example"] = example["response"]
+
+
+@cache
+def examples() -> dict[str, dict[str, Any]]:
+    """A body and a response for each operation, by its method and path."""
+    found: dict[str, dict[str, Any]] = msgspec.json.decode(
+        files("counterpoint.service").joinpath("examples.json").read_bytes()
+    )
+    return found

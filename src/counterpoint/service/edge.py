@@ -1,4 +1,6 @@
-"""What holds for every request and every response, of the service and of the witness, whatever route it takes.
+"""What a connection may do before it is known whose it is.
+
+What holds for every request and every response, of the service and of the witness, whatever route it takes.
 
 No response is kept by a cache or read as another type than it says. A body that is not JSON is an error of its caller.
 
@@ -7,17 +9,35 @@ No response is kept by a cache or read as another type than it says. A body that
 ...     b"content-type": b"text/plain", **{name.encode(): value.encode() for name, value in headers.items()}
 ... }
 True
+
+Callers without a valid key: each failed sign-in is a line of the log, and signing in has a rate limit by address.
+
+The line has the caller's address and where the key was presented, never the key. Each address has a few lines a minute,
+and the next line says how many were left out, so that no caller can fill the log. What is remembered of an address is
+forgotten when 10,000 others have called since.
+
+>>> now = 0.0
+>>> strangers = Strangers(Limits(sign_ins_per_minute=6, sign_in_burst=2), clock=lambda: now)
+>>> [strangers.wait("192.0.2.1") for _ in range(3)], strangers.wait("192.0.2.2")
+([0, 0, 10], 0)
+>>> address_key("2001:db8:1:2:3:4:5:6"), address_key("192.0.2.1"), address_key("::ffff:192.0.2.1")
+('2001:db8:1:2::/64', '192.0.2.1', '192.0.2.1')
 """
 
-from collections.abc import Iterable
+import ipaddress
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from litestar import Request
 from litestar.exceptions import ClientException
 from litestar.types import Message, Scope
 
-PROBLEM = "application/problem+json"
-"""How refusals and errors are sent."""
+from counterpoint.service.limits import Bucket, Limits
+
 ASSETS = "/assets/"
 """Where the style sheet and the icon are, the only responses that a browser may keep."""
 _CACHING, _SNIFFING = b"cache-control", b"x-content-type-options"
@@ -48,3 +68,70 @@ class StrictRequest(Request[Any, Any, Any]):
             raise ClientException("the body is nested too deeply") from None
         except UnicodeDecodeError:
             raise ClientException("the body is not UTF-8") from None
+
+
+_MOST_KNOWN = 10_000
+_LINES_PER_MINUTE = 6
+_LINES_BURST = 10
+_log = logging.getLogger("counterpoint.service")
+
+
+def address_key(host: str) -> str:
+    """What stands for a caller: its IPv4 address, or the network of 64 bits that one IPv6 customer has."""
+    try:
+        found = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host[:64]
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
+
+
+def address_of(scope: Any) -> str:
+    """The address that a request came from; behind a proxy on this machine, the one that the proxy says."""
+    client = scope.get("client")
+    return address_key(client[0]) if client else "unknown"
+
+
+class Strangers:
+    """What is remembered of addresses. Only the event loop uses it."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._sign_ins = _ByAddress(limits.sign_ins_per_minute / 60, limits.sign_in_burst, clock)
+        self._lines = _ByAddress(_LINES_PER_MINUTE / 60, _LINES_BURST, clock)
+        self._left_out: Counter[str] = Counter()
+
+    def wait(self, address: str) -> int:
+        """Take one attempt to sign in: 0, or the seconds after which there will be one."""
+        return self._sign_ins.of(address).take()
+
+    def note_failure(self, address: str, presented: str) -> None:
+        """Log a failed sign-in: `presented` says where the key was: "form" or "header"."""
+        if self._lines.of(address).take() > 0:
+            self._left_out[address] += 1
+            if len(self._left_out) > _MOST_KNOWN:
+                self._left_out.clear()
+            return
+        said = {"event": "sign-in failed", "address": address, "presented": presented}
+        left_out = self._left_out.pop(address, 0)
+        _log.warning("sign-in failed", extra={"said": {**said, **({"left_out": left_out} if left_out else {})}})
+
+
+@dataclass
+class _ByAddress:
+    rate: float
+    burst: int
+    clock: Callable[[], float]
+    _buckets: OrderedDict[str, Bucket] = field(default_factory=OrderedDict)
+
+    def of(self, address: str) -> Bucket:
+        if address not in self._buckets:
+            self._buckets[address] = Bucket(self.rate, self.burst, self.clock)
+            if len(self._buckets) > _MOST_KNOWN:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(address)
+        return self._buckets[address]

@@ -1,4 +1,6 @@
-"""How much a caller may ask of the service: how often, how much at once, how long, and over how many connections.
+"""Rate and size limits.
+
+How much a caller may ask of the service: how often, how much at once, how long, and over how many connections.
 
 Each principal has a bucket of tokens, which fills at a steady rate. A request takes one token and a refusal many more:
 a refusal costs no budget and is written to the ledger, so tokens are what bounds it. The buckets are apart, so nothing
@@ -12,14 +14,29 @@ that one principal does changes what another gets. They live in memory, in each 
 >>> now = 1.0
 >>> buckets.wait("ann"), buckets.wait("bob"), buckets.wait("bob")
 (0, 0, 1)
+
+Holds the callers of the service to their limits (`limits.py`), and says of each request whose work it is.
+
+What a request computes is charged to its principal when it ends: quotes and reads cost no budget, so CPU time is what
+bounds them. Asks and launches are bounded by the privacy budget, by the launches of a session and by fair turns.
 """
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Any
+
+import msgspec
+from litestar.middleware import ASGIMiddleware
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.service.fair_threads import WORK, RequestWork
+from counterpoint.service.identity import Principal
+from counterpoint.service.problems import PROBLEM
 
 
 @dataclass(frozen=True)
@@ -126,3 +143,145 @@ class Buckets:
         if found is None:
             found = self._requests[name] = Bucket(self.limits.per_second, self.limits.burst, self.clock)
         return found
+
+
+STREAMS = "streams"
+"""The option of a route that sends events for as long as its reader stays."""
+FREE = {"free": True}
+"""The option of a route that posts and yet changes nothing, such as a quote."""
+
+
+class Limiter:
+    """Holds the principals of one application to their limits."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.buckets = Buckets(limits)
+        self.running: Counter[tuple[str, bool]] = Counter()
+
+    async def handle(self, who: str, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Refuse a request that goes beyond, or run it for as long as it may take."""
+        streams, free = STREAMS in scope["route_handler"].opt, _is_free(scope)
+        limits, most = self.limits, self.limits.streams if streams else self.limits.at_once
+        if wait := self.buckets.wait(who):
+            each = f"{limits.per_second:g} requests a second, and a refusal counts for {limits.refusal + 1}"
+            await send_problem(send, 429, f"you may send {each}; send this again later", wait)
+        elif free and (wait := self.buckets.computing(who).wait):
+            each = f"quotes and reads may take {limits.computing:g} seconds of CPU time a second, and yours took more"
+            await send_problem(send, 429, f"{each}; asks and launches go on; send this again later", wait)
+        elif self.running[who, streams] >= most:
+            what = "streams of events open" if streams else "requests running"
+            await send_problem(send, 429, f"you may have {most} {what} at the same time; send this again later", 1)
+        else:
+            deadline = None if streams else asyncio.get_running_loop().time() + limits.seconds
+            work = RequestWork(who, _route(scope))
+            exchange = _Exchange(receive, send, deadline, work, free=free)
+            await self._run((who, streams), scope, exchange, next_app)
+
+    async def _run(self, slot: tuple[str, bool], scope: Scope, exchange: "_Exchange", next_app: ASGIApp) -> None:
+        """Run a request. One that takes too long is ended if it is free; else it goes on, and counts until it ends."""
+        self.running[slot] += 1
+        token = WORK.set(exchange.work)
+        running = asyncio.ensure_future(next_app(scope, exchange.receive, exchange.send))
+        WORK.reset(token)
+        running.add_done_callback(lambda _: self._ended(slot, exchange))
+        try:
+            await asyncio.wait([running], timeout=exchange.left())
+        except asyncio.CancelledError:
+            running.cancel()
+            raise
+        if running.done():
+            running.result()
+        else:
+            await exchange.give_up(scope["state"].get("id"))
+            if exchange.free:
+                running.cancel()
+
+    def _ended(self, slot: tuple[str, bool], exchange: "_Exchange") -> None:
+        self.running[slot] -= 1
+        self.running += Counter()  # which forgets the principals that have nothing running
+        if exchange.refused:
+            self.buckets.refused(slot[0])
+        if exchange.free:
+            self.buckets.computing(slot[0]).debit(exchange.work.computed)
+
+
+def _route(scope: Any) -> str:
+    return f"{scope['method']} {scope.get('path_template')}"
+
+
+def _is_free(scope: Any) -> bool:
+    return scope["method"] in ("GET", "HEAD") or "free" in scope["route_handler"].opt
+
+
+class Limiting(ASGIMiddleware):
+    """Asks the limiter of the application. It stands behind an authentication, which says who calls."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Hold a principal to its limits; what is open to all has none."""
+        who = scope.get("user")
+        if not isinstance(who, Principal):
+            token = WORK.set(RequestWork(None, _route(scope)))
+            try:
+                await next_app(scope, receive, send)
+            finally:
+                WORK.reset(token)
+            return
+        limiter: Limiter = scope["litestar_app"].state.limiter
+        await limiter.handle(who.name, scope, receive, send, next_app)
+
+
+class _Exchange:
+    """A request and its response, until a deadline: whether it was refused, and whether its caller still waits."""
+
+    def __init__(self, receive: Receive, send: Send, deadline: float | None, work: RequestWork, *, free: bool) -> None:
+        self.work, self.free = work, free
+        self.refused = False
+        self._begun = False
+        self._given_up = False
+        self._receive, self._send, self._deadline = receive, send, deadline
+
+    def left(self) -> float | None:
+        """How many seconds are left; None if there is no deadline."""
+        return None if self._deadline is None else max(0.0, self._deadline - asyncio.get_running_loop().time())
+
+    async def receive(self) -> Any:
+        """The next part of the body; after the deadline, that there is none."""
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+            if message["type"] == "http.request":
+                self.work.size += len(message.get("body", b""))
+            return message
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the response, unless its caller waits no more."""
+        if self._given_up:
+            return
+        if message["type"] == "http.response.start":
+            self._begun = True
+            self.refused = 400 <= message["status"] < 500
+        await self._send(message)
+
+    async def give_up(self, id: str | None) -> None:
+        """Say that it takes too long, unless a response was begun."""
+        if self._begun:
+            return
+        self._given_up = True
+        if self.free:
+            await send_problem(self._send, 503, "this takes too long; nothing was changed", 1)
+            return
+        named = {} if id is None else {"id": id}
+        detail = "this takes too long and goes on meanwhile; repeat it by its id"
+        await send_problem(self._send, 503, detail, 1, **named)
+
+
+async def send_problem(send: Send, status: int, detail: str, wait: int, **more: str) -> None:
+    """Refuse a request that no handler has seen."""
+    title = "TooManyRequests" if status == 429 else "TooSlow"
+    said = {"type": "about:blank", "title": title, "status": status, "detail": detail, **more}
+    headers = [(b"content-type", PROBLEM.encode()), (b"retry-after", str(wait).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": msgspec.json.encode(said), "more_body": False})

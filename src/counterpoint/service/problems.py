@@ -8,13 +8,15 @@ same error as a local session does.
 (409, 'urn:counterpoint:BudgetExceeded', PureDP(2))
 """
 
+import re
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from counterpoint import errors
-from counterpoint.composition.rules.rule import Remaining
+from counterpoint.composition.rule import Remaining
 from counterpoint.encoding import Tagged, decode, encode
 from counterpoint.errors import (
     BudgetExceeded,
@@ -35,11 +37,46 @@ from counterpoint.errors import (
     ServiceFailed,
     UnsupportedSQL,
 )
-from counterpoint.ledger.receipts import NeverAnswered
-from counterpoint.privacy.losses import PureDP
-from counterpoint.service.house import NoSuchThing
+from counterpoint.ledger.chain import NeverAnswered
+from counterpoint.ledger.state import Path
 
-__all__ = ["BudgetExceeded", "PureDP", "error_of", "problem"]
+
+class SessionId(NamedTuple):
+    """How a session, a handle or a partition is called: its data set, and its path there."""
+
+    data_set: str
+    path: Path
+
+    @classmethod
+    def read(cls, text: str) -> "SessionId":
+        """The id that was written; `NotAllowed` if it is none, as for one that does not exist."""
+        name, *steps = text.split(".")
+        if not _NAME.fullmatch(name) or not all(steps) or len(steps) > 32:
+            raise unknown(text)
+        return cls(name, tuple(_step(step) for step in steps))
+
+    def __str__(self) -> str:
+        return ".".join([self.data_set, *(quote(str(step), safe="").replace(".", "%2E") for step in self.path)])
+
+
+class NoSuchThing(NotAllowed):
+    """There is no such thing here, or it is not this caller's: the two are told apart by nothing."""
+
+
+def unknown(text: str) -> NoSuchThing:
+    """The error for what there is not, or is not this caller's."""
+    return NoSuchThing(f"there is no {text[:80]!r} here that you may use")
+
+
+_DIGITS = 18
+"""How many digits the number of a launch may have."""
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def _step(said: str) -> int | str:
+    """The number of a launch, or the name of a part."""
+    return int(said) if said.isascii() and said.isdigit() and len(said) <= _DIGITS else unquote(said)
+
 
 _URN = "urn:counterpoint:"
 
@@ -131,3 +168,7 @@ def _read(text: str | None) -> object:
     kind: type = Remaining if remaining else Tagged
     found: object = decode(text.encode(), kind)
     return found
+
+
+PROBLEM = "application/problem+json"
+"""How refusals and errors are sent."""

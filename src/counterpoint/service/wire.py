@@ -31,16 +31,15 @@ import msgspec
 import counterpoint as cp
 from counterpoint.encoding import Plain, Tagged, decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed, shown
+from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.additive import Range
-from counterpoint.mechanisms.composed.guess_and_check import Guess
-from counterpoint.mechanisms.composed.linear_queries import LinearGuess
+from counterpoint.mechanisms.guess_and_check import Guess, LinearGuess
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.mechanisms.selecting.noisy_max import Largest
-from counterpoint.mechanisms.selecting.sparse_vector import Threshold
-from counterpoint.privacy.loss import Loss
-from counterpoint.sources.asking.about import About
-from counterpoint.sources.engines.compiling import LANGUAGE
-from counterpoint.sources.streams.stream import RunningTotal
+from counterpoint.mechanisms.noisy_max import Largest
+from counterpoint.mechanisms.threshold import Threshold
+from counterpoint.queries.compile import LANGUAGE
+from counterpoint.queries.request import About
+from counterpoint.sources.streams.items import RunningTotal
 
 DEPTH = 6
 """How deep what is said may be nested."""

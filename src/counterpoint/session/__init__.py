@@ -1,1 +1,1 @@
-"""The engine around concurrent composition: what a person holds (Haney et al. 2023, sec. 5)."""
+"""What an analyst holds: a session, its handles, and sessions inside it."""

@@ -1,4 +1,6 @@
-"""A handle: the analyst's end of one launched mechanism.
+"""Handle and Quote.
+
+A handle: the analyst's end of one launched mechanism.
 
 Asking through it costs nothing more; handles of one session may be asked in any order, and each is found again by its
 path after a restart.
@@ -8,27 +10,36 @@ path after a restart.
 >>> noisy = session.launch(cp.Laplace(epsilon=0.4, asks=2))
 >>> noisy.path, session.at(noisy.path).mechanism == noisy.mechanism
 ((0,), True)
+
+A quote: what a launch would cost, by the very code that would admit it.
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+>>> session.would_cost(cp.Laplace(epsilon=0.4))
+Quote(cost=PureDP(0.4), after=PureDP(0.4), mechanism=Laplace(0.4))
 """
 
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from counterpoint.encoding import Plain
-from counterpoint.errors import DataLost, InvalidRequest, LedgerError, NotCovered
-from counterpoint.ledger.receipts import Disclosure, Signed
+from counterpoint.answers.present import marked
+from counterpoint.continual.counter import Counter
+from counterpoint.continual.windowed import Windowed
+from counterpoint.display.charts import Series
+from counterpoint.display.markup import Picture
+from counterpoint.encoding import Plain, Value
+from counterpoint.errors import CounterpointError, DataLost, InvalidRequest, LedgerError, NotCovered
+from counterpoint.ledger.chain import Disclosure, Signed
 from counterpoint.ledger.state import Faulty, Path, Sealed
-from counterpoint.mechanisms.counting.counters import Counter
-from counterpoint.mechanisms.counting.windows import Windowed
-from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.measures.loss import Loss
+from counterpoint.mechanisms.mechanism import Mechanism, priced
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
-from counterpoint.pictures.picture import Picture
-from counterpoint.pictures.series import Series
-from counterpoint.privacy.loss import Loss
-from counterpoint.session.rehearsing import marked
-from counterpoint.session.running.explaining import explained
-from counterpoint.sources.source import Prepared, Source, in_units
+from counterpoint.privacy.relations import Relation
+from counterpoint.queries.request import Prepared, in_units
+from counterpoint.queries.source import Source
+from counterpoint.session.fit import explained
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
@@ -183,3 +194,32 @@ def series_of(
     )
     sure = f"{float(100 * exact(probability)):g} %"
     return Series(f"{counter!r}{' (made up)' if made_up else ''}", tuple(points), "items", sure)
+
+
+class Quote(Value, frozen=True):
+    """What a launch would cost: its own loss, what would have been lost after it, and if it is refused, why.
+
+    `mechanism` is what would be launched.
+    """
+
+    cost: Loss
+    after: Loss | None
+    refusal: str | None = None
+    mechanism: Mechanism | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether the launch would be admitted."""
+        return self.refusal is None
+
+
+def quote_of(session: "Session", mechanism: Mechanism, relation: Relation) -> Quote:
+    """What the launch of a fitted mechanism would cost in this session."""
+    cost = priced(mechanism).loss
+    try:
+        account = session._engine.quote(session._path, mechanism, relation)
+    except LedgerError:  # no refusal of the rule: the account could not be read
+        raise
+    except CounterpointError as error:
+        return Quote(cost, None, f"{type(error).__name__}: {error}", mechanism)
+    return Quote(cost, session.rule.loss(account), None, mechanism)

@@ -22,43 +22,34 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from counterpoint.composition.rules.filters import Filter
-from counterpoint.composition.rules.parallel import Parallel
-from counterpoint.composition.rules.rule import Rule
-from counterpoint.errors import (
-    InvalidParameter,
-    NotAllowed,
-    RelationMismatch,
-)
-from counterpoint.ledger.grants import principal
+from counterpoint.answers.present import SQLAnswer
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.parallel import Parallel
+from counterpoint.composition.rule import Rule
+from counterpoint.display.markup import Picture
+from counterpoint.display.timeline_svg import ScorePicture
+from counterpoint.errors import InvalidParameter, NotAllowed, RelationMismatch
 from counterpoint.ledger.ledger import Ledger
-from counterpoint.ledger.places import Place
-from counterpoint.ledger.state import Path
-from counterpoint.mechanisms.composed.concurrent import Concurrent
+from counterpoint.ledger.location import Place
+from counterpoint.ledger.state import Path, principal
+from counterpoint.measures import ApproxDP
+from counterpoint.measures.loss import Loss
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import whole
-from counterpoint.pictures.picture import Picture
-from counterpoint.pictures.score_svg import ScorePicture
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import ApproxDP
 from counterpoint.privacy.relations import Sparse, Static, Steps
-from counterpoint.session.answering.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
-from counterpoint.session.delegating import DelegatingSession
-from counterpoint.session.handle import Handle
-from counterpoint.session.partition import Partition
-from counterpoint.session.quote import Quote, quote_of
-from counterpoint.session.recording import bind, closed_on_error, ledger_of, open_root
-from counterpoint.session.rehearsing import rehearse
-from counterpoint.session.running.engine import Engine
-from counterpoint.session.running.fitting import launchable, seen_by, windowed
-from counterpoint.session.showing.display import as_html, as_rich
-from counterpoint.session.showing.scoring import score_of
-from counterpoint.session.sql.answer import SQLAnswer
-from counterpoint.session.sql.select import sql
-from counterpoint.sources.asking.request import Request
-from counterpoint.sources.source import Source
-from counterpoint.sources.streams.shape import followed_among
+from counterpoint.queries.request import Request
+from counterpoint.queries.source import Source
+from counterpoint.session.fit import launchable, seen_by, windowed
+from counterpoint.session.handle import Handle, Quote, quote_of
+from counterpoint.session.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
+from counterpoint.session.runner import Engine
+from counterpoint.session.scope import bind, closed_on_error, ledger_of, open_root, rehearse
+from counterpoint.session.subsessions import DelegatingSession, Partition
+from counterpoint.session.timeline import as_html, as_rich, score_of
+from counterpoint.sources.streams.items import followed_among
+from counterpoint.sql_requests.select import sql
 
 
 class Session(DelegatingSession):

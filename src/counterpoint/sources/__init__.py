@@ -1,1 +1,1 @@
-"""Where the data is: tables that stand still and streams that do not, and the requests that may be made of them."""
+"""Tables and several sources about the same units."""

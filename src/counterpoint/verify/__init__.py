@@ -17,6 +17,6 @@ send Ask(private=0 | 1)
   (False, 1): say world 1
 """
 
-from counterpoint.names import listed
+from counterpoint.lazy import listed
 
 __getattr__, __dir__, __all__ = listed(__name__)

@@ -16,17 +16,17 @@ Verdict.REFUTED
 from collections.abc import Iterable
 from fractions import Fraction
 
+from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
+from counterpoint.measures import PureDP, Unbounded
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, stepped
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.losses import PureDP, Unbounded
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Pair, every_step
 from counterpoint.privacy.secret import reveal
-from counterpoint.randomness.coins import Coins
 from counterpoint.verify.exact_loss import ExactLoss, exact
 from counterpoint.verify.verdict import Verdict
 

@@ -22,26 +22,35 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from counterpoint.display.progress import working
 from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.measures import TradeOff, curves
+from counterpoint.measures.loss import Loss
+from counterpoint.measures.renyi import above_one
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, precision, spell
 from counterpoint.numbers.exact import at_least, float_down, float_up, probability, whole
-from counterpoint.pictures.progress import working
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.formulas import curves
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import TradeOff
-from counterpoint.privacy.measures.divergence_bound import above_one
 from counterpoint.privacy.relations import Pair, Relation
-from counterpoint.verify.exactly.adversary import Adversary, strategy
-from counterpoint.verify.exactly.arithmetic import UNIT
-from counterpoint.verify.exactly.growing import LIMIT, grow
-from counterpoint.verify.exactly.histories import History, RealisedLoss, realised_loss, renyi_left
-from counterpoint.verify.exactly.recursion import Best, best, hockey_stick, nothing, renyi
-from counterpoint.verify.exactly.regions import Regions, own_curve
-from counterpoint.verify.exactly.worlds import Worlds
-from counterpoint.verify.games.inputs import check_inputs
+from counterpoint.verify.adversary import Adversary, strategy
+from counterpoint.verify.automaton import UNIT
+from counterpoint.verify.grow import LIMIT, grow
+from counterpoint.verify.induction import (
+    Best,
+    History,
+    RealisedLoss,
+    Regions,
+    best,
+    hockey_stick,
+    nothing,
+    own_curve,
+    realised_loss,
+    renyi,
+    renyi_left,
+)
+from counterpoint.verify.inputs import check_inputs
 from counterpoint.verify.verdict import Verdict, allowed, compared, loss_of
+from counterpoint.verify.worlds import Worlds
 
 _LARGEST = 100.0  # beyond, the error of 60 digits in one world is multiplied by too large an e^epsilon
 _SEARCH = 64
@@ -84,7 +93,7 @@ class ExactLoss:
     def bounds_at_growth(self, growth: Number) -> DeltaBounds:
         """The same at e^epsilon = growth, a rational: if all probabilities are rational too, both bounds are exact.
 
-        >>> from counterpoint.mechanisms.examples import OpenDoor
+        >>> from counterpoint.verify.finite import OpenDoor
         >>> exact(OpenDoor("1/7"), rounds=2).bounds_at_growth(1)
         DeltaBounds(1/7, 1/7)
         """
@@ -242,7 +251,7 @@ class ExactLoss:
     def trade_off(self, points: int = 33) -> TradeOff:
         """The f-DP curve, as the envelope of this many certified lines: never above the exact curve.
 
-        >>> from counterpoint.mechanisms.examples import OpenDoor
+        >>> from counterpoint.verify.finite import OpenDoor
         >>> exact(OpenDoor("1/8"), rounds=2).trade_off()
         TradeOff([(0, 0.875), (0.875, 0), (1, 0)])
         """

@@ -25,9 +25,9 @@ from fractions import Fraction
 from typing import NoReturn
 
 from counterpoint.errors import InvalidParameter
+from counterpoint.measures.loss import Loss
 from counterpoint.numbers.exact import exact, whole
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.loss import Loss
 
 _FAR = Fraction(100)
 _DELTAS = tuple(Fraction(delta) for delta in ("0", "1e-9", "1e-6", "1e-3"))

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines.test_engines import edges
 from tests.sources import people
-from tests.sources.test_engines import edges
 
 import counterpoint as cp
 from counterpoint.errors import FeedFailed, InvalidParameter, InvalidRequest

@@ -10,7 +10,7 @@ from tests.ledger.places import DURABLE, Place
 
 import counterpoint as cp
 from counterpoint.errors import FeedFailed, InvalidParameter, InvalidRequest, RequestConflict
-from counterpoint.sources.streams.ids import FeedStep
+from counterpoint.sources.streams.log import FeedStep
 
 SURE = cp.PureDP(10**7)
 

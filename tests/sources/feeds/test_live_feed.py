@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engines import engines
+from tests.engines.test_postgres import fresh
 from tests.ledger.crashes import Killer, in_child
 from tests.ledger.places import Place
-from tests.sources import engines
-from tests.sources.test_postgres import fresh
 
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, InvalidRequest

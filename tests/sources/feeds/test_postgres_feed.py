@@ -5,13 +5,13 @@ import time
 
 import numpy as np
 import pytest
+from tests.engines import engines
+from tests.engines.test_postgres import fresh
 from tests.ledger.places import Place
-from tests.sources import engines
-from tests.sources.test_postgres import fresh
 
 import counterpoint as cp
 from counterpoint.errors import FeedFailed, InvalidParameter
-from counterpoint.sources.feeds import postgres
+from counterpoint.sources.streams import feed_readers as postgres
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL: psycopg is not installed")
 

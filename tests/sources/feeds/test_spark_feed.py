@@ -7,12 +7,12 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from tests.engines import engines
 from tests.ledger.places import Place
-from tests.sources import engines
 
 import counterpoint as cp
+from counterpoint.engines.spark import SparkOffer
 from counterpoint.errors import InvalidParameter, InvalidRequest
-from counterpoint.sources.engines.spark import SparkOffer
 
 SURE = cp.PureDP(10**7)
 FIELDS = {"seconds": cp.number(0, 600), "page": cp.category(["home", "shop"])}

@@ -1,1 +1,1 @@
-"""Losses fixed up front: the optimal bound and the older ones."""
+"""The composition of losses that are fixed up front."""

@@ -20,17 +20,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from counterpoint.composition.fixed.composed import INFINITE, Composed
-from counterpoint.composition.fixed.inverse import at_most, crossing, log_of
-from counterpoint.composition.fixed.lattices.lattice import TiltedLattice
-from counterpoint.composition.fixed.lattices.masses import Masses, convolve_all, power
-from counterpoint.composition.fixed.lattices.sampled_steps import Cells, Divisor, SampledStep
+from counterpoint.composition.fixed.lattice import TiltedLattice
+from counterpoint.composition.fixed.masses import Masses, convolve_all, power
+from counterpoint.composition.fixed.sampled_steps import Cells, Divisor, SampledStep
+from counterpoint.composition.fixed.totals import INFINITE, Composed, at_most, crossing, log_of
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
+from counterpoint.measures import GaussianDP, PureDP
+from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Interval, float_down, float_up, precision, spell
 from counterpoint.numbers.exact import whole
-from counterpoint.privacy.loss import Loss
-from counterpoint.privacy.losses import GaussianDP, PureDP
 
 Steps = tuple[tuple[Fraction, Fraction, int], ...]
 """The different (mu, rate), and how many steps there are of each; a rate of 1 is a step on all units."""

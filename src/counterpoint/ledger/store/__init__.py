@@ -1,1 +1,1 @@
-"""Where records are: SQLite or PostgreSQL, one transaction at a time."""
+"""The databases that a ledger is written to."""

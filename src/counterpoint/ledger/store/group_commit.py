@@ -1,4 +1,6 @@
-"""Group commit: requests that wait at the same time share one transaction, without a thread of its own for it.
+"""Waiting requests share a transaction; how long that takes.
+
+Group commit: requests that wait at the same time share one transaction, without a thread of its own for it.
 
 The first waiting request becomes the leader and commits the whole batch. It then wakes one newly queued request to lead
 the next batch, and the requests that are done. So their threads go on while the next transaction is on its way to disk.
@@ -8,17 +10,27 @@ the next batch, and the requests that are done. So their threads go on while the
 ...         ticket.result = ticket.job.upper()
 >>> GroupCommit(commit, threading.RLock()).run("a job")
 'A JOB'
+
+How long things take, as a histogram: for the metrics of a service, which read what this process has counted.
+
+>>> times = Durations()
+>>> times.add(0.004)
+>>> times.add(20)
+>>> dict(times.samples("commit_seconds"))["commit_seconds_count"]
+2
+>>> [number for name, number in times.samples("commit_seconds") if "bucket" in name][-2:]
+[1, 2]
 """
 
 import threading
 import time
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 from counterpoint.errors import CounterpointError, LedgerBusy, LedgerError, LedgerFailed
-from counterpoint.ledger.store.timing import COMMITS
-from counterpoint.randomness.process import Owner
+from counterpoint.process import Owner
 
 _PATIENCE = 1.0
 """How long a request waits to be woken, in seconds: after that, its leader must have been interrupted."""
@@ -153,3 +165,38 @@ def failed_before() -> LedgerFailed:
         "this ledger has failed before, and its database was closed; open it again, as in counterpoint.open(...), in "
         "this process or another, then repeat requests by their ids"
     )
+
+
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""The upper ends of the buckets, in seconds."""
+
+
+class Durations:
+    """Durations, counted by size. Threads may add at the same time."""
+
+    def __init__(self) -> None:
+        self._buckets = [0] * (len(BOUNDS) + 1)
+        self._sum = 0.0
+        self._lock = threading.Lock()
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        with self._lock:
+            self._buckets[bisect_left(BOUNDS, seconds)] += 1
+            self._sum += seconds
+
+    def samples(self, name: str, labels: str = "") -> Iterator[tuple[str, float]]:
+        """As Prometheus has them: how many took at most so long, the sum, and how many there were."""
+        with self._lock:
+            buckets, total = tuple(self._buckets), self._sum
+        below, before = 0, f"{labels}," if labels else ""
+        for bound, number in zip((*BOUNDS, "+Inf"), buckets, strict=True):
+            below += number
+            yield f'{name}_bucket{{{before}le="{bound}"}}', below
+        shown = f"{{{labels}}}" if labels else ""
+        yield f"{name}_sum{shown}", total
+        yield f"{name}_count{shown}", below
+
+
+COMMITS = Durations()
+"""The transactions of all ledgers of this process; the requests that wait at the same time share one."""

@@ -20,10 +20,10 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered
-from counterpoint.ledger.store import schema
+from counterpoint.ledger.store import tables
 from counterpoint.ledger.store.store import Unit
 from counterpoint.ledger.store.tables import Statement, Tables
-from counterpoint.randomness.process import close_in_this_process
+from counterpoint.process import close_in_this_process
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -121,7 +121,7 @@ class PostgresStore(Tables):
         found = self._version()
         if found == 0:
             raise _no_ledger()
-        schema.must_be_known(found)
+        tables.must_be_known(found)
 
     def _set_up(self, existing: bool) -> None:
         if self._run("SHOW fsync") != [("on",)]:
@@ -132,14 +132,14 @@ class PostgresStore(Tables):
         if found == 0 and existing:
             raise _no_ledger()
         if found:
-            schema.must_be_known(found)
+            tables.must_be_known(found)
         else:
-            for statement in schema.statements("BYTEA"):
+            for statement in tables.statements("BYTEA"):
                 self._run(statement)
             for table, column in _SEALED:
                 self._run(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
             self._run("CREATE TABLE counterpoint_schema (version BIGINT NOT NULL)")
-            self._run("INSERT INTO counterpoint_schema (version) VALUES (?)", (schema.VERSION,))
+            self._run("INSERT INTO counterpoint_schema (version) VALUES (?)", (tables.VERSION,))
         self._run("COMMIT")
 
     def _version(self) -> int:

@@ -1,10 +1,20 @@
-"""What a durable ledger stores, as a database sees it: records of public text and sealed blobs, and the hash chain.
+"""Stored rows, requests, items, books; principals and key digests.
+
+What a durable ledger stores, as a database sees it: records of public text and sealed blobs, and the hash chain.
 
 Every entry's hash covers the one before it, so the last hash stands for the whole history; an entry holds public facts
 and the fingerprints of sealed blobs, never a secret and never the fingerprint of one (an answer is easily guessed).
 
 >>> first = Entry(1, "open", "root", (), "Filter", "")
 >>> first.hash(bytes(32)) == first.hash(bytes(32)) != Entry(2, "open", "root", (), "Filter", "").hash(bytes(32))
+True
+
+Who may use a ledger through a service: principals with their roles, and the digests of their keys.
+
+The register, which is one chain of the ledger, has the fingerprint of every row as it was left (`registered.py`).
+A key itself is never stored.
+
+>>> StoredKey("a1", "ann", bytes(32), made=0, expires=10, ended=None).stands(now=9)
 True
 """
 
@@ -16,22 +26,14 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from counterpoint.errors import LedgerTampered
-from counterpoint.ledger.state import Fact, Path
+from counterpoint.ledger.chain import _ENCODER, _UNREADABLE, HISTORY, Head
+from counterpoint.ledger.state import Path
 
 _T = TypeVar("_T")
 
-INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount", "closing", "reopening")
-REFUSALS = ("refusal", "denial")
-ENDINGS = ("recovery", "retirement")
-"""Acts of a custodian after which nothing more is answered."""
 REGISTER = "@register"
 """The name of the register's book. No session may have it."""
-SESSION, PRINCIPAL, API_KEY = REGISTERED = ("session", "principal", "api key")
-"""What the entries of a register are about."""
-HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, *REGISTERED, "data")
-"""Which entries are lines of the history."""
-ABOUT_BOOK = ("data", "keys", "witness", "retirement")
-"""Entries about the book itself; `state` is then the fingerprint of the wrapped keys."""
+
 KINDS = (
     *HISTORY,
     *("answer", "keys", "signer", "items", "witness", "lost"),
@@ -40,54 +42,6 @@ LONGEST = 2**24
 """How many bytes an entry has at most: a checker of records refuses longer ones unread."""
 BUDGET = 2**62
 """A whole budget, where a database counts in 64 bits. Parts of it are rounded up: they exceed it iff the loss does."""
-
-
-class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One link of the chain.
-
-    `body` is what was asked, in full; of an answer it is the commitment that its receipt names, of data or sealed items
-    the fingerprint, of a signer the signature of the one before it. `what` of an answer is the hash of the entry before
-    it, which its receipt needs; of a signer, its public key. `version` and `state` are those of the row at `path` after
-    a charge or an answer (`state` its fingerprint); of data and of keys, `state` is the fingerprint of the wrapped
-    keys; of items, `version` is how many there are with them, and `request` the id under which they were sent, if any.
-    `at` is when, by the clock of the process that wrote it: for people, nothing is decided by it. `record` is the
-    fingerprint of the record that the entry leaves: of the request, if it is an intent, or an answer; of the book, if
-    it is about data or the witness. `who` is the principal whose request it was, if one was named. `salt` is random:
-    the head of the chain confirms no guess at what an entry says. `cost` is what a launch costs, exactly, for auditors
-    who have no code of ours.
-    """
-
-    number: int
-    kind: str
-    request: str
-    path: tuple[int | str, ...]
-    what: str
-    body: str
-    version: int = 0
-    state: str = ""
-    at: int = 0
-    record: str = ""
-    who: str = ""
-    salt: str = ""
-    cost: str = ""
-
-    def encoded(self) -> bytes:
-        """The bytes that are stored and hashed."""
-        return _ENCODER.encode(self)
-
-    def hash(self, before: bytes) -> bytes:
-        """The head of the chain after this entry."""
-        return link(before, self.encoded())
-
-    @property
-    def leaves_row(self) -> bool:
-        """Whether `state` is the fingerprint of the row at `path`."""
-        return bool(self.state) and self.kind not in ABOUT_BOOK and self.kind not in REGISTERED
-
-    @property
-    def fact(self) -> Fact:
-        """The line of the history."""
-        return Fact(self.kind, self.path, self.what, self.who, self.at, self.cost)
 
 
 def fits(body: bytes, *texts: str) -> bool:
@@ -101,32 +55,8 @@ def fits(body: bytes, *texts: str) -> bool:
     return len(body) <= LONGEST and len(_ENCODER.encode((body.decode(), *texts))) + _REST <= LONGEST
 
 
-def link(before: bytes, entry: bytes) -> bytes:
-    """The head of the chain after an entry, from its bytes."""
-    return sha256(before + entry).digest()
-
-
-def read_entry(data: bytes, number: int | None = None) -> Entry:
-    """The entry that these bytes are; `LedgerTampered` if they are none, with its number if that is known."""
-    try:
-        return _DECODER.decode(data)
-    except _UNREADABLE:
-        raise LedgerTampered(f"{'an entry' if number is None else f'entry {number}'} cannot be read") from None
-
-
 _REST = 4096
 """How many bytes the other fields of an entry have at most."""
-_ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(Entry, strict=True)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeError)
-"""What reading bytes that were changed may raise."""
-
-
-class Head(NamedTuple):
-    """How far a chain has come."""
-
-    number: int
-    hash: bytes
 
 
 class Book(NamedTuple):
@@ -262,3 +192,121 @@ def read_record(kind: type[_T], found: Sequence[Any]) -> _T:
         raise LedgerTampered(
             "a record is not of the type that it was written with: it was changed, or is damaged"
         ) from None
+
+
+class StoredPrincipal(NamedTuple):
+    """A principal, when it was made and, if it is no more, when it ended."""
+
+    name: str
+    role: str
+    made: int
+    ended: int | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands in the register for all columns."""
+        return fingerprint_of(self)
+
+
+class StoredKey(NamedTuple):
+    """A key: its public id, whose it is, the digest of its secret, and its times."""
+
+    id: str
+    principal: str
+    digest: bytes
+    made: int
+    expires: int | None = None
+    ended: int | None = None
+
+    def stands(self, now: int) -> bool:
+        """Whether it has neither expired nor been revoked."""
+        return self.ended is None and (self.expires is None or now < self.expires)
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands in the register for all columns."""
+        return fingerprint_of(self)
+
+
+class KeyLookup(NamedTuple):
+    """A key and its principal, as they are stored at one moment, and how far the register had come then."""
+
+    head: Head | None
+    key: StoredKey | None
+    principal: StoredPrincipal | None
+
+
+class PeopleTables:
+    """The statements about principals and keys."""
+
+    _PRINCIPAL = "SELECT name, role, made, ended FROM counterpoint_principal"
+    _API_KEY = "SELECT id, principal, digest, made, expires, ended FROM counterpoint_api_key"
+    _HOLDER = f"{_PRINCIPAL} WHERE name = (SELECT principal FROM counterpoint_api_key WHERE id = ?)"
+    _BEGIN_READING: str
+    """Begins a transaction that sees one moment only."""
+    _HEAD: str
+
+    def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def _run_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
+        raise NotImplementedError
+
+    def rollback(self) -> None:
+        """Forget everything since the transaction began."""
+        raise NotImplementedError
+
+    def look_up_key(self, id: str) -> KeyLookup:
+        """One key, by its public id; in one round trip, where there is one."""
+        statements: list[tuple[str, Sequence[Any]]] = [
+            (self._BEGIN_READING, ()),
+            (self._HEAD, (REGISTER,)),
+            (f"{self._API_KEY} WHERE id = ?", (id,)),
+            (self._HOLDER, (id,)),
+            ("COMMIT", ()),  # after a ROLLBACK psycopg would prepare every statement again
+        ]
+        try:
+            _, head, key, holder, _ = self._run_all(statements)
+        except BaseException:
+            self.rollback()
+            raise
+        return KeyLookup(
+            read_record(Head, head[0]) if head else None,
+            read_record(StoredKey, key[0]) if key else None,
+            read_record(StoredPrincipal, holder[0]) if holder else None,
+        )
+
+    def principal(self, name: str) -> StoredPrincipal | None:
+        """One principal."""
+        found = self._run(f"{self._PRINCIPAL} WHERE name = ?", (name,))
+        return read_record(StoredPrincipal, found[0]) if found else None
+
+    def principals(self) -> list[StoredPrincipal]:
+        """All of them, by name."""
+        return [read_record(StoredPrincipal, found) for found in self._run(f"{self._PRINCIPAL} ORDER BY name")]
+
+    def put_principal(self, principal: StoredPrincipal) -> None:
+        """Store a principal."""
+        put = """INSERT INTO counterpoint_principal (name, role, made, ended) VALUES (?, ?, ?, ?)
+            ON CONFLICT (name) DO UPDATE SET role = excluded.role, made = excluded.made, ended = excluded.ended"""
+        self._run(put, principal)
+
+    def api_key(self, id: str) -> StoredKey | None:
+        """One key, by its public id."""
+        found = self._run(f"{self._API_KEY} WHERE id = ?", (id,))
+        return read_record(StoredKey, found[0]) if found else None
+
+    def api_keys(self) -> list[StoredKey]:
+        """All keys, the oldest first."""
+        return [read_record(StoredKey, found) for found in self._run(f"{self._API_KEY} ORDER BY made, id")]
+
+    def put_api_key(self, key: StoredKey) -> None:
+        """Store a key."""
+        put = """INSERT INTO counterpoint_api_key (id, principal, digest, made, expires, ended)
+            VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET principal = excluded.principal,
+            digest = excluded.digest, made = excluded.made, expires = excluded.expires, ended = excluded.ended"""
+        self._run(put, key)
+
+    def delete_api_key(self, id: str) -> None:
+        """Delete a key: nothing is to be kept of a browser that has signed out."""
+        self._run("DELETE FROM counterpoint_api_key WHERE id = ?", (id,))

@@ -1,4 +1,6 @@
-"""SQLite as a store: embedded, one process, one connection; a commit is on disk when it returns.
+"""SQLite, also read-only.
+
+SQLite as a store: embedded, one process, one connection; a commit is on disk when it returns.
 
 `synchronous=EXTRA` in WAL mode: one sync for each commit, as with FULL; and the rollback journal that a new file begins
 with is gone for good before anything is stored, which FULL leaves to chance. Libraries before 3.51.3 can lose a commit
@@ -9,22 +11,36 @@ is never tried again: the ledger stops.
 
 >>> journal_mode("3.51.2"), journal_mode("3.54.1")
 ('truncate', 'wal')
+
+Reading an SQLite ledger without a write to it or beside it: a copy on a read-only disk, or evidence.
+
+A ledger at rest is opened as immutable. One that a crash left with a journal or a WAL has its last commits there: it is
+copied into a folder of our own and recovered there, and the copy is deleted in the end.
+
+>>> import tempfile
+>>> path = os.path.join(tempfile.mkdtemp(), "ledger.db")
+>>> SqliteStore(path).close()
+>>> before = os.listdir(os.path.dirname(path))
+>>> with read_only(path, wait=1) as store:
+...     store.names(), os.listdir(os.path.dirname(path)) == before
+((), True)
 """
 
 import json
 import os
-from collections.abc import Sequence
-from contextlib import closing, suppress
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
-from counterpoint.ledger.store import schema
-from counterpoint.ledger.store.folders import sync_folder_of
+from counterpoint.ledger.store import tables
+from counterpoint.ledger.store.files import LedgerLock, at_rest, busy, sync_folder_of
 from counterpoint.ledger.store.group_commit import failed_before
-from counterpoint.ledger.store.locking import LedgerLock, busy
 from counterpoint.ledger.store.tables import Statement, Tables
-from counterpoint.randomness.process import leave_to_parent
+from counterpoint.process import leave_to_parent
 
 if TYPE_CHECKING:
     import apsw
@@ -90,7 +106,7 @@ class SqliteStore(Tables):
         leave_to_parent(self, "_connection", "_apsw")  # a library that is let go of closes what is left
         try:
             if immutable:
-                schema.must_be_known(self._found())
+                tables.must_be_known(self._found())
             else:
                 self._set_up(wait, synchronous)
         except BaseException:
@@ -110,16 +126,16 @@ class SqliteStore(Tables):
         self._run("PRAGMA locking_mode = EXCLUSIVE")
         version = self._found()
         if version:
-            schema.must_be_known(version)
+            tables.must_be_known(version)
         self._run("PRAGMA secure_delete = ON")  # or old wrapped keys and seeds of settled requests stay in the file
         self._run(f"PRAGMA synchronous = {synchronous}")
         self._run(f"PRAGMA journal_mode = {journal_mode(self._apsw.sqlite_lib_version())}")
         self._run("BEGIN EXCLUSIVE")  # from here on no other process gets in
         if not version:
-            for statement in schema.statements("BLOB", " WITHOUT ROWID"):
+            for statement in tables.statements("BLOB", " WITHOUT ROWID"):
                 self._run(statement)
             self._run(f"PRAGMA application_id = {APPLICATION}")
-            self._run(f"PRAGMA user_version = {schema.VERSION}")
+            self._run(f"PRAGMA user_version = {tables.VERSION}")
         self._run("COMMIT")
 
     def commit(self) -> None:
@@ -252,3 +268,41 @@ def _taken_by_sqlite(path: str) -> LedgerBusy:
         "writes the database, or its file system (one on the network?) makes one lock of SQLite's and ours: close it "
         "there, or keep the ledger on a local disk or in PostgreSQL"
     )
+
+
+_UNFINISHED = ("-wal", "-journal")
+
+
+@contextmanager
+def read_only(path: str, wait: float) -> Iterator[SqliteStore]:
+    """The store at a path, to be read; `LedgerBusy` if a process has it open."""
+    real = os.path.realpath(path)
+    if not os.path.exists(real):
+        raise LedgerError(f"there is no ledger at {path!r}")
+    with at_rest(real, wait):
+        if not _unfinished(real):
+            with closing(SqliteStore(real, immutable=True)) as store:
+                yield store
+                return
+        with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:
+            copy = os.path.join(folder, "ledger.db")
+            _copy(real, copy)
+            with closing(SqliteStore(copy)) as store:
+                yield store
+
+
+def _unfinished(path: str) -> list[str]:
+    """The endings of the files in which commits may be that are not in the database yet."""
+    files = {ending: f"{path}{ending}" for ending in _UNFINISHED}
+    return [ending for ending, file in files.items() if os.path.exists(file) and os.path.getsize(file)]
+
+
+def _copy(path: str, copy: str) -> None:
+    try:
+        for ending in ("", *_unfinished(path)):
+            shutil.copyfile(f"{path}{ending}", f"{copy}{ending}")
+    except OSError as error:
+        raise LedgerFailed(
+            f"the ledger {path!r} was left unfinished by a crash, and is verified in a copy; "
+            f"that could not be made: {error.strerror}. TMPDIR says where it goes"
+        ) from None

@@ -13,15 +13,18 @@ True
 False
 """
 
-from counterpoint.privacy.relations.first_message import FirstMessage
-from counterpoint.privacy.relations.of_sample import OfSample
-from counterpoint.privacy.relations.one_way import OneWay
-from counterpoint.privacy.relations.predicate import Predicate
-from counterpoint.privacy.relations.relation import Pair, Progress, Relation
-from counterpoint.privacy.relations.separated import Separated
-from counterpoint.privacy.relations.sparse import Sparse, first_pair_consistent, k_sparse
-from counterpoint.privacy.relations.static import Static, static_parts
-from counterpoint.privacy.relations.steps import Steps, every_step, identical, one_step, up_to_steps
+from counterpoint.privacy.relations.relation import OfSample, Pair, Predicate, Progress, Relation
+from counterpoint.privacy.relations.sparse import Sparse, Static, first_pair_consistent, k_sparse, static_parts
+from counterpoint.privacy.relations.steps import (
+    FirstMessage,
+    OneWay,
+    Separated,
+    Steps,
+    every_step,
+    identical,
+    one_step,
+    up_to_steps,
+)
 
 __all__ = [
     "FirstMessage",

@@ -1,4 +1,6 @@
-"""Relations: which pairs of message sequences are neighbours; the verification functions f of Henzinger et al. 2024,
+"""The interface; any predicate, and data on a secret sample, as relations.
+
+Relations: which pairs of message sequences are neighbours; the verification functions f of Henzinger et al. 2024,
 Def 3.3.
 
 A relation is an automaton over pairs of messages. `begin()` is its progress before the first pair, `check` the progress
@@ -18,13 +20,38 @@ leave them out and change their public parts (Haney et al. 2023, Thm 2.17; Henzi
 >>> relation = every_step()
 >>> relation.check(relation.begin(), Ask(private=5), Ask(private=9)) is None  # an ask moves by its sensitivity, 1
 True
+
+Any predicate on sequences of pairs, for experiments: a relation that no family has.
+
+>>> from counterpoint.privacy.messages import Ask
+>>> rising = Predicate("only upward", lambda pairs: all(a.sensitivity <= b.sensitivity for a, b in pairs))
+>>> rising.valid([(Ask(private=0), Ask(private=1))]), rising.symmetric
+(True, False)
+
+Messages that a source makes from a secret Poisson sample of its units: what amplified claims are about.
+
+See theory, Sampling.
+
+Such messages have no relation of their own: which of two worlds' messages reach a mechanism depends on a coin that
+neither world shows. So this relation names the rate of the sample and the relation that the messages have if the unit
+that differs is in it. Only sources make such messages; no sequence of messages is in it by itself, and data as such
+are not within it, so that a mechanism with an amplified claim cannot be launched on them.
+
+>>> from fractions import Fraction
+>>> from counterpoint.privacy.relations.steps import Steps
+>>> sampled = OfSample(Fraction(1, 10), Steps(updates=0))
+>>> Steps(updates=0).within(sampled), sampled.within(OfSample(Fraction(1, 5), Steps()))
+(False, True)
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, NoReturn, TypeAlias
 
-from counterpoint.encoding import Tagged
+from counterpoint.encoding import Tagged, Value
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.numbers import spell
 from counterpoint.privacy.messages import Gap, Message, gap
 
 Progress: TypeAlias = Any
@@ -105,3 +132,113 @@ class Relation(Tagged):
     @abstractmethod
     def within(self, other: "Relation") -> bool:
         """Whether every sequence in this family is in the other one (False where that is not known)."""
+
+
+class Predicate(Relation):
+    """Any predicate on sequences of pairs, asked at every prefix; identical sequences are always valid.
+
+    It is made reflexive, contains itself and nothing else that is known, and cannot be stored. Say whether it is
+    symmetric; it is taken not to be.
+    """
+
+    __slots__ = ("_holds", "_symmetric", "name")
+
+    def __init__(self, name: str, holds: Callable[[Sequence[Pair]], bool], *, symmetric: bool = False) -> None:
+        if not callable(holds):
+            raise InvalidParameter("a predicate relation needs a function of the pairs so far")
+        self.name = name
+        self._holds = holds
+        self._symmetric = symmetric
+
+    def __repr__(self) -> str:
+        return f"Predicate({self.name!r})"
+
+    @property
+    def symmetric(self) -> bool:
+        """As declared."""
+        return self._symmetric
+
+    def begin(self) -> Progress:
+        """No pairs yet."""
+        return ()
+
+    def check(self, progress: Progress, left: Message, right: Message) -> Progress:
+        """Ask the predicate about the whole prefix; unlike the other relations it may relate differing public parts."""
+        if progress is None:
+            return None
+        pairs = (*progress, (left, right))
+        same = all((distance := gap(a, b)) is not None and distance.l1 == 0 for a, b in pairs)
+        return pairs if same or self._holds(pairs) else None
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        return self.check(progress, left, right)
+
+    def within(self, other: Relation) -> bool:
+        """Only in itself."""
+        return other is self
+
+
+class OfSample(Relation, Value, frozen=True):
+    """Messages made from a Poisson sample of this `rate`; in `inner`, if the unit that differs is in the sample.
+
+    The sample is drawn once for the mechanism that receives them, and neighbours differ by one unit that is added or
+    removed.
+    """
+
+    rate: Fraction
+    inner: Relation
+
+    @property
+    def in_words(self) -> str:
+        """The sample, and how its messages differ.
+
+        >>> from counterpoint.privacy.relations.steps import Steps
+        >>> OfSample(Fraction(1, 10), Steps(updates=0)).in_words
+        'by a unit that is added or removed, of which a secret sample of rate 0.1 is seen, that differ in any asks'
+        """
+        return (
+            f"by a unit that is added or removed, of which a secret sample of rate {spell(self.rate)} is seen, "
+            f"{self.inner.in_words}"
+        )
+
+    @property
+    def symmetric(self) -> bool:
+        """As symmetric as what is seen if the unit is in the sample."""
+        return self.inner.symmetric
+
+    @property
+    def closed(self) -> bool:
+        """If the inner relation is: a postprocessor does not see the sample."""
+        return self.inner.closed
+
+    @property
+    def hereditary(self) -> bool:
+        """If the inner relation is."""
+        return self.inner.hereditary
+
+    @property
+    def instead(self) -> str:
+        """What the inner relation would need."""
+        return self.inner.instead
+
+    @property
+    def per_child(self) -> Relation:
+        """What a child of a session on one sample sees: the data of the sample, whose neighbours are the inner ones."""
+        return self.inner
+
+    def begin(self) -> Progress:
+        """No game can be played on messages alone."""
+        self._no_game()
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        self._no_game()
+
+    def _no_game(self) -> NoReturn:
+        raise NotCovered(
+            "which units are in a sample is decided where messages are made from data, so no game is played on the "
+            "messages of a sampled mechanism: play it unit by unit, as in verify.exact(verify.UnitByUnit(sampled, 2))"
+        )
+
+    def within(self, other: Relation) -> bool:
+        """A sample of a smaller rate, with a smaller inner family."""
+        return isinstance(other, OfSample) and self.rate <= other.rate and self.inner.within(other.inner)

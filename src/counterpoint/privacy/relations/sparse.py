@@ -1,4 +1,6 @@
-"""Few children of a composition receive anything that differs: what parallel composition is about.
+"""Few children of a composition receive what differs.
+
+Few children of a composition receive anything that differs: what parallel composition is about.
 
 See Henzinger et al. 2024, Def 5.1, 5.12, 5.13.
 
@@ -7,11 +9,32 @@ See Henzinger et al. 2024, Def 5.1, 5.12, 5.13.
 >>> one, other = (Ask(To("CA"), 0), Ask(To("CA"), 1)), (Ask(To("NY"), 0), Ask(To("NY"), 1))
 >>> k_sparse(1, every_step()).valid([one, one]), k_sparse(1, every_step()).valid([one, other])
 (True, False)
+
+The children that neighbouring data reach are fixed before the first message: parts of a table that stands still.
+
+See Henzinger et al. 2024, Cor 5.15, 13.7, 14.9.
+
+Which parts of a table one unit is in is a fact about the data, and no message says it: a part that it reaches may
+answer an ask about which neighbours agree first, and one about which they differ later. First-pair consistent sequences
+(`Sparse`) exclude just that. An adversary who chooses messages on the way may not choose there and then which children
+they reach; so a game is played against a set of children that is named beforehand, once for each set.
+
+>>> from counterpoint.privacy.messages import Ask, To
+>>> from counterpoint.privacy.relations import every_step, first_pair_consistent
+>>> same, other = (Ask(To("CA"), 3), Ask(To("CA"), 3)), (Ask(To("CA"), 3), Ask(To("CA"), 4))
+>>> parts = static_parts(1, every_step())
+>>> parts.valid([same, other]), first_pair_consistent(1, every_step()).valid([same, other])
+(True, False)
+>>> parts.reaching("CA").valid([other]), parts.reaching("NY").valid([other])
+(True, False)
 """
 
+from collections.abc import Iterable
+
 from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers.parameters import PositiveInt
-from counterpoint.privacy.messages import Ask, Gap, Message, To, Update
+from counterpoint.privacy.messages import Ask, Gap, Message, To, Update, gap
 from counterpoint.privacy.relations.relation import Pair, Progress, Relation
 from counterpoint.privacy.relations.steps import Steps
 
@@ -134,3 +157,117 @@ def first_pair_consistent(k: int, inner: Relation) -> Sparse:
     (False, True)
     """
     return Sparse(k, inner, first_pair=True)
+
+
+class Static(Relation, Value, frozen=True):
+    """At most `k` children receive anything that differs, each a sequence in `inner`; which ones was fixed before.
+
+    A claim under it holds for every set of at most k children that is fixed before the first message: `affected` is
+    one such set, and without it a whole sequence can be checked, but no game played.
+    """
+
+    k: PositiveInt
+    inner: Relation
+    affected: tuple[int | str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a set of more than k children."""
+        if self.affected is not None and len(set(self.affected)) > self.k:
+            raise InvalidParameter(f"at most k = {self.k} children are affected, not {len(set(self.affected))}")
+
+    def reaching(self, *children: int | str) -> "Static":
+        """The sequences in which nothing differs but what these children receive."""
+        return Static(self.k, self.inner, tuple(dict.fromkeys(children)))
+
+    @property
+    def in_words(self) -> str:
+        """How many children are affected, and how.
+
+        >>> Static(2, Steps(updates=0)).in_words
+        'that differ for at most 2 children fixed before, each of which sees neighbours that differ in any asks'
+        """
+        seen = f"each of which sees neighbours {self.inner.in_words}"
+        return f"that differ for at most {self.k} children fixed before, {seen}"
+
+    @property
+    def decided(self) -> bool:
+        """Whether a child is affected is settled before its first answer."""
+        return True
+
+    @property
+    def symmetric(self) -> bool:
+        """As symmetric as what each child sees."""
+        return self.inner.symmetric
+
+    @property
+    def hereditary(self) -> bool:
+        """If the inner relation is: no message decides which children are affected.
+
+        (Never closed: a postprocessor may send what is for one child to another, or to several.)
+        """
+        return self.inner.hereditary
+
+    @property
+    def instead(self) -> str:
+        """A postprocessor inside the composition cannot reach another child."""
+        return "launch postprocess(..., child) as a child of the composition, where it cannot reach another one"
+
+    @property
+    def per_child(self) -> Relation:
+        """Each child sees the inner relation."""
+        return self.inner
+
+    def valid(self, pairs: Iterable[Pair]) -> bool:
+        """Whether a whole sequence of pairs is in this relation, for the children that it reaches."""
+        if self.affected is not None:
+            return super().valid(pairs)
+        given = list(pairs)
+        reached = {child for left, right in given if (child := _reached(left, right)) is not None}
+        return len(reached) <= self.k and self.reaching(*reached).valid(given)
+
+    def begin(self) -> Progress:
+        """As in `k_sparse`, for the children that are affected."""
+        return self._sparse.begin()
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        reached = _reached(left, right)
+        if reached is not None and reached not in (self.affected or ()):
+            return None
+        return self._sparse.check(progress, left, right)
+
+    @property
+    def _sparse(self) -> Sparse:
+        if self.affected is None:
+            raise NotCovered(
+                f"{self!r} is about children that were fixed before the first message, so name them to play a game, as "
+                "in relation.reaching(0, 2), and play it for each set of at most "
+                f"{self.k}"
+            )
+        return Sparse(self.k, self.inner)
+
+    def within(self, other: Relation) -> bool:
+        """Fewer children, or the same ones, and a smaller inner family; or children chosen on the way."""
+        if isinstance(other, Static):
+            same = other.affected is None or (self.affected is not None and set(self.affected) <= set(other.affected))
+            return self.k <= other.k and same and self.inner.within(other.inner)
+        if isinstance(other, Sparse):
+            return not other.first_pair and self.k <= other.k and self.inner.within(other.inner)
+        unlimited = isinstance(other, Steps) and other.asks is other.updates is other.total is None
+        return unlimited and self.inner.within(other)
+
+
+def static_parts(k: int, inner: Relation) -> Static:
+    """At most k children receive anything different, and which ones was fixed before the first message.
+
+    >>> from counterpoint.privacy.relations import every_step
+    >>> static_parts(2, every_step()).reaching("CA", "NY").k
+    2
+    """
+    return Static(k, inner)
+
+
+def _reached(left: Message, right: Message) -> int | str | None:
+    """The child that an ask is for, if what it receives differs."""
+    distance = gap(left, right)
+    differs = distance is not None and distance.l1 > 0
+    return left.public.child if differs and isinstance(left, Ask) and isinstance(left.public, To) else None

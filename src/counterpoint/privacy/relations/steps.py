@@ -1,8 +1,34 @@
-"""A bounded number of messages differ: event level, a user with a capped number of events, queries on one table.
+"""A bounded number of messages differ: which, how far, which way, how far apart.
+
+A bounded number of messages differ: event level, a user with a capped number of events, queries on one table.
 
 See Henzinger et al. 2024, sec. 3.2, Def 7.2.
 
 >>> one_step().within(up_to_steps(3)), up_to_steps(3).within(one_step())
+(True, False)
+
+Only the first message may differ: an interactive mechanism on a fixed data set (Henzinger et al. 2024, sec. 3.1).
+
+>>> from counterpoint.privacy.messages import Ask
+>>> FirstMessage().valid([(Ask(private=0), Ask(private=1)), (Ask("q"), Ask("q"))])
+True
+
+All values move the same way, up or down, as counts do when one unit is added or removed.
+
+>>> from counterpoint.privacy.messages import Ask
+>>> up = Ask(private=0, one_way=True), Ask(private=1, one_way=True)
+>>> OneWay().valid([up, up]), OneWay().valid([up, up[::-1]])
+(True, False)
+
+Updates that differ are far from each other: a unit whose items never follow one another closely.
+
+A phone that reports at most once an hour, or a person who visits at most once a week, is such a unit. Noise that is
+correlated over time can be smaller for it (`mechanisms/counting/separated_counters.py`; theory, Counters).
+
+>>> from counterpoint.privacy.messages import Update
+>>> same, other = (Update(1), Update(1)), (Update(0), Update(1))
+>>> twice = Separated(Steps(updates=2, bound=1), apart=3)
+>>> twice.valid([other, same, same, other]), twice.valid([other, same, other])
 (True, False)
 """
 
@@ -14,6 +40,7 @@ from counterpoint.encoding import Value
 from counterpoint.numbers.parameters import NonNegativeInt, PositiveInt
 from counterpoint.privacy.messages import Ask, Gap, Message
 from counterpoint.privacy.relations.relation import Progress, Relation
+from counterpoint.privacy.secret import Secret, reveal
 
 
 class Steps(Relation, Value, frozen=True):
@@ -179,3 +206,171 @@ def _some(most: int | None, what: str) -> str:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+class FirstMessage(Relation, Value, frozen=True):
+    """Only the first message may differ: an interactive mechanism on a fixed dataset (Henzinger et al. 2024, sec. 3.1).
+
+    >>> from counterpoint.privacy.messages import Ask
+    >>> FirstMessage().valid([(Ask("q"), Ask("q")), (Ask(private=0), Ask(private=1))])
+    False
+    """
+
+    bound: int | None = None
+
+    @property
+    def in_words(self) -> str:
+        """Only the first message differs."""
+        return "that differ in the first message"
+
+    @property
+    def hereditary(self) -> bool:
+        """A later message, which may not differ, may become the first."""
+        return True
+
+    def begin(self) -> Progress:
+        """No message yet."""
+        return "first"
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        later = "later"
+        if distance.l1 == 0:
+            return later
+        if progress != "first":
+            return None
+        return None if every_step(self.bound).check((0, 0), left, right) is None else later
+
+    def within(self, other: Relation) -> bool:
+        """A first message is one step."""
+        if isinstance(other, FirstMessage):
+            return at_most(self.bound, other.bound, endless=True)
+        return Steps(total=1, bound=self.bound).within(other)
+
+
+class OneWay(Relation, Value, frozen=True):
+    """Sequences in `inner` in which all integers of asks that say `one_way` move the same way, up or down.
+
+    So do counts when one unit is added or removed. It is what halves the noise of selection: `monotone=True`.
+
+    >>> up = Ask(private=0, one_way=True), Ask(private=1, one_way=True)
+    >>> down = up[1], up[0]
+    >>> OneWay().valid([up, up]), OneWay().valid([down, down]), OneWay().valid([up, down])
+    (True, True, False)
+    >>> OneWay().valid([up, (Ask(private=1), Ask(private=0))])
+    True
+    """
+
+    inner: Steps = Steps()
+
+    @property
+    def closed(self) -> bool:
+        """If the inner relation is: an ask that is sent again moves the way it moved."""
+        return self.inner.closed
+
+    @property
+    def hereditary(self) -> bool:
+        """What is left out moves no way."""
+        return self.inner.hereditary
+
+    @property
+    def instead(self) -> str:
+        """What the inner relation would need."""
+        return self.inner.instead
+
+    @property
+    def in_words(self) -> str:
+        """As the inner relation, and all changes move the same way.
+
+        >>> OneWay(Steps(updates=0)).in_words
+        'that differ in any asks, all in the same direction'
+        """
+        return f"{self.inner.in_words}, all in the same direction"
+
+    def begin(self) -> Progress:
+        """The inner progress, and 0 as nothing has moved; then 1 if everything moves up, -1 if down."""
+        return (self.inner.begin(), 0)
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        before, way = progress
+        inner = self.inner.check(before, left, right)
+        if inner is not None and distance.l1 > 0 and isinstance(left, Ask) and left.one_way:
+            move = _way(left.private, right.private)
+            inner, way = (inner, move) if way in (0, move) and move else (None, way)
+        return None if inner is None else (inner, way)
+
+    def within(self, other: Relation) -> bool:
+        """Where the inner sequences are, one way or not."""
+        return self.inner.within(other.inner if isinstance(other, OneWay) else other)
+
+
+def _way(left: Secret | None, right: Secret | None) -> int:
+    """1 if no integer is smaller on the right and some is larger, -1 the other way round, 0 if they disagree."""
+    assert left is not None and right is not None
+    change = reveal(right - left)
+    steps = change if isinstance(change, tuple) else (change,)
+    return 1 if min(steps) >= 0 else -1 if max(steps) <= 0 else 0
+
+
+class Separated(Relation, Value, frozen=True):
+    """Sequences in `inner` in which an update that differs is the `apart`th after the last that did, or a later one.
+
+    Only updates of its own shape count: a child of a composition receives all updates of the shapes that it accepts,
+    and those of other shapes would bring it no distance. Asks between them do not matter.
+
+    >>> Separated(Steps(updates=8, bound=1), apart=100).within(Separated(Steps(updates=9, bound=1), apart=60))
+    True
+    >>> Separated(Steps(updates=8, bound=1), apart=100).within(Steps(updates=8, bound=1))
+    True
+    """
+
+    inner: Steps
+    apart: Annotated[PositiveInt, "the distance"]
+
+    @property
+    def in_words(self) -> str:
+        """As the inner relation, and how far from each other.
+
+        >>> Separated(Steps(asks=0, updates=3, bound=5), apart=100).in_words
+        'that differ in at most 3 updates (each by at most 5), each at least 100 updates after the one before'
+        """
+        return f"{self.inner.in_words}, each at least {self.apart} updates after the one before"
+
+    @property
+    def closed(self) -> bool:
+        """If the inner relation is: a postprocessor hands on every update once, in its place."""
+        return self.inner.closed
+
+    @property
+    def hereditary(self) -> bool:
+        """What is left out by public facts brings no two updates of one shape nearer to each other."""
+        return self.inner.hereditary
+
+    @property
+    def instead(self) -> str:
+        """What the inner relation would need."""
+        return self.inner.instead
+
+    def begin(self) -> Progress:
+        """The inner progress, and (shape, updates that must come before the next that differs) where some must."""
+        return (self.inner.begin(), ())
+
+    def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
+        before, waiting = progress
+        inner = self.inner.check(before, left, right)
+        if inner is None or isinstance(left, Ask):
+            return None if inner is None else (inner, waiting)
+        to_wait, shape = dict(waiting), "a tally" if left.private.keyed else left.private.width
+        left_to_wait = to_wait.pop(shape, 0)
+        if distance.l1 > 0:
+            if left_to_wait:
+                return None
+            left_to_wait = self.apart
+        if left_to_wait > 1:
+            to_wait[shape] = left_to_wait - 1
+        return (inner, tuple(to_wait.items()))
+
+    def within(self, other: Relation) -> bool:
+        """Fewer and smaller differences, and at least as far from each other; or at any distance."""
+        if isinstance(other, Separated):
+            return self.apart >= other.apart and self.inner.within(other.inner)
+        return self.inner.within(other)

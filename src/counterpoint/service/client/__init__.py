@@ -1,1 +1,1 @@
-"""The client: the calls of a local session, made to a service. It imports no web framework."""
+"""The client: the API of a session, over HTTP."""

@@ -1,4 +1,6 @@
-"""Calls: what is sent to a service, described once for connections that wait and for those that are awaited.
+"""A call, described once; what is not served.
+
+Calls: what is sent to a service, described once for connections that wait and for those that are awaited.
 
 A method of the client is written as a generator of calls: it yields a `Call`, gets what the service said, and returns
 its result. `served` makes a method of it, which the connection runs: `Connection` waits, `AsyncConnection` gives a
@@ -15,14 +17,21 @@ coroutine. An error of the service is raised at the `yield`. A `Reaction` is yie
 ... except StopIteration as end:
 ...     end.value
 'people.0.0'
+
+What a local session does and a served one does not: one table, which the guide shows.
+
+>>> not_served("Session", "rehearse")
+Traceback (most recent call last):
+...
+counterpoint.errors.NotAllowed: a served session has no rehearse: rehearse on made-up rows of the same declaration, ...
 """
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from counterpoint.errors import CounterpointError, ServiceFailed
+from counterpoint.errors import CounterpointError, NotAllowed, ServiceFailed
 from counterpoint.service.problems import error_of
 
 LONGEST_PAUSE = 30.0
@@ -119,3 +128,28 @@ class ServiceReply:
         if not isinstance(self.said, dict):
             return ServiceFailed(f"the service answered with status {self.status} and no reason; is its address right?")
         return error_of({"status": self.status, **self.said})
+
+
+NOT_SERVED = {
+    "Session.acting_as": "a key belongs to one principal; connect with another key to act as another",
+    "Session.close": "close the connection; a session stays open for everyone who has a grant in it",
+    "Session.data_closed": "ask or launch: while the data are closed, both say so with DataFailed",
+    "Session.page_of_children": "read handles and given, which fetch every page",
+    "Session.rehearse": "rehearse on made-up rows of the same declaration, in a local session",
+}
+"""What is `NotAllowed` over a connection, and what to do instead."""
+ARGUMENTS = {
+    "launch(a mechanism or a composite of your own, or Concurrent)": "a service launches what is on its list alone",
+    "ask(sql(text))": "say session.sql(text)",
+    "delegate(rule), grant(rule)": "a service delegates budgets; rules are made by the custodian, in the ledger",
+    "grant(...) in a delegated session": "a service grants out of a data set's whole budget",
+}
+"""What a served call does not take, and what to do instead."""
+
+
+def not_served(kind: str, name: str) -> NoReturn:
+    """Refuse what the table lists; anything else is no attribute, as with every object."""
+    instead = NOT_SERVED.get(f"{kind}.{name}")
+    if instead is None:
+        raise AttributeError(f"a served {kind.lower()} has no attribute {name!r}")
+    raise NotAllowed(f"a served {kind.lower()} has no {name}: {instead}")

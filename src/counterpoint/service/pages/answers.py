@@ -11,24 +11,22 @@ import msgspec
 from litestar import Response, get
 from markupsafe import Markup
 
+from counterpoint.answers.origin import Origin
+from counterpoint.answers.present import labelled
+from counterpoint.answers.scalars import NumberAnswer
+from counterpoint.answers.tables import Tabular
+from counterpoint.display.charts import Whisker, Whiskers, written
+from counterpoint.display.markup import element, percent
 from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.ledger.commands import Asking, read_wanted
 from counterpoint.ledger.ledger import AnsweredAsk
 from counterpoint.ledger.state import Faulty, Row
-from counterpoint.ledger.wanted import Asking, read_wanted
-from counterpoint.pictures.markup import element, percent
-from counterpoint.pictures.whiskers import Whisker, Whiskers, written
-from counterpoint.service.house import unknown
+from counterpoint.service.api.inputs import InPath, InQuery, TheHouse, for_roles
 from counterpoint.service.identity import Principal
-from counterpoint.service.pages.parts.rendering import download, drawn
-from counterpoint.service.pages.sight import WORKERS, seen_session
-from counterpoint.service.pages.signing import By
-from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import InPath, InQuery, TheHouse
-from counterpoint.service.showing import receipt_shown
-from counterpoint.session.answering.answers import labelled
-from counterpoint.session.answering.origin import Origin
-from counterpoint.session.answering.scalars import NumberAnswer
-from counterpoint.session.answering.tables import Tabular
+from counterpoint.service.pages.access import WORKERS, By, seen_session
+from counterpoint.service.pages.render import download, drawn
+from counterpoint.service.problems import unknown
+from counterpoint.service.views import receipt_shown
 from counterpoint.session.handle import Released
 from counterpoint.session.session import Session
 

@@ -13,20 +13,17 @@ from litestar import Request, Response, get, post
 
 import counterpoint as cp
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
-from counterpoint.ledger.grants import Grant
+from counterpoint.ledger.state import Grant
 from counterpoint.service import wire
-from counterpoint.service.browser import SignedIn
-from counterpoint.service.house import Given, House, later, unknown
-from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.parts.meters import Meter, meter_of
-from counterpoint.service.pages.parts.rendering import elsewhere, page
-from counterpoint.service.pages.parts.words import ahead, day, figure
+from counterpoint.service.api.inputs import InPath, TheHouse, for_roles, request_id
+from counterpoint.service.identity import Principal, Role, SignedIn
+from counterpoint.service.pages.access import OVERSEERS, By, Form, seen_grants, seen_score
+from counterpoint.service.pages.render import elsewhere, page
 from counterpoint.service.pages.session import PageRefusal, refusal
-from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_score
-from counterpoint.service.pages.signing import By, Form
-from counterpoint.service.routes.bodies import request_id
-from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import InPath, TheHouse
+from counterpoint.service.pages.widgets import Meter, meter_of
+from counterpoint.service.pages.words import ahead, day, figure
+from counterpoint.service.problems import unknown
+from counterpoint.service.registry import Given, House, later
 
 MEASURES = {
     "PureDP": ("epsilon",),

@@ -15,18 +15,16 @@ from urllib.parse import urlencode
 from litestar import Request, Response, get
 from markupsafe import Markup
 
+from counterpoint.display.timeline import count, moments
 from counterpoint.ledger.state import Fact
-from counterpoint.pictures.score import count, moments
-from counterpoint.service.house import House
+from counterpoint.service.api.inputs import TheHouse, for_roles
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.parts.rendering import page
-from counterpoint.service.pages.parts.strips import binned, strip
-from counterpoint.service.pages.parts.words import figure, whole_number
-from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_history, seen_score
-from counterpoint.service.pages.signing import By
-from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import TheHouse
-from counterpoint.session.running.engine import part_key
+from counterpoint.service.pages.access import OVERSEERS, By, seen_grants, seen_history, seen_score
+from counterpoint.service.pages.render import page
+from counterpoint.service.pages.widgets import binned, strip
+from counterpoint.service.pages.words import figure, whole_number
+from counterpoint.service.registry import House
+from counterpoint.session.runner import part_key
 from counterpoint.session.session import Session
 
 PAGE = 100

@@ -10,17 +10,16 @@ from typing import Any
 from litestar import Request, Response, get
 from markupsafe import Markup
 
-from counterpoint.pictures.markup import element, joined, percent
-from counterpoint.pictures.score import Score, count
-from counterpoint.service.house import House, SessionId
+from counterpoint.display.markup import element, joined, percent
+from counterpoint.display.timeline import Score, count
+from counterpoint.service.api.inputs import TheHouse
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.parts.meters import Meter, meter_of
-from counterpoint.service.pages.parts.refreshing import refreshing
-from counterpoint.service.pages.parts.rendering import drawn, page
-from counterpoint.service.pages.parts.words import ahead, day, figure
-from counterpoint.service.pages.sight import OVERSEERS, seen_grants, seen_score, source_words
-from counterpoint.service.pages.signing import By
-from counterpoint.service.routes.parameters import TheHouse
+from counterpoint.service.pages.access import OVERSEERS, By, seen_grants, seen_score, source_words
+from counterpoint.service.pages.render import drawn, page, refreshing
+from counterpoint.service.pages.widgets import Meter, meter_of
+from counterpoint.service.pages.words import ahead, day, figure
+from counterpoint.service.problems import SessionId
+from counterpoint.service.registry import House
 from counterpoint.session.session import Session
 
 _DAYS = 90

@@ -6,16 +6,13 @@ from typing import Any
 
 from litestar import Request, Response, get, post
 
-from counterpoint.ledger.store.records import read_entry
-from counterpoint.service.house import House, Verification
-from counterpoint.service.pages.parts.refreshing import refreshing
-from counterpoint.service.pages.parts.rendering import attached, elsewhere, page
-from counterpoint.service.pages.parts.words import ago
-from counterpoint.service.pages.sight import OVERSEERS
-from counterpoint.service.pages.signing import By
-from counterpoint.service.routes.data_sets import sent_record
-from counterpoint.service.routes.guards import for_roles
-from counterpoint.service.routes.parameters import InPath, TheHouse
+from counterpoint.ledger.chain import read_entry
+from counterpoint.service.api.data_sets import sent_record
+from counterpoint.service.api.inputs import InPath, TheHouse, for_roles
+from counterpoint.service.pages.access import OVERSEERS, By
+from counterpoint.service.pages.render import attached, elsewhere, page, refreshing
+from counterpoint.service.pages.words import ago
+from counterpoint.service.registry import House, Verification
 from counterpoint.sources.streams.stream import Stream
 
 

@@ -10,10 +10,10 @@ from litestar.exceptions import HTTPException, NotAuthorizedException
 from litestar.middleware import DefineMiddleware
 
 from counterpoint.errors import CounterpointError
-from counterpoint.service.browser import SignedIn
-from counterpoint.service.limiting import Limiting
-from counterpoint.service.pages import acting, answers, grants, history, index, ledger, session, signing
-from counterpoint.service.pages.parts.rendering import HEADERS, elsewhere, page, sheet
+from counterpoint.service.identity import SignedIn
+from counterpoint.service.limits import Limiting
+from counterpoint.service.pages import access, answers, forms, grants, history, index, ledger, session
+from counterpoint.service.pages.render import HEADERS, elsewhere, page, sheet
 from counterpoint.service.problems import problem
 
 _ICON = (
@@ -22,13 +22,13 @@ _ICON = (
 )
 
 
-@get("/assets/style.css", sync_to_thread=False, include_in_schema=False, opt=signing.SIGNED_OUT)
+@get("/assets/style.css", sync_to_thread=False, include_in_schema=False, opt=access.SIGNED_OUT)
 def style() -> Response[str]:
     """The style sheet."""
     return Response(sheet(), media_type=MediaType.CSS, headers={**HEADERS, "Cache-Control": "max-age=300"})
 
 
-@get("/assets/icon.svg", sync_to_thread=False, include_in_schema=False, opt=signing.SIGNED_OUT)
+@get("/assets/icon.svg", sync_to_thread=False, include_in_schema=False, opt=access.SIGNED_OUT)
 def icon() -> Response[str]:
     """The sign of the tab."""
     return Response(_ICON, media_type="image/svg+xml", headers={**HEADERS, "Cache-Control": "max-age=86400"})
@@ -63,12 +63,12 @@ ROUTES = Router(
     route_handlers=[
         style,
         icon,
-        signing.ask_for_key,
-        signing.sign_in,
-        signing.sign_out,
+        access.ask_for_key,
+        access.sign_in,
+        access.sign_out,
         index.index,
         session.show,
-        acting.act,
+        forms.act,
         grants.show,
         grants.grant,
         grants.revoke,
@@ -79,9 +79,9 @@ ROUTES = Router(
         ledger.record,
         answers.receipt,
     ],
-    middleware=[DefineMiddleware(signing.BrowserAuthentication, exclude_from_auth_key="signed_out"), Limiting()],
-    guards=[signing.from_our_form],
-    dependencies={"by": Provide(signing.signed_in, sync_to_thread=False)},
+    middleware=[DefineMiddleware(access.BrowserAuthentication, exclude_from_auth_key="signed_out"), Limiting()],
+    guards=[access.from_our_form],
+    dependencies={"by": Provide(access.signed_in, sync_to_thread=False)},
     exception_handlers={CounterpointError: _refused, HTTPException: _http, Exception: _fault},
     opt={"exclude_from_auth": True},
 )

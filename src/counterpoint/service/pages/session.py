@@ -1,36 +1,42 @@
-"""A session: what is left, its loss and lanes on one axis, and why the loss is what it is.
+"""A session.
+
+A session: what is left, its loss and lanes on one axis, and why the loss is what it is.
 
 The page of a whole data set is this page, with a lane for each grant.
+
+The works that a certificate cites, in full: `works.txt` has those of the documentation's page of references.
+
+>>> from counterpoint.privacy.certificates import Certificate
+>>> [work.name for work in cited(Certificate("it holds", "Haney et al. 2023, Thm 1.19", ()))]
+['Haney et al. 2023']
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from litestar import Request, Response, get
 
+from counterpoint.display.markup import as_details
+from counterpoint.display.timeline import MOST_ASKS, Score, count
+from counterpoint.display.timeline_svg import ScorePicture
 from counterpoint.errors import BudgetExceeded, CounterpointError, NotAllowed
-from counterpoint.pictures.score import MOST_ASKS, Score, count
-from counterpoint.pictures.score_svg import ScorePicture
-from counterpoint.pictures.tree import as_details
-from counterpoint.service.browser import SignedIn
-from counterpoint.service.house import House, SessionId
-from counterpoint.service.identity import Principal, Role
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.service.api.inputs import InPath, TheHouse
+from counterpoint.service.identity import Principal, Role, SignedIn
+from counterpoint.service.pages.access import WORKERS, By, grants_around, seen_score, seen_session, source_words
 from counterpoint.service.pages.answers import own_answers
-from counterpoint.service.pages.parts.meters import Meter, meter_of, reserves
-from counterpoint.service.pages.parts.references import cited
-from counterpoint.service.pages.parts.refreshing import Refreshing, refreshing
-from counterpoint.service.pages.parts.rendering import drawn, page
-from counterpoint.service.pages.parts.window import EventWindow
-from counterpoint.service.pages.parts.words import at_most, figure, moment
-from counterpoint.service.pages.sight import WORKERS, grants_around, seen_score, seen_session, source_words
-from counterpoint.service.pages.signing import By
-from counterpoint.service.problems import problem
-from counterpoint.service.routes.parameters import InPath, TheHouse
-from counterpoint.session.quote import Quote
+from counterpoint.service.pages.render import Refreshing, drawn, page, refreshing
+from counterpoint.service.pages.widgets import EventWindow, Meter, meter_of, reserves
+from counterpoint.service.pages.words import at_most, figure, moment
+from counterpoint.service.problems import SessionId, problem
+from counterpoint.service.registry import House
+from counterpoint.session.handle import Quote
 from counterpoint.session.session import Session
-from counterpoint.session.showing.scoring import gauge_of
+from counterpoint.session.timeline import gauge_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +190,29 @@ def _room(session: Session) -> str | None:
         return None
     delta = f", with δ up to {at_most(left.delta)}" if left.delta else ""
     return f"a launch of up to ε {at_most(left.epsilon)} fits{delta}"
+
+
+class CitedWork(NamedTuple):
+    """A work: how it is cited, and its authors, title and place."""
+
+    name: str
+    full: str
+
+
+@cache
+def works() -> tuple[CitedWork, ...]:
+    """All that may be cited."""
+    lines = files("counterpoint.service.pages").joinpath("works.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(CitedWork(*line.split("\t")) for line in lines)
+
+
+def cited(certificate: Certificate) -> list[CitedWork]:
+    """Those that a derivation stands on."""
+    text = "\n".join(_theorems(certificate))
+    return [work for work in works() if work.name in text]
+
+
+def _theorems(certificate: Certificate) -> Iterator[str]:
+    yield certificate.theorem
+    for premise in certificate.premises:
+        yield from _theorems(premise)

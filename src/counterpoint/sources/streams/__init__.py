@@ -1,1 +1,1 @@
-"""Streams: data that keeps arriving."""
+"""Data that arrive: streams, live tables, and the feeds that fill them."""

@@ -20,54 +20,35 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from msgspec.structs import replace
 
-from counterpoint.encoding import Plain, Tagged, Value, digest, encode
+from counterpoint.encoding import Plain, digest, encode
+from counterpoint.engines.dialects import DUCKDB, Dialect
+from counterpoint.engines.sampling import coins
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
-from counterpoint.numbers.parameters import Read
 from counterpoint.privacy.messages import Update, blank_update
 from counterpoint.privacy.relations import Relation, Separated, Steps
 from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Raw, Secret
-from counterpoint.sources.asking.conditions import AllOf, Arrived, OneOf
-from counterpoint.sources.asking.contributions import Contribution
-from counterpoint.sources.asking.evaluating import StoredRow
-from counterpoint.sources.asking.request import Request
-from counterpoint.sources.declaring.columns import Column, Key
-from counterpoint.sources.declaring.declaration import NEIGHBOURS, Declaration
-from counterpoint.sources.declaring.guarantee import of_stream
-from counterpoint.sources.declaring.unit_keys import UnitType
-from counterpoint.sources.engines import answering
-from counterpoint.sources.engines.compiling import Compiled, RowView, canonical, compiler, is_request
-from counterpoint.sources.engines.dialects import DUCKDB, Dialect
-from counterpoint.sources.engines.sampling import coins
-from counterpoint.sources.feeds.feedable import Feedable
-from counterpoint.sources.feeds.target import conversion
-from counterpoint.sources.source import BY_REPLACEMENT, Prepared, Source, describe_request
-from counterpoint.sources.streams.arrived import ROWS
-from counterpoint.sources.streams.ids import FeedStep
-from counterpoint.sources.streams.log import Log, Unit
+from counterpoint.queries import fallback
+from counterpoint.queries.compile import Compiled, RowView, canonical, compiler, is_request
+from counterpoint.queries.contributions import Contribution
+from counterpoint.queries.request import Prepared, Request, describe_request
+from counterpoint.queries.source import BY_REPLACEMENT, Source
+from counterpoint.schema.columns import Column, Key
+from counterpoint.schema.declaration import NEIGHBOURS, Declaration
+from counterpoint.schema.expressions.evaluate import StoredRow
+from counterpoint.schema.expressions.tree import AllOf, Arrived, OneOf
+from counterpoint.schema.unit_keys import UnitType
+from counterpoint.schema.units import of_stream
+from counterpoint.sources.streams.feed import Feedable
+from counterpoint.sources.streams.feed_target import conversion
+from counterpoint.sources.streams.items import ItemShape, Reading, Record, RunningTotal, followed, total
+from counterpoint.sources.streams.log import FeedStep, Log, Unit
 from counterpoint.sources.streams.records import Fields, RecordReader
-from counterpoint.sources.streams.shape import ItemShape, Of, Reading, Record, followed, named
-
-
-class RunningTotal(Tagged, Value, frozen=True):
-    """The request for the sum of all items so far, coordinate by coordinate; of records, of these fields."""
-
-    of: Annotated[Of, Read(lambda of, _: named(of))] = None
-
-
-def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
-    """The sum of all items that have arrived, for one-shot mechanisms; of records, the sum of a field, or how many.
-
-    >>> Stream(bound=5, unit="user", per_unit=3).prepare(total()).sensitivity
-    15
-    >>> total("clicks"), total(["clicks", "minutes"])
-    (RunningTotal(of='clicks'), RunningTotal(of=('clicks', 'minutes')))
-    """
-    return RunningTotal(of)  # type: ignore[arg-type]  # any sequence of names is read as a tuple
+from counterpoint.sources.streams.rows import ARRIVED
 
 
 class Stream(Feedable, Source):
@@ -193,7 +174,7 @@ class Stream(Feedable, Source):
     def describe(self) -> str:
         """What this stream guarantees, in a paragraph, then its declaration line by line; neither depends on the items.
 
-        >>> from counterpoint.sources.declaring.columns import number
+        >>> from counterpoint.schema.columns import number
         >>> print(Stream(fields={"clicks": number(0, 10)}, unit="user", per_unit=3).describe())
         Protected is everything about one user (user level). Whatever analysts see would be nearly as likely
         if the items of that user had other values or were empty; the budget of the session says how nearly.
@@ -240,8 +221,8 @@ class Stream(Feedable, Source):
         `sum`, `histogram`, `ranks`): a record arrives as what it adds to the answer. The relation is that of what is
         read.
 
-        >>> from counterpoint.sources.asking.requests import count
-        >>> from counterpoint.sources.declaring.columns import category, number
+        >>> from counterpoint.queries.aggregates import count
+        >>> from counterpoint.schema.columns import category, number
         >>> visits = Stream(fields={"page": category(["home", "shop"]), "clicks": number(0, 10)})
         >>> visits.of("clicks").relation, visits.of("page").dimensions, visits.of().relation
         (Steps(updates=1, bound=10), 2, Steps(updates=1, bound=1))
@@ -404,17 +385,17 @@ class Stream(Feedable, Source):
     def row_view(self) -> RowView:
         """The items of this stream, or of this part, that have arrived by a pin, as stored rows."""
         cut = [OneOf(field, (key,)) for field, key in self._where]
-        rows, place = ROWS, len(self.declaration.columns)
+        rows, place = ARRIVED, len(self.declaration.columns)
         if self._samples:
             name = DUCKDB.written(f"c{place}") if self._log.unit is None else "u"
-            rows = f"(SELECT * FROM {ROWS} WHERE {coins(self._samples, name, DUCKDB)}) AS {ROWS}"
+            rows = f"(SELECT * FROM {ARRIVED} WHERE {coins(self._samples, name, DUCKDB)}) AS {ARRIVED}"
         return RowView(rows, AllOf((*cut, Arrived(place))))
 
     def stored_rows(self, pin: int) -> Iterator[StoredRow]:
         """The same rows, from the log itself, one at a time: their fields, and their unit behind."""
         width = len(self.declaration.columns)
         rows = (row for row in self._log.placed(pin) if self._sees(row[width] if self._log.unit is None else row[-1]))
-        return answering.there(rows, width, self.row_view().within, pin)
+        return fallback.there(rows, width, self.row_view().within, pin)
 
     def _sees(self, unit: int | str | None) -> bool:
         """Whether a unit, or an item that is its own, is in all samples."""
@@ -446,7 +427,7 @@ class Stream(Feedable, Source):
         if is_request(prepared.request):
             compiled = self._compiled(prepared.request)
             declared, place = self.declaration, self._place(pin)
-            fetched = answering.fetched(
+            fetched = fallback.fetched(
                 compiled.plan,
                 lambda: self._log.fetch(declared, compiled.sql, place),
                 lambda: self.stored_rows(place),
@@ -503,7 +484,7 @@ class Stream(Feedable, Source):
         keeps its value unless the whole unit appears or disappears, which makes one part in all. And there are no more
         parts than keys.
 
-        >>> from counterpoint.sources.declaring.columns import text
+        >>> from counterpoint.schema.columns import text
         >>> Stream(fields={"page": text()}).reach("page"), Stream(
         ...     fields={"page": text()}, unit="user", per_unit=3, neighbours="add-or-remove"
         ... ).reach("page")

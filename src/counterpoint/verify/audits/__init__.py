@@ -1,1 +1,1 @@
-"""Lower bounds from games that are played: the players, the search for a script, and what counts prove."""
+"""Lower bounds on privacy losses, from many games."""

@@ -1,4 +1,6 @@
-"""Events that distinguish two worlds, learned from samples.
+"""Events that tell worlds apart, learned from samples.
+
+Events that distinguish two worlds, learned from samples.
 
 Games are represented as columns of integers: views of the answers (a transcript as a number, an answer, a sum, a
 difference, a likelihood ratio). An event says that one column is at least or at most a value, or one of some values.
@@ -8,18 +10,196 @@ part chooses the best of all events. The event must then be tested on samples th
 >>> zero, one = {"sum": np.array([0, 0, 0, 1] * 50)}, {"sum": np.array([0, 1, 1, 1] * 50)}
 >>> print(learn((zero, one), (zero, one), Aim(delta=0.0, width=3.0, trials=1000)).event)
 sum at most 0
+
+The evidence of each answer for one world or the other, learned from samples and added up over a game.
+
+If no single answer distinguishes the worlds well, and there are too many transcripts to count, the sum of the evidence
+still can: it is the log-likelihood ratio if the answers are independent, and a good order of transcripts otherwise.
+
+>>> zero, one = {"answer 1": np.array([0] * 9 + [1])}, {"answer 1": np.array([1] * 9 + [0])}
+>>> Weights.learned((zero, one)).column({"answer 1": np.array([0, 1, 7])}).tolist()
+[-103, 103, 0]
+
+Games as columns of integers: the views in which the search looks for events (events.py).
+
+The views of a transcript are a number that identifies it, the sum and the count of its numbers, and for each answer its
+number, the coordinates of a vector, and the difference from the answer before.
+
+>>> columns([(3, "high"), (5, 4), (5, 4)], rounds=2)["answer 1"]
+array([3, 5, 5])
 """
 
+import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterpoint.verify.audits.views import NAMES, UNORDERED, Column, Pair, Views, seen
-from counterpoint.verify.audits.weights import Weights
+from counterpoint.encoding import encode
+from counterpoint.mechanisms.mechanism import Answer
+
+Column: TypeAlias = NDArray[np.int64]
+Views: TypeAlias = dict[str, Column]
+"""The columns of many games, with one entry for every game."""
+Pair: TypeAlias = tuple[Views, Views]
+"""The views of either world."""
+UNORDERED = "transcript"
+"""The one column whose values are all names, not numbers."""
+NAMES = -(2**62)
+"""A value up to this one is a name: it stands for an answer that is not a number."""
+_WIDEST = 2**61
+_PLACES = 8
+
+
+def columns(games: Sequence[tuple[Answer, ...]], rounds: int) -> Views:
+    """The views of transcripts of at most `rounds` answers; each distinct transcript is converted once."""
+    numbers: dict[bytes, int] = {}
+    distinct: list[tuple[Answer, ...]] = []
+    which = np.empty(len(games), dtype=np.intp)
+    for place, game in enumerate(games):
+        name = encode(game)
+        if name not in numbers:
+            numbers[name] = len(distinct)
+            distinct.append(game)
+        which[place] = numbers[name]
+    return {name: column[which] for name, column in _seen(distinct, rounds).items()}
+
+
+def _seen(games: list[tuple[Answer, ...]], rounds: int) -> Views:
+    views = {UNORDERED: _column(map(_name, games))}
+    views["sum"] = _column(clipped(sum(_integers(game))) for game in games)
+    views["numbers"] = _column(sum(1 for _ in _integers(game)) for game in games)
+    for at in range(rounds):
+        answers = [_at(game, at) for game in games]
+        views[f"answer {at + 1}"] = _column(map(_number, answers))
+        views |= _coordinates(f"answer {at + 1}", answers)
+        if at:
+            steps = (_difference(_at(game, at - 1), _at(game, at)) for game in games)
+            views[f"answer {at + 1} - answer {at}"] = _column(steps)
+    return views
+
+
+def _coordinates(name: str, answers: list[Answer]) -> Views:
+    """The coordinates of vectors, each as a column. A column without any number is left out (see `seen`)."""
+    places = range(min(_PLACES, max((len(a) for a in answers if isinstance(a, tuple)), default=0)))
+    views = {f"{name}, place {place + 1}": _column(_in_place(a, place) for a in answers) for place in places}
+    return {view: column for view, column in views.items() if (column > NAMES).any()}
+
+
+def _in_place(answer: Answer, place: int) -> int:
+    coordinate = answer[place] if isinstance(answer, tuple) and place < len(answer) else None
+    return clipped(int(coordinate)) if isinstance(coordinate, int) else NAMES
+
+
+def _column(values: Any) -> Column:
+    return np.array(list(values), dtype=np.int64)
+
+
+def _name(answers: Any) -> int:
+    """A name for an answer that is not a number: an integer below all numbers."""
+    return NAMES - (int.from_bytes(hashlib.sha256(encode(answers)).digest()[:8], "big") >> 2)
+
+
+def _integers(answer: Answer) -> Iterator[int]:
+    """All integers in an answer, also inside tuples, clipped to the range of a column."""
+    if isinstance(answer, int):
+        yield clipped(int(answer))
+    elif isinstance(answer, tuple):
+        for item in answer:
+            yield from _integers(item)
+
+
+def _at(game: tuple[Answer, ...], at: int) -> Answer:
+    return game[at] if at < len(game) else None
+
+
+def _difference(before: Answer, after: Answer) -> int:
+    return _number(after - before if type(before) is int and type(after) is int else (before, after))
+
+
+def _number(answer: Answer) -> int:
+    """One answer as a number: an integer itself, a truth value as 0 or 1, anything else as its name."""
+    return clipped(int(answer)) if isinstance(answer, int) else _name(answer)
+
+
+def clipped(value: int) -> int:
+    """An integer clipped to the range of a column.
+
+    >>> clipped(7), clipped(10**30) == 2**61
+    (7, True)
+    """
+    return max(-_WIDEST, min(value, _WIDEST))
+
+
+def seen(views: Views, name: str) -> Column:
+    """A column; if these games do not have it, it has no number for any of them."""
+    return views[name] if name in views else np.full(len(next(iter(views.values()))), NAMES)
+
+
+def joined(parts: Sequence[Views]) -> Views:
+    """The games of several parts together, with all columns that any part has.
+
+    >>> joined([{"sum": np.array([1])}, {"sum": np.array([2]), "answer 2": np.array([3])}])["answer 2"][1]
+    np.int64(3)
+    """
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: np.concatenate([seen(part, name) for part in parts]) for name in names}
+
+
+_UNITS = 64
+_FEW_GAMES = 1.0
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """One column of answers: its values, in order, and the weight of each."""
+
+    view: str
+    values: Column
+    weights: Column
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of the answers of a game: above 0 for evidence of world 1."""
+
+    columns: tuple[Weighed, ...]
+
+    @classmethod
+    def learned(cls, games: Pair) -> "Weights":
+        """The log-ratio of each answer's frequencies in the two worlds, smoothed for rare answers."""
+        return cls(tuple(_weighed(view, games) for view in _answers(games)))
+
+    def column(self, views: Views) -> Column:
+        """The weight of each game, in 64ths; an answer that was never seen before has weight 0."""
+        total = np.zeros(len(next(iter(views.values()))), dtype=np.int64)
+        for one in self.columns:
+            column = seen(views, one.view)
+            places = np.minimum(np.searchsorted(one.values, column), len(one.values) - 1)
+            total += np.where(one.values[places] == column, one.weights[places], 0)
+        return total
+
+
+def _answers(games: Pair) -> Iterable[str]:
+    names = dict.fromkeys(name for views in games for name in views)
+    return [name for name in names if name.startswith("answer ") and " - " not in name]
+
+
+def _weighed(view: str, games: Pair) -> Weighed:
+    columns = [seen(views, view) for views in games]
+    values, places = np.unique(np.concatenate(columns), return_inverse=True)
+    zero, one = np.split(places, [len(columns[0])])
+    shares = [_shares(part, len(values)) for part in (zero, one)]
+    return Weighed(view, values, np.rint(_UNITS * np.log(shares[1] / shares[0])).astype(np.int64))
+
+
+def _shares(places: NDArray[np.intp], values: int) -> NDArray[np.float64]:
+    counts = np.bincount(places, minlength=values).astype(np.float64)
+    return (counts + _FEW_GAMES) / (len(places) + _FEW_GAMES * values)
+
 
 Indices: TypeAlias = NDArray[np.intp]
 WEIGHT = "weight of the answers"

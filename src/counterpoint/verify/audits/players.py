@@ -1,4 +1,6 @@
-"""Players: they play many games for an audit, from a script, an adversary, or in batches.
+"""Who plays the games, with noise drawn in batches.
+
+Players: they play many games for an audit, from a script, an adversary, or in batches.
 
 A player plays a number of games against one world and returns the answers as columns of integers (events.py). `Script`
 sends the same pairs in every game; `Strategist` plays an `Adversary`, for instance the one that `exact` found on a
@@ -9,24 +11,37 @@ that adds independent noise to each coordinate answers, by its own `step`, as ma
 >>> pair = Ask(private=0), Ask(private=5)
 >>> InBatches((pair,)).games(Laplace(1), None, 1, 4, SeededCoins(1))["answer 1"]
 array([3, 4, 5, 4])
+
+Coins that draw noise ahead, a thousand values at a time: the games of an audit all need noise of the same law.
+
+Each draw is one entry of a vector of independent values and is used once, so laws and independence are the same; a
+vector costs hardly more than one draw. The audit then covers the vector form of the sampler; to audit the scalar form,
+use `batches=False`.
+
+>>> from counterpoint import SeededCoins
+>>> ahead, vector = DrawnAhead(SeededCoins(1)), SeededCoins(1).discrete_laplace(10, size=1024)
+>>> [ahead.discrete_laplace(10), *ahead.discrete_laplace(10, size=2)] == list(vector[:3])
+True
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
+from counterpoint.coins.coins import Coins, Flags, Integers
 from counterpoint.mechanisms.additive import Additive
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.numbers import Number
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.privacy.secret import Secret, reveal
-from counterpoint.randomness.coins import Coins
-from counterpoint.verify.audits.views import Column, Views, clipped, columns
-from counterpoint.verify.exactly.adversary import Adversary, format_pair
-from counterpoint.verify.games.game import HALT, verified
+from counterpoint.verify.adversary import Adversary, format_pair
+from counterpoint.verify.audits.events import Column, Views, clipped, columns
+from counterpoint.verify.game import HALT, verified
 
 
 class Player(Protocol):
@@ -170,3 +185,91 @@ def _numbers(answers: list[Column], pairs: tuple[Pair, ...]) -> Views:
 def player(script: tuple[Pair, ...], mechanism: Mechanism, relation: Relation, *, batches: bool) -> Player:
     """The player of a script: in batches if that is possible and wanted, else game by game."""
     return InBatches(script) if batches and can_batch(mechanism, script, relation) else Script(script)
+
+
+R = TypeVar("R")
+_AT_ONCE = 1024
+_WIDE = 64  # a vector of this width is worth a draw of its own
+
+
+class DrawnAhead:
+    """The given coins, with noise drawn ahead; all other tosses are passed on."""
+
+    def __init__(self, coins: Coins) -> None:
+        self._coins = coins
+        self._drawn: dict[object, tuple[Integers, int]] = {}
+
+    @overload
+    def bernoulli(self, p: Number, size: None = None) -> bool: ...
+    @overload
+    def bernoulli(self, p: Number, size: int) -> Flags: ...
+    def bernoulli(self, p: Number, size: int | None = None) -> bool | Flags:
+        """Passed on."""
+        return self._coins.bernoulli(p, size)
+
+    def logistic(self, epsilon: Number) -> bool:
+        """Passed on."""
+        return self._coins.logistic(epsilon)
+
+    @overload
+    def integer(self, n: int, size: None = None) -> int: ...
+    @overload
+    def integer(self, n: int, size: int) -> Integers: ...
+    def integer(self, n: int, size: int | None = None) -> int | Integers:
+        """Passed on."""
+        return self._coins.integer(n, size)
+
+    @overload
+    def discrete_laplace(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_laplace(self, scale: Number, size: int) -> Integers: ...
+    def discrete_laplace(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Drawn ahead."""
+        return self._take("laplace", self._coins.discrete_laplace, scale, size)
+
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def discrete_gaussian(self, sigma2: Number, size: int) -> Integers: ...
+    def discrete_gaussian(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Drawn ahead."""
+        return self._take("gaussian", self._coins.discrete_gaussian, sigma2, size)
+
+    @overload
+    def rounded_normal(self, sigma2: Number, size: None = None) -> int: ...
+    @overload
+    def rounded_normal(self, sigma2: Number, size: int) -> Integers: ...
+    def rounded_normal(self, sigma2: Number, size: int | None = None) -> int | Integers:
+        """Drawn ahead."""
+        return self._take("rounded normal", self._coins.rounded_normal, sigma2, size)
+
+    @overload
+    def geometric(self, scale: Number, size: None = None) -> int: ...
+    @overload
+    def geometric(self, scale: Number, size: int) -> Integers: ...
+    def geometric(self, scale: Number, size: int | None = None) -> int | Integers:
+        """Drawn ahead."""
+        return self._take("geometric", self._coins.geometric, scale, size)
+
+    def choose(self, lags: Sequence[Number]) -> int:
+        """Passed on."""
+        return self._coins.choose(lags)
+
+    def call(self, experiment: Callable[..., R], *args: object) -> R:
+        """The sub-experiment tosses the same coins."""
+        return experiment(*args, self)
+
+    def _take(self, law: str, draw: Callable[..., Any], parameter: Number, size: int | None) -> int | Integers:
+        """The next entries of the vector of this law; each is used once."""
+        if size is not None and not 0 <= size <= _WIDE:
+            vector: Integers = draw(parameter, size)
+            return vector
+        wanted = 1 if size is None else size
+        # a Fraction's own hash takes longer than the draw
+        ratio = parameter.as_integer_ratio() if isinstance(parameter, Fraction) else str(parameter)
+        key = law, ratio
+        drawn, at = self._drawn.get(key, (None, 0))
+        if drawn is None or at + wanted > len(drawn):
+            drawn, at = draw(parameter, _AT_ONCE), 0
+        self._drawn[key] = drawn, at + wanted
+        return int(drawn[at]) if size is None else drawn[at : at + wanted]

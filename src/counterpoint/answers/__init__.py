@@ -1,0 +1,1 @@
+"""What an analyst is given: numbers that know their error, choices and tables."""

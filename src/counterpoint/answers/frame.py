@@ -1,0 +1,238 @@
+"""Keys, values and errors as a data frame, a table, a picture.
+
+A table of keys, values and errors, for other libraries and for screens. Numbers are aligned at the right.
+
+>>> errors = {"value": ("error", [30, 30])}
+>>> cities = AnswerTable({"city": ["Paris", "Rome"]}, {"value": [902, 21]}, errors, notes=["", "mostly noise"])
+>>> print(plain(cities))
+city   value  error
+Paris    902  +- 30
+Rome      21  +- 30  mostly noise
+>>> cities.columns()
+{'city': ['Paris', 'Rome'], 'value': [902, 21], 'error': [30, 30]}
+
+An answer as a picture: each value with the whisker of its error. It shows what the answer's table has.
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+>>> session.ask(cp.total(), epsilon=0.1).plot().sure
+'95 %'
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from typing import Any
+
+from counterpoint.display.charts import Whisker, Whiskers
+from counterpoint.display.markup import Picture
+from counterpoint.errors import InvalidParameter
+from counterpoint.numbers import Number
+from counterpoint.numbers.exact import exact
+
+Columns = Mapping[str, Sequence[Any]]
+
+_MOST = 60
+"""The most rows that a screen shows; it says how many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTable:
+    """Columns of keys, and columns of values, each with the head and the column of its errors; and a note per row."""
+
+    keys: Columns
+    values: Columns
+    errors: Mapping[str, tuple[str, Sequence[Any]]]
+    notes: Sequence[str]
+    measured: str | None = None
+    made_up: bool = False
+
+    def columns(self) -> dict[str, list[Any]]:
+        """All columns by their heads: keys, and each value beside its errors. A key's head may be taken: then it has
+        another.
+        """
+        numbers: dict[str, list[Any]] = {}
+        for head, values in self.values.items():
+            error, errors = self.errors[head]
+            numbers |= {head: list(values), error: list(errors)}
+        keys = {f"{head}_key" if head in numbers else head: list(key) for head, key in self.keys.items()}
+        return keys | numbers
+
+    def rows(self) -> "Iterator[AnswerRow]":
+        """The rows, each with the heads as names."""
+        columns = self.columns()
+        heads = tuple(columns)
+        return (AnswerRow(heads, row) for row in zip(*columns.values(), strict=True))
+
+
+class AnswerRow(tuple[Any, ...]):
+    """A row of an answer: a tuple whose values have the names of their columns, as in a named tuple.
+
+    >>> row = AnswerRow(("city", "value", "error"), ("Paris", 902, 30))
+    >>> row, row.city, row[1]
+    (AnswerRow(city='Paris', value=902, error=30), 'Paris', 902)
+    """
+
+    _fields: tuple[str, ...]
+
+    def __new__(cls, heads: tuple[str, ...], values: Sequence[Any]) -> "AnswerRow":
+        """The values, and what they are called; `_fields` is where pandas looks for it."""
+        row = super().__new__(cls, values)
+        row._fields = heads
+        return row
+
+    def __getattr__(self, name: str) -> Any:
+        """The value in this column."""
+        if name.startswith("__") or name not in self._fields:
+            raise AttributeError(f"this row has no column {name!r}: it has {', '.join(self._fields)}")
+        return self[self._fields.index(name)]
+
+    def __repr__(self) -> str:
+        return f"AnswerRow({', '.join(f'{head}={value!r}' for head, value in zip(self._fields, self, strict=True))})"
+
+    def __reduce__(self) -> tuple[type["AnswerRow"], tuple[tuple[str, ...], tuple[Any, ...]]]:
+        return AnswerRow, (self._fields, tuple(self))
+
+
+def as_frame(columns: Columns) -> Any:
+    """A pandas DataFrame.
+
+    >>> as_frame({"city": ["Rome"], "value": [41]}).shape
+    (1, 2)
+    """
+    frames = _library("pandas")
+    return frames.DataFrame(dict(columns))
+
+
+def as_polars(columns: Columns) -> Any:
+    """A Polars DataFrame.
+
+    >>> as_polars({"city": ["Rome"], "value": [41]}).shape
+    (1, 2)
+    """
+    return _library("polars").DataFrame(dict(columns))
+
+
+def arrow(columns: Columns, *, made_up: bool = False) -> Any:
+    """A pyarrow Table; the metadata of its schema says if it is made up.
+
+    >>> arrow({"city": ["Rome"], "value": [41]}).column_names
+    ['city', 'value']
+    """
+    table = _library("pyarrow").table(dict(columns))
+    return table.replace_schema_metadata({"made_up": "true"}) if made_up else table
+
+
+def _library(name: str) -> Any:
+    """A library that is optional, imported only where it is wanted."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InvalidParameter(
+            f"this needs {name}, which is not installed: install it, or use answer.columns()"
+        ) from None
+
+
+def plain(table: AnswerTable) -> str:
+    """Lines of text."""
+    heads, rows, more = _written(table, "+-")
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    keys = len(table.keys)
+
+    def line(row: Sequence[str]) -> str:
+        cells = [cell.ljust(width) for cell, width in zip(row[:keys], widths[:keys], strict=True)]
+        numbers = 2 * len(table.values)
+        cells += [cell.rjust(width) for cell, width in zip(row[keys:], widths[keys:], strict=True)][:numbers]
+        return "  ".join([*cells, *(cell for cell in row[keys + numbers :] if cell)])
+
+    return "\n".join([line(heads), *map(line, rows), *more])
+
+
+def html(table: AnswerTable) -> str:
+    """An HTML table."""
+    heads, rows, more = _written(table, "±")
+    keys = len(table.keys)
+    body = "".join(_html_row("td", row, keys) for row in rows)
+    after = "".join(f"<p>{escape(line)}</p>" for line in more)
+    return f"<table><thead>{_html_row('th', heads, keys)}</thead><tbody>{body}</tbody></table>{after}"
+
+
+def _html_row(tag: str, row: Sequence[str], keys: int) -> str:
+    names = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row[:keys])
+    numbers = "".join(f'<{tag} align="right">{escape(cell)}</{tag}>' for cell in row[keys:])
+    return f"<tr>{names}{numbers}</tr>"
+
+
+def rich_table(table: AnswerTable) -> object:
+    """A rich table."""
+    from rich.table import Table  # noqa: PLC0415 - rich is imported only where something is shown
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    heads, rows, more = _written(table, "+-")
+    shown = Table(caption=", ".join(more) or None)
+    for number, head in enumerate(heads):
+        shown.add_column(Text(head), justify="left" if number < len(table.keys) else "right")
+    for row in rows:
+        shown.add_row(*map(Text, row))  # as it stands: a key of the data may look like markup
+    return shown
+
+
+def _written(table: AnswerTable, sign: str) -> tuple[list[str], list[list[str]], list[str]]:
+    """Heads and rows as texts: keys, values each beside its error, and notes if there are any; then lines below it."""
+    columns = table.columns()
+    errors = {head for head, _ in table.errors.values()}
+    texts = {
+        head: _numbers(column[:_MOST], f"{sign} " if head in errors else "")
+        if place >= len(table.keys)
+        else [str(key) for key in column[:_MOST]]
+        for place, (head, column) in enumerate(columns.items())
+    }
+    if any(table.notes):
+        texts[""] = list(table.notes[:_MOST])
+    left = max(0, len(table.notes) - _MOST)
+    more = [f"and {left} more"] if left else []
+    more += [table.measured] if table.measured else []
+    more += ["(made up)"] if table.made_up else []
+    return list(texts), [list(row) for row in zip(*texts.values(), strict=True)], more
+
+
+def _numbers(column: Sequence[Any], before: str) -> list[str]:
+    return [f"{before}{_number(value)}" for value in column]
+
+
+def _number(value: float | str | None) -> str:
+    if value is None:
+        return "?"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def pictured(table: AnswerTable, request: object, probability: Number) -> Picture:
+    """The table as whiskers on one scale."""
+    if len(table.values) > 1:
+        names = list(table.values)
+        raise InvalidParameter(
+            f"{', '.join(names)} have no common scale: plot one of them, as in answer[{names[-1]!r}].plot(), or "
+            f"answer.part({names[-1]!r}).plot() if there are keys"
+        )
+    made_up = " (made up)" if table.made_up else ""
+    measured = f", {table.measured}" if table.measured else ""
+    sure = f"{float(100 * exact(probability)):g} %"
+    return Whiskers(f"{request!r}{measured}{made_up}", tuple(table.keys), tuple(_whiskers(table)), sure)
+
+
+def _whiskers(table: AnswerTable) -> Iterator[Whisker]:
+    keys = list(zip(*table.keys.values(), strict=True)) or [()] * len(table.notes)
+    ((head, values),) = table.values.items()
+    stated, errors = table.errors[head]
+    for key, value, error, note in zip(keys, values, errors, table.notes, strict=True):
+        yield _whisker(" · ".join(map(str, key)), value, stated, error, note)
+
+
+def _whisker(key: str, value: object, stated: str, error: object, note: str) -> Whisker:
+    if isinstance(value, str):
+        raise InvalidParameter("these answers are texts, which no scale shows: print them, or use to_pandas()")
+    assert isinstance(value, int | float | None) and isinstance(error, int | float | None)
+    if stated.endswith("rank_error"):  # how far off a chosen value's rank is, which is not on this scale
+        return Whisker(key, value, None, f"rank ± {error} rows")
+    return Whisker(key, value, error, note or ("" if value is not None else "noise left no value"), bool(note))

@@ -1,0 +1,161 @@
+"""From what was released to an answer; marks of synthetic ones.
+
+Answers that know themselves: what was released, with its error, its price and its origin.
+
+A scalar answer is an int or a float (`scalars`), a choice the chosen candidate, and selected keys a tuple (`choices`).
+A keyed answer is a small table of such numbers (`tables`).
+
+>>> import counterpoint as cp
+>>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})
+>>> pages = cp.Session(visits, within=cp.PureDP(1)).ask(cp.histogram("page"), epsilon=0.1)
+>>> list(pages.keys()), pages["home"].error(0.95), pages.cost
+(['home', 'shop'], 60, PureDP(0.1))
+
+The released answer of a query as its table: the rows that HAVING, ORDER BY and LIMIT leave, under SELECT's names.
+
+>>> import counterpoint as cp
+>>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})
+>>> session = cp.Session(visits, within=cp.PureDP(1000))
+>>> visits.extend([{"page": "home"}, {"page": "shop"}, {"page": "shop"}])
+>>> session.sql("SELECT page AS p, COUNT(*) AS n FROM visits GROUP BY page ORDER BY n DESC", epsilon=1000)
+p     n  n_error
+shop  2     +- 0
+home  1     +- 0
+"""
+
+from collections.abc import KeysView, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from counterpoint.answers.origin import Origin
+from counterpoint.answers.scalars import KeysAnswer, NumberAnswer, TupleAnswer, choice, scalar
+from counterpoint.answers.tables import Cell, Label, RecordAnswer, SeveralAnswer, TableAnswer
+from counterpoint.numbers import Exact
+from counterpoint.queries.grouping import cell_by_cell
+from counterpoint.queries.request import About, Prepared, Request
+from counterpoint.sql_requests.query import Row, SQLQuery
+
+
+def labelled(origin: Origin) -> object:
+    """The answer in units, with what it knows; what has no stated error stays as it is."""
+    shares = origin.prepared.parts(origin.released)
+    parts = {name: _answer(origin.of(share, part)) for name, (part, share) in shares.items()}
+    if parts:
+        return RecordAnswer(parts, origin) if origin.prepared.names is None else SeveralAnswer(parts, origin)
+    return _answer(origin)
+
+
+def _answer(origin: Origin) -> Any:
+    prepared, released = origin.prepared, origin.released
+    answer = prepared.in_units(released)
+    if prepared.wants == "keys":
+        assert isinstance(answer, tuple)
+        return KeysAnswer(answer, origin)
+    if not prepared.states_error:
+        return _without_error(answer, origin)
+    if not isinstance(answer, tuple):
+        return _cell(answer, origin)
+    whole = released if isinstance(released, tuple) else (released,)  # a choice for one key is no tuple
+    heads, labels = _names(prepared, len(answer))
+    raws = whole if prepared.together == 1 else tuple(cell_by_cell(whole, prepared.together))
+    cells = {label: _cell(value, origin.of(raw)) for label, value, raw in zip(labels, answer, raws, strict=True)}
+    return TableAnswer(heads, cells, origin)
+
+
+def suppressed(answer: object, ratio: Fraction) -> object:
+    """The answer without what is less than `ratio` times its error; None where noise left no number at all."""
+    if answer is None:
+        return None
+    assert isinstance(answer, NumberAnswer | TableAnswer | RecordAnswer | SeveralAnswer)
+    return answer.suppress(ratio)
+
+
+def _without_error(answer: object, origin: Origin) -> object:
+    if isinstance(answer, tuple) and origin.prepared.wants == "choice":
+        return TupleAnswer(answer, origin)
+    return marked(answer) if origin.made_up else answer
+
+
+def _cell(value: object, origin: Origin) -> Cell:
+    return choice(value, origin) if origin.prepared.wants == "choice" else scalar(value, origin)
+
+
+def _names(prepared: Prepared, cells: int) -> tuple[tuple[str, ...], Sequence[Label]]:
+    """The heads of the keys, and the keys; cells that have no names are numbered."""
+    request = prepared.request.request if isinstance(prepared.request, About) else prepared.request
+    heads, labels = (request.keyed_by, request.labels) if isinstance(request, Request) else ((), None)
+    names = prepared.names if labels is None else labels
+    return heads or ("number",), range(cells) if names is None else names
+
+
+SQLAnswer: TypeAlias = SeveralAnswer | RecordAnswer
+"""The answer of a query: by key and then by the names of SELECT; without GROUP BY, by the names alone."""
+
+
+def shown(query: SQLQuery, answer: Any, origin: Origin) -> SQLAnswer:
+    """The table of a query, from the answer to its request."""
+    heads = query.heads
+    if not heads:
+        cells = answer if isinstance(answer, RecordAnswer) else {output.part: answer for output in query.aggregates}
+        return RecordAnswer({output.name: cells[output.part] for output in query.aggregates}, origin)
+    several = isinstance(answer, SeveralAnswer)
+    parts = {output.name: answer.part(output.part) if several else answer for output in query.aggregates}
+    keys: KeysView[Label] = answer.keys()
+    rows = query.arrange([(*_values(key, len(heads)), *(part[key] for part in parts.values())) for key in keys])
+    kept = [_key(row, len(heads)) for row in rows]
+    return SeveralAnswer({name: part.arranged(kept, heads) for name, part in parts.items()}, origin)
+
+
+def _values(key: Label, columns: int) -> tuple[Label, ...]:
+    return (key,) if columns == 1 else tuple(key)
+
+
+def _key(row: Row, columns: int) -> Label:
+    return row[0] if columns == 1 else tuple(row[:columns])
+
+
+class _Marked:
+    """An answer of a handle in a rehearsal: it counts as what it is, and its repr says that it is made up."""
+
+    made_up = True
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()} (made up)"
+
+
+class MadeUpInt(_Marked, int):
+    """A made-up whole number."""
+
+    __str__ = int.__repr__
+
+
+class MadeUpNumber(_Marked, Exact):
+    """A made-up number."""
+
+    __slots__ = ()
+
+
+class MadeUpText(_Marked, str):
+    """A made-up text, such as a chosen key."""
+
+    __slots__ = ()
+    __str__ = str.__str__
+
+
+class MadeUpTuple(_Marked, tuple[Any, ...]):
+    """Made-up numbers or keys."""
+
+    __slots__ = ()
+
+
+def marked(answer: Any) -> Any:
+    """An answer, marked as made up; a truth value and None stay as they are.
+
+    >>> marked(3), marked(3) + 1, marked(("CA", 2))
+    (3 (made up), 4, ('CA', 2) (made up))
+    """
+    kind = _MARKED.get(type(answer))
+    return answer if kind is None else kind(answer)
+
+
+_MARKED: dict[type, type] = {int: MadeUpInt, Exact: MadeUpNumber, str: MadeUpText, tuple: MadeUpTuple}

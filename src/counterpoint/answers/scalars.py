@@ -1,0 +1,344 @@
+"""Numbers that know their error; choices and selected keys.
+
+Numbers that know how far off they are: to all that takes numbers, they are an int or a float.
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+>>> visits = session.ask(cp.total(), epsilon=0.1)
+>>> visits.error(0.95), visits.cost, visits.mechanism, visits == visits + 0
+(30, PureDP(0.1), Laplace(0.1), True)
+
+Choices and selected keys: answers that are no measured numbers, and what can be said about how good they are.
+
+A quantile is a candidate that a noisy maximum chose. How far it is from the true quantile in the units of the column
+depends on how the rows lie, which is private. What is known is its rank (`rank_error`). Of selected keys it is known
+how many units a key needs to be among them (`units_needed`).
+
+>>> import counterpoint as cp
+>>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, columns={"age": cp.number(0, 120)})
+>>> session = cp.Session(people, within=cp.PureDP(1))
+>>> age = session.ask(cp.median("age"), epsilon=0.5)
+>>> isinstance(age, int), age.rank_error(0.95), age.cost
+(True, 14, PureDP(0.5))
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any, NoReturn, Self, TypeAlias
+
+from counterpoint.answers.frame import AnswerTable, pictured
+from counterpoint.answers.origin import SURE, Known, Origin
+from counterpoint.display.markup import Picture
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.numbers import Exact, Number
+from counterpoint.numbers.exact import exact, spell
+
+MOSTLY_NOISE = "mostly noise"
+"""What displays say beside a number that is smaller than its error at 95 %."""
+
+
+class NumberAnswer(Known):
+    """A number with noise: how it compares with its own error."""
+
+    __slots__ = ()
+    stated = "error"
+    """The head of the column that says how far off it is."""
+
+    @property
+    def mostly_noise(self) -> bool:
+        """Whether it is smaller than its error at 95 %; of a mean or a variance, whether the count under it is."""
+        return not self._origin.exceeds_noise(Fraction(1))
+
+    def suppress(self, signal_to_noise: Number) -> Self | None:
+        """The answer itself, or None if it is less than `signal_to_noise` times its error at 95 %.
+
+        Of a mean or a variance it is the noisy count under it that is compared with its error. Both are public.
+
+        >>> import counterpoint as cp
+        >>> visits = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).ask(cp.total(), epsilon=0.1)
+        >>> visits.suppress(signal_to_noise=1000) is None, visits.suppress(signal_to_noise=0) is visits
+        (True, True)
+        """
+        return self if self._origin.exceeds_noise(read_ratio(signal_to_noise)) else None
+
+    def plot(self, probability: Number = SURE) -> Picture:
+        """The number with its error, as a picture."""
+        value, error = self._as_float(), float(self._origin.error(probability))
+        notes = [MOSTLY_NOISE if self.mostly_noise else ""]
+        measured = None if self.units is None else f"in {self.units}"
+        table = AnswerTable({}, {"value": [value]}, {"value": ("error", [error])}, notes, measured, self.made_up)
+        return pictured(table, self.request, probability)
+
+    @abstractmethod
+    def _as_float(self) -> float:
+        """The number, without what it knows."""
+
+    def _shown(self, value: str, error: str) -> str:
+        measured = "" if self.units is None else f" {self.units}"
+        noisy = f" ({MOSTLY_NOISE})" if self.mostly_noise else ""
+        return f"{value} +- {error}{measured}{noisy}{self._mark}"
+
+
+def read_ratio(given: Number, what: str = "signal_to_noise") -> Fraction:
+    """A signal-to-noise ratio, which is at least 0."""
+    ratio = exact(given, what)
+    if ratio < 0:
+        raise InvalidParameter(f"{what} must be at least 0, but {spell(ratio)} was given")
+    return ratio
+
+
+class IntAnswer(NumberAnswer, int):
+    """A whole number that knows its error; else it is an int.
+
+    >>> import counterpoint as cp
+    >>> visits = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).ask(cp.total(), epsilon=1)
+    >>> visits + 1 == int(visits) + 1, type(visits + 1), repr(visits).startswith(f"{visits} +- 3")
+    (True, <class 'int'>, True)
+    """
+
+    def __new__(cls, value: int, origin: Origin) -> "IntAnswer":
+        """An int, and where it comes from."""
+        answer = super().__new__(cls, value)
+        answer._origin = origin
+        return answer
+
+    def error(self, probability: Number = SURE) -> int:
+        """How far off it is at most, with this probability: the least whole number that holds."""
+        error = self._origin.error(probability)
+        assert isinstance(error, int)
+        return error
+
+    def _as_float(self) -> float:
+        return float(int(self))
+
+    def __repr__(self) -> str:
+        return self._shown(str(int(self)), str(self.error()))
+
+    __str__ = int.__repr__
+    __format__ = int.__format__
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (int(self),)
+
+
+class FloatAnswer(NumberAnswer, float):
+    """A number that knows its error; else it is a float.
+
+    The released number is a rational, `exact`; this is the float nearest to it. The error is that of `exact`.
+
+    >>> import counterpoint as cp
+    >>> visits = cp.Stream(fields={"seconds": cp.number(0, 600, step="0.1")})
+    >>> time = cp.Session(visits, within=cp.PureDP(1)).ask(cp.sum("seconds"), epsilon=1)
+    >>> time == float(time.exact), time.exact * 10 == round(time.exact * 10)
+    (True, True)
+    """
+
+    exact: Exact
+
+    def __new__(cls, value: Fraction | float, origin: Origin) -> "FloatAnswer":
+        """A float, its exact value, and where it comes from."""
+        answer = super().__new__(cls, float(value))
+        answer.exact = Exact(value)
+        answer._origin = origin
+        return answer
+
+    def error(self, probability: Number = SURE) -> float:
+        """How far off it is at most, with this probability; the next larger float where it is none."""
+        error = self._origin.error(probability)
+        return float(error) if Fraction(float(error)) >= error else nextafter(float(error), inf)
+
+    def _as_float(self) -> float:
+        return float(self)
+
+    def __repr__(self) -> str:
+        return self._shown(*written(float(self), self.error()))
+
+    __str__ = float.__repr__
+    __format__ = float.__format__
+
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
+        return float, (float(self),)
+
+
+def written(value: float, error: float) -> tuple[str, str]:
+    """A number and its error as people write them: three digits of the error, rounded up, and no more of the number.
+
+    >>> written(6.874359614706216, 0.0133234), written(920644298.5, 29957323), written(2.5, 0)
+    (('6.8744', '0.0134'), ('920644298', '30000000'), ('2.5', '0'))
+    """
+    if not 0 < error < inf:
+        return repr(value), f"{error:g}"
+    last = Decimal(error).adjusted() - 2
+    up = Decimal(error).quantize(Decimal(1).scaleb(last), ROUND_CEILING, Context(prec=400))
+    digits = max(0, -last)
+    return f"{value:.{digits}f}", f"{up:.{digits}f}"
+
+
+Scalar: TypeAlias = IntAnswer | FloatAnswer
+"""A number that knows its error."""
+
+
+def scalar(value: object, origin: Origin) -> Scalar | None:
+    """A number with what it knows; None where noise left none."""
+    if value is None:
+        return None
+    assert isinstance(value, int | float | Fraction)
+    return IntAnswer(value, origin) if type(value) is int else FloatAnswer(value, origin)
+
+
+def no_error_of_a_choice() -> NotCovered:
+    """Why a choice states no error in units, and what it states instead."""
+    return NotCovered(
+        "a chosen candidate has no error in the units of its column, which would depend on where the rows lie: "
+        "answer.rank_error(0.95) is by how many rows its rank is off"
+    )
+
+
+class Choice(Known):
+    """A chosen candidate: how much worse it may be than the best one."""
+
+    __slots__ = ()
+    stated = "rank_error"
+    """The head of the column that says how far off it is."""
+    mostly_noise = False
+    """A rank is compared with no noise."""
+
+    def rank_error(self, probability: Number = SURE) -> int | Exact:
+        """By how many rows at most its rank is farther from the wanted one than that of the best candidate.
+
+        With this probability, by the exact law of the choice, for the worst data. If every value that the column can
+        have is a candidate, the best candidate is the quantile itself.
+        """
+        rows = Exact(self._origin.error(probability))
+        return rows.numerator if rows.denominator == 1 else rows
+
+    def error(self, probability: Number = SURE) -> NoReturn:
+        """Refused: there is none in the units of the column."""
+        raise no_error_of_a_choice()
+
+    def _shown(self, value: str) -> str:
+        measured = "" if self.units is None else f" {self.units}"
+        return f"{value}{measured} (rank +- {spell(Fraction(self.rank_error()))} rows){self._mark}"
+
+
+class IntChoice(Choice, int):
+    """A chosen whole number that knows its rank error; else it is an int."""
+
+    def __new__(cls, value: int, origin: Origin) -> "IntChoice":
+        """An int, and where it comes from."""
+        choice = super().__new__(cls, value)
+        choice._origin = origin
+        return choice
+
+    def __repr__(self) -> str:
+        return self._shown(str(int(self)))
+
+    __str__ = int.__repr__
+    __format__ = int.__format__
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (int(self),)
+
+
+class FloatChoice(Choice, float):
+    """A chosen number that knows its rank error; else it is a float. The candidate itself is `exact`."""
+
+    exact: Exact
+
+    def __new__(cls, value: Fraction, origin: Origin) -> "FloatChoice":
+        """A float, its exact value, and where it comes from."""
+        choice = super().__new__(cls, float(value))
+        choice.exact = Exact(value)
+        choice._origin = origin
+        return choice
+
+    def __repr__(self) -> str:
+        return self._shown(str(float(self)))
+
+    __str__ = float.__repr__
+    __format__ = float.__format__
+
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
+        return float, (float(self),)
+
+
+class TextChoice(Choice, str):
+    """A chosen text, such as a date, that knows its rank error; else it is a str."""
+
+    def __new__(cls, value: str, origin: Origin) -> "TextChoice":
+        """A str, and where it comes from."""
+        choice = super().__new__(cls, value)
+        choice._origin = origin
+        return choice
+
+    def __repr__(self) -> str:
+        return self._shown(repr(str(self)))
+
+    __str__ = str.__str__
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+AnyChoice: TypeAlias = IntChoice | FloatChoice | TextChoice
+
+
+def choice(value: object, origin: Origin) -> AnyChoice:
+    """A candidate with what it knows."""
+    if isinstance(value, str):
+        return TextChoice(value, origin)
+    assert isinstance(value, int | Fraction)
+    return IntChoice(value, origin) if isinstance(value, int) else FloatChoice(value, origin)
+
+
+class TupleAnswer(Known, tuple[Any, ...]):
+    """Several things that were chosen, which know what they cost; else it is a tuple."""
+
+    def __new__(cls, chosen: Iterable[Any], origin: Origin) -> Self:
+        """A tuple, and where it comes from."""
+        answer = super().__new__(cls, chosen)
+        answer._origin = origin
+        return answer
+
+    def error(self, probability: Number = SURE) -> NoReturn:
+        """Refused: what was chosen is no number."""
+        raise NotCovered(f"no error is stated for what is chosen by {type(self.mechanism).__name__}: ask for counts")
+
+    def __repr__(self) -> str:
+        return f"{tuple(self)!r}{self._mark}"
+
+    def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, ...]]]:
+        return tuple, (tuple(self),)
+
+
+class KeysAnswer(TupleAnswer):
+    """The keys that were selected, which know what a key needs to be among them; else it is a tuple."""
+
+    def units_needed(self, probability: Number = SURE) -> int:
+        """With how many units a key is among these with at least this probability; exact, for each key by itself.
+
+        A key without units is never among them. `NotCovered` if the request's `most` cut the answer off: then a key may
+        be missing however many units it has.
+        """
+        origin = self._origin
+        assert isinstance(origin.released, tuple)
+        if len(origin.released) > len(self):
+            raise NotCovered(
+                f"more keys were selected than the {len(self)} that the request wanted at most, so a key with many "
+                "units may be missing too: ask again with a larger most="
+            )
+        facts = origin.prepared
+        needed: int = origin.mechanism.error(probability, facts.sensitivity, facts.squared)
+        return needed
+
+    def __repr__(self) -> str:
+        if self:
+            return super().__repr__()
+        return f"() (none was selected: a key needs about {self.units_needed():,} units){self._mark}"
+
+    def error(self, probability: Number = SURE) -> NoReturn:
+        """Refused: keys are no numbers."""
+        raise NotCovered("keys have no error: answer.units_needed(0.95) is how many units a key needs to be selected")

@@ -1,0 +1,1 @@
+"""Randomness: coins as an argument of a mechanism, and exact samplers on them."""

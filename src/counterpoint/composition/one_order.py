@@ -1,0 +1,337 @@
+"""The account of a filter with one Renyi order, and the Gaussian reserve it may hold.
+
+The account of a filter with one Renyi order: a launch is admitted while any of three bounds holds.
+
+`Filter(budget, alpha=...)` and `by="gaussian"` (no Renyi part at all) use it, and so does every filter that was stored
+before the default had several orders (best.py): what those ledgers hold keeps its meaning.
+
+Basic composition, a Gaussian reserve (reserve.py) and the Renyi filter of one order stand side by side, the last two
+with tails d_G and d_R that were fixed in advance (theory, The default filter, which proves it for any number of parts).
+The first launch decides how the slack is divided: it is chosen before there is any answer that it could depend on. If
+more launches like it would fit into the reserve than into the Renyi filter, four fifths are the reserve's; otherwise,
+and for zCDP, Renyi or tCDP claims, which no reserve can pay for, the Renyi part has all of it.
+
+What has been lost is read as Haney et al. 2023, Lemma 2.19 says, threshold by threshold: below the budget's epsilon no
+reserve is needed, so there the Renyi sum may be read with all of the slack; and the whole is unbounded where the filter
+refuses.
+
+>>> from counterpoint import ApproxDP, Filter, PureDP, zCDP
+>>> rule = Filter(ApproxDP(1, 1e-6), slack=5e-7, alpha=23.3)
+>>> account = rule.start()
+>>> for _ in range(480):
+...     account = account + PureDP(0.01)
+>>> rule.fits(account, PureDP(0.01)), rule.fits(account, zCDP(0.01)), rule.loss(account)
+(True, False, ApproxDP(1, 1e-6))
+
+A Gaussian reserve: adaptively chosen pure and approximate launches, at almost no price for adaptivity.
+
+Think of a tail bound as a Gaussian mechanism with variance v of its privacy loss (GaussianDP(sqrt v)), of which each
+launch takes a part: RR(epsilon) leaves v' = (2v - e + sqrt((2v - e)^2 - 8 v e))/4 with e = epsilon^2. Then RR(epsilon)
+followed by G(sqrt v') is never more revealing than G(sqrt v).
+
+Proof. A hockey stick is E[(W - e^x)+], with W the likelihood ratio under the second world. W has mean 1 for both, so it
+is enough that the first is smaller in convex order. Let f1 be the density of log W for G(sqrt v) and f2 that of RR and
+G(sqrt v'). Both times e^(z/2) are even functions, and log f2 - log f1 = A + log cosh(epsilon z/v') - k z^2/2 with k =
+1/v' - 1/v and A = log(v/v')/2 + (v - v')/8 - e/(2 v') - log cosh(epsilon/2). Its slope, divided by z, falls on z > 0,
+so it falls there or first rises and then falls. If A >= 0 it is thus positive around 0 and negative outside: f1 - f2
+has the signs + - +, and with equal masses and means that is the convex order (Karlin and Novikoff 1963). And A >= 0:
+with u = (v - v')/v' and x = e/v', the v' above has u = x/(1 - x/2) >= x, so that log(1 + u)/2 >= u/(2 + u) = x/2, and
+(v - v')/8 >= e/8 >= log cosh(epsilon/2). v' exists where 2v >= (3 + 2 sqrt 2) e; for smaller v a last launch still fits
+if PureDP(epsilon) is GaussianDP(sqrt v) by itself.
+
+By induction the view is within G(sqrt v) for every adaptive choice of launches, whatever is left at the end, and
+interactive mechanisms reduce to randomized responses by Haney et al. 2023, Thm 1.19 and Henzinger et al. 2024, Thm
+12.4. This is our own corollary. It is no odometer: the cost of a launch depends on how much is left. Variances are
+whole multiples of 2^-320, rounded down.
+
+>>> start = reserve_for(Fraction(1), Fraction(1, 2 * 10**6))
+>>> round(start * GRAIN, 4), round(left_after(start, Fraction(1, 100)) * GRAIN, 4), left_after(start, Fraction(1))
+(0.0525, 0.0524, None)
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+from typing import NamedTuple
+
+from msgspec.structs import force_setattr
+
+from counterpoint.composition.advanced import order_for
+from counterpoint.encoding import Tagged, Value
+from counterpoint.measures import ApproxDP, GaussianDP, Unbounded
+from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction
+from counterpoint.measures.approximate import ApproximateSum, Tail
+from counterpoint.measures.divergences import renyi_offset
+from counterpoint.measures.loss import Loss
+from counterpoint.measures.pure import pure_below, renyi_of
+from counterpoint.numbers import normal_tail, precision
+from counterpoint.numbers.exact import added_up
+from counterpoint.numbers.rounding import DIGITS, short
+
+UNIT = 2**320
+GRAIN = 2.0**-320
+_HUGE = Fraction(10**12)
+
+
+class Payment(NamedTuple):
+    """How a launch can be paid: its epsilon or Gaussian mu if the reserve takes it, and its delta."""
+
+    epsilon: Fraction | None
+    mu: Fraction | None
+    delta: Fraction
+
+    @property
+    def by_reserve(self) -> bool:
+        """Whether a Gaussian reserve can pay for it."""
+        return self.epsilon is not None or self.mu is not None
+
+
+@lru_cache(maxsize=4096)
+def reserve_for(epsilon: Fraction, slack: Fraction) -> int:
+    """The largest variance v with G(sqrt v) within (epsilon, slack), in units of 2^-320; that of 10^12 for more.
+
+    >>> reserve_for(Fraction(10**400), Fraction(1, 10)) == reserve_for(Fraction(10**12), Fraction(1, 10))
+    True
+    """
+    mu = GaussianDP.for_budget(min(epsilon, _HUGE), slack).mu
+    return int(mu * mu * UNIT)
+
+
+def left_after(left: int, epsilon: Fraction) -> int | None:
+    """What RR(epsilon) leaves; 0 for a last launch, None if it does not fit.
+
+    >>> round(left_after(UNIT, Fraction(1, 10)) * GRAIN, 5), left_after(UNIT, Fraction(1))
+    (0.98995, None)
+    """
+    if epsilon == 0:
+        return left
+    square = _square_up(epsilon)
+    double = 2 * left - square
+    under_root = double * double - 8 * left * square
+    if double > 0 and under_root >= 0:
+        return (double + isqrt(under_root)) // 4
+    return 0 if epsilon <= pure_within(left) else None
+
+
+def left_after_gaussian(left: int, mu: Fraction) -> int | None:
+    """What a Gaussian launch leaves: variances add (theory, Gaussian budgets).
+
+    >>> left_after_gaussian(UNIT, Fraction(1, 2)) == UNIT * 3 // 4, left_after_gaussian(UNIT, Fraction(2))
+    (True, None)
+    """
+    after = left - _square_up(mu)
+    return after if after >= 0 else None
+
+
+def spent(left: int | None, pays: Payment) -> int | None:
+    """What a launch leaves of a reserve; None for good, once a launch did not fit or could not be counted.
+
+    >>> spent(UNIT, Payment(None, None, Fraction(0))), spent(None, Payment(Fraction(0), None, Fraction(0)))
+    (None, None)
+    """
+    if left is None or not pays.by_reserve:
+        return None
+    if pays.epsilon is not None:
+        return left_after(left, pays.epsilon)
+    assert pays.mu is not None
+    return left_after_gaussian(left, pays.mu)
+
+
+@lru_cache(maxsize=4096)
+def pure_within(left: int) -> Fraction:
+    """The largest epsilon, cut to 12 digits, for which epsilon-DP is G(sqrt left): log(Phi(mu/2)/Phi(-mu/2)).
+
+    >>> round(float(pure_within(UNIT)), 4)
+    0.807
+    """
+    if left <= 0:
+        return Fraction(0)
+    tail = normal_tail(precision(DIGITS)(Fraction(left, UNIT)).sqrt() / 2)
+    return short(Fraction(((1 - tail) / tail).log().lower))
+
+
+def units_up(value: Fraction) -> int:
+    """A number in units of 2^-320, rounded up.
+
+    >>> units_up(Fraction(1, 2)) == UNIT // 2, units_up(Fraction(1, 10**400))
+    (True, 1)
+    """
+    return -(-value.numerator * UNIT // value.denominator)
+
+
+def _square_up(value: Fraction) -> int:
+    return -(-value.numerator * value.numerator * UNIT // (value.denominator * value.denominator))
+
+
+RESERVE_SHARE = Fraction(4, 5)
+WHOLE = Fraction(1)
+
+
+class Terms(Tagged, Value, frozen=True):
+    """What is fixed in advance: the budget, the slack and the Renyi order, None for no Renyi part.
+
+    Derived from them, once: `room`, the delta'' of delta'' + (1-delta'') slack = delta, which the deltas of the
+    launches may add up to.
+
+    >>> float(Terms(ApproxDP(1, 0.1), Fraction(1, 20), None).room)
+    0.05263157894736842
+    """
+
+    budget: ApproxDP
+    slack: Fraction
+    alpha: Fraction | None
+    room: Fraction = Fraction(-1)
+
+    def __post_init__(self) -> None:
+        """Derive the room."""
+        if self.room < 0:
+            force_setattr(self, "room", (self.budget.delta - self.slack) / (1 - self.slack))
+
+    def renyi_room(self, share: Fraction) -> int:
+        """What a Renyi sum with this share of the slack may grow to, in units of 2^-320, rounded down."""
+        assert self.alpha is not None
+        return renyi_room_at(self.budget.epsilon, self.alpha, share * self.slack)
+
+    def divided(self, first: Payment) -> tuple[int | None, int | None]:
+        """The reserve and what the Renyi sum may grow to, by what is launched first."""
+        epsilon, slack = self.budget.epsilon, self.slack
+        if self.alpha is None:
+            return reserve_for(epsilon, slack), None
+        reserve = reserve_for(epsilon, RESERVE_SHARE * slack)
+        if self._suits_reserve(first, reserve):
+            return reserve, self.renyi_room(1 - RESERVE_SHARE)
+        return None, self.renyi_room(WHOLE)
+
+    def _suits_reserve(self, first: Payment, reserve: int) -> bool:
+        """Whether more launches like the first would fit into the reserve than into the Renyi part with all the slack.
+
+        A reserve pays epsilon^2 for each and about three times that at its end. Any answer is sound.
+        """
+        assert self.alpha is not None
+        if not first.epsilon:
+            return first.by_reserve
+        by_renyi = max(0, self.renyi_room(WHOLE)) // renyi_units(first.epsilon, self.alpha)
+        return Fraction(reserve, UNIT) > first.epsilon**2 * (by_renyi + 3)
+
+
+class BestSum(Accumulator, Value, frozen=True):
+    """Basic composition, a Gaussian reserve and a Renyi sum, side by side.
+
+    `left` is what the reserve has left, `renyi` the Renyi sum and `most` what it may grow to, in units of 2^-320
+    (rounded down, up and down); None for a part that is not there or, for the reserve and the basic sum, can no longer
+    hold. Covers PureDP, ApproxDP, and GaussianDP with finite communication; with a Renyi order also zCDP, tCDP, Renyi
+    losses of at least that order, and every GaussianDP.
+    """
+
+    terms: Terms
+    launched: bool = False
+    left: int | None = None
+    most: int | None = None
+    basic: Fraction | None = Fraction(0)
+    renyi: int = 0
+    exposed: Fraction = Fraction(0)
+
+    @property
+    def theorem(self) -> str:
+        """What the total rests on."""
+        reserve = "a Gaussian reserve spent by randomized responses (theory, The Gaussian reserve)"
+        renyi = (
+            ""
+            if self.terms.alpha is None
+            else ", or the Renyi filter of one order (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8)"
+        )
+        return (
+            f"basic composition, or {reserve}{renyi}, whichever admits; corollary of Henzinger et al. 2024, "
+            "Thm 12.4; Haney et al. 2023, Thm 1.19"
+        )
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestSum":
+        """Add a loss, to each part that has a place for it."""
+        pays = self._payment(loss, interaction)
+        left, most = (self.left, self.most) if self.launched else self.terms.divided(pays)
+        return BestSum(
+            self.terms,
+            True,
+            spent(left, pays),
+            most,
+            None if self.basic is None or pays.epsilon is None else added_up(self.basic, pays.epsilon),
+            self.renyi if most is None else self.renyi + self._renyi(loss, pays.epsilon),
+            added_up(self.exposed, pays.delta) if pays.delta else self.exposed,
+        )
+
+    def _payment(self, loss: Loss, interaction: Interaction) -> Payment:
+        epsilon, delta = loss.added_response() or (None, ZERO)
+        pays = Payment(epsilon, loss.added_mu(interaction), delta)
+        if self.terms.alpha is None and not pays.by_reserve:
+            self._not_covered(
+                loss, 'PureDP, ApproxDP, and GaussianDP with finite communication; for zCDP and Renyi use by="best"'
+            )
+        return pays
+
+    def _renyi(self, loss: Loss, epsilon: Fraction | None) -> int:
+        alpha = self.terms.alpha
+        assert alpha is not None
+        return units_up(loss.added_renyi(alpha)) if epsilon is None else renyi_units(epsilon, alpha)
+
+    @property
+    def total(self) -> ApproxDP | Unbounded:
+        """The smallest epsilon of the parts; a reserve says no more than that the budget holds."""
+        budget = self.terms.budget
+        if not self.launched:
+            return ApproxDP(0, budget.delta)
+        if not self.keeps(budget):
+            return Unbounded()
+        bounds = [budget.epsilon] if self.basic is None else [budget.epsilon, self.basic]
+        if self.most is not None:
+            left = self.terms.renyi_room(WHOLE) - self.renyi
+            bounds.append(max(ZERO, budget.epsilon - Fraction(left, UNIT)))
+        return ApproxDP(min(bounds), budget.delta)
+
+    def keeps(self, budget: Loss) -> bool:
+        """Whether one of the parts holds and the deltas have room."""
+        if budget is not self.terms.budget and budget != self.terms.budget:
+            return self.total.within(budget)
+        if self.exposed > self.terms.room:
+            return False
+        if self.left is not None or (self.basic is not None and self.basic <= self.terms.budget.epsilon):
+            return True
+        return self.most is not None and self.renyi <= self.most
+
+    def at_distance(self, distance: int) -> ApproximateSum:
+        """Basic composition or a Renyi sum, of an order that suits `distance` times the budget's epsilon.
+
+        Not the reserve: it says that the budget holds, which at a distance it does not.
+        """
+        budget, slack = self.terms.budget, self.terms.slack
+        return ApproximateSum(Tail(budget.delta, slack, order_for(distance * budget.epsilon, slack)))
+
+    def delta_left(self, budget: Loss) -> Fraction:
+        """How much the deltas of further launches may add up to."""
+        return max(ZERO, self.terms.room - self.exposed)
+
+    def room(self, budget: Loss) -> Fraction:
+        """What the part that leaves most leaves."""
+        if self.exposed > self.terms.room:
+            return ZERO
+        rooms = [ZERO]
+        if self.basic is not None:
+            rooms.append(self.terms.budget.epsilon - self.basic)
+        if not self.launched:
+            return max(rooms)
+        if self.left is not None:
+            rooms.append(pure_within(self.left))
+        if self.terms.alpha is not None and self.most is not None:
+            rooms.append(pure_below(self.terms.alpha, Fraction(self.most - self.renyi, UNIT)))
+        return max(rooms)
+
+
+@lru_cache(maxsize=4096)
+def renyi_room_at(epsilon: Fraction, alpha: Fraction, slack: Fraction) -> int:
+    """B: what a sum of Renyi losses may grow to within (epsilon, slack), in units of 2^-320, rounded down."""
+    return -units_up(renyi_offset(alpha, slack) - epsilon)
+
+
+@lru_cache(maxsize=65536)
+def renyi_units(epsilon: Fraction, alpha: Fraction) -> int:
+    """tau_alpha(epsilon) in units of 2^-320, rounded up; remembered, since losses recur."""
+    return units_up(renyi_of(epsilon, alpha))

@@ -1,1 +1,0 @@
-"""Rules for losses chosen adaptively: filters, odometers, slots, parallel composition."""

@@ -1,0 +1,1 @@
+"""Counting under continual observation: counters, and monotone functions of growing histograms."""

@@ -1,0 +1,447 @@
+"""The timeline of a session as data, and in a terminal.
+
+A session as a score: what was lost stands above, and each mechanism has a lane below, on one axis of events.
+
+These are the values that a score is drawn from: public facts of a history, in order. `session/timeline.py` reads
+them off a session. With more than 30 lanes, those that have ended fold into one another, then the inner ones into the
+reserve that paid for them, then the oldest; with more than 500 asks, asks are drawn as a density.
+
+>>> lanes = tuple(Lane(str(n), "Laplace", "1 ask", starts=(n,), halted=n if n < 39 else None) for n in range(40))
+>>> [lane.name for lane in folded(lanes)]
+['39 ended', 'Laplace']
+
+A part of a score: some of its events, the level of the loss that they begin with, and the lanes that they are in.
+
+A session of thousands of events is drawn folded and as a density (`score.py`). A part of it has room for each stroke.
+
+>>> from counterpoint.display.timeline import LossAxis, ScoreEvent, Step
+>>> lanes = tuple(Lane(str(n), "Laplace", "1 ask", (2 * n - 1,), asks=(Mark(2 * n, ""),)) for n in (1, 2, 3))
+>>> events = tuple(ScoreEvent(kind, lane.number, "") for lane in lanes for kind in ("launch", "ask"))
+>>> steps = tuple(Step(2 * n - 1, (n - 1) / 4, n / 4, str(n), "") for n in (1, 2, 3))
+>>> part = zoomed(Score("people", LossAxis("ε", 1, "budget ε 1"), events, steps, (), lanes), 3, 4)
+>>> part.before, part.after, [lane.number for lane in part.lanes], part.lost
+(2, 2, ['2'], 0.5)
+
+A score in a terminal: the same marks in the same order, in as many columns as there are.
+
+>>> from counterpoint.display.timeline import Lane, LossAxis, Mark, Score, ScoreEvent, Step
+>>> laplace = Lane("1", "Laplace", "2 asks", (1,), "0.5", asks=(Mark(2, ""), Mark(3, "")), halted=3)
+>>> events = (ScoreEvent("launch", "1", ""), ScoreEvent("ask", "1", ""), ScoreEvent("ask", "1", ""))
+>>> score = Score("people", LossAxis("ε", 1, "budget ε 1"), events, (Step(1, 0, 0.5, "1", ""),), (), (laplace,))
+>>> print(as_text(score, 60))
+people     ε 0.5 of 1 lost, 0.5 left  █████░░░░░
+loss       ▄▄▄
+1 Laplace  ●┼┼┃  0.5
+>>> print(as_text(score, 60, unicode=False))
+people     e 0.5 of 1 lost, 0.5 left  #####.....
+loss       444
+1 Laplace  o||]  0.5
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby
+
+_START, _LAST, _END = 0.01, 0.95, 0.98
+"""Where an axis of times has its first event, its last, and its end."""
+
+MOST_LANES = 30
+MOST_ASKS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreEvent:
+    """One line of the history: which kind, in which lane (by its number), and what the record says of it."""
+
+    kind: str
+    lane: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a launch added to the loss when it was admitted: at which event, and the level after it.
+
+    One without a lane's number is no launch: what was charged was lost, and all of the budget counts as spent.
+    """
+
+    at: int
+    before: float
+    after: float
+    number: str
+    says: str
+    reserve: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something at an event, with what is said of it."""
+
+    at: int
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One handle, delegation or partition: where it starts, is asked, is refused something, and halts.
+
+    `inner` is paid from the reserve of the lane around it; `reserve` is such a lane. A folded lane has several starts.
+    """
+
+    number: str
+    name: str
+    detail: str
+    starts: tuple[int, ...]
+    cost: str = ""
+    depth: int = 0
+    reserve: bool = False
+    asks: tuple[Mark, ...] = ()
+    refusals: tuple[Mark, ...] = ()
+    halted: int | None = None
+
+    @property
+    def inner(self) -> bool:
+        """Whether a reserve has paid for it."""
+        return self.depth > 0
+
+    @property
+    def start(self) -> int:
+        """The event of its launch, or of the first of several."""
+        return self.starts[0]
+
+    @property
+    def sentence(self) -> str:
+        """The lane in words."""
+        cost = f" for {self.cost}" if self.cost else ""
+        state = "running" if self.halted is None else f"halted at event {self.halted}"
+        return (
+            f"{self.number} {self.name}: launched at event {self.start}{cost}, {count(len(self.asks), 'ask')}, {state}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LossAxis:
+    """The measure of the loss: its letter, the ceiling if there is one, and the words beside the axis."""
+
+    symbol: str
+    ceiling: float | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A session, event by event. Events are numbered from 1.
+
+    With `times`, in seconds since 1970, the axis is the time of each event, else its number. Of a part of a session
+    (`zooming.py`), `before` and `after` say how many events were left out on either side.
+    """
+
+    name: str
+    budget: LossAxis
+    events: tuple[ScoreEvent, ...] = ()
+    steps: tuple[Step, ...] = ()
+    refusals: tuple[Mark, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    times: tuple[float, ...] = ()
+    before: int = 0
+    after: int = 0
+
+    @property
+    def last(self) -> int:
+        """The number of the last event."""
+        return self.before + len(self.events)
+
+    def has(self, at: float) -> bool:
+        """Whether an event is one of these."""
+        return self.before < at <= self.last
+
+    @property
+    def lost(self) -> float:
+        """The level after the last step."""
+        return self.steps[-1].after if self.steps else 0.0
+
+    @property
+    def reserved(self) -> float:
+        """What steps for reserves have added to it."""
+        return sum(step.after - step.before for step in self.steps if step.reserve)
+
+    @property
+    def left(self) -> float | None:
+        """From the level to the ceiling."""
+        return None if self.budget.ceiling is None else max(0.0, self.budget.ceiling - self.lost)
+
+    @property
+    def asks(self) -> int:
+        """How often it was asked, in all lanes."""
+        return sum(event.kind == "ask" for event in self.events)
+
+    def share(self, at: float) -> float:
+        """Where an event stands on the axis, from 0 to 1; the axis is at least eight events long.
+
+        One that was left out stands at the end that it lies behind.
+        """
+        place = min(max(at - self.before, 0.5), len(self.events) + 1)
+        if not self.times:
+            return (place - 0.5) / max(8, len(self.events) + 1)
+        if place > len(self.times):
+            return _END
+        return 0.0 if place < 1 else self.share_of_time(self.times[int(place) - 1])
+
+    def share_of_time(self, seconds: float) -> float:
+        """Where a moment stands on an axis of times."""
+        first, last = self.times[0], self.times[-1]
+        return _START + (_LAST - _START) * (seconds - first) / ((last - first) or 1.0)
+
+
+def folded(lanes: Sequence[Lane], most: int = MOST_LANES) -> tuple[Lane, ...]:
+    """The same lanes, no more than `most` of them: ended ones fold first, then inner ones, then the oldest."""
+    few = tuple(lanes)
+    if len(few) > most:
+        few = tuple(_runs(few))
+    if len(few) > most:
+        few = tuple(_outer(few))
+    if len(few) > most:
+        few = (_one(few[: len(few) - most + 1], "earlier"), *few[len(few) - most + 1 :])
+    return few
+
+
+def _runs(lanes: Sequence[Lane]) -> Iterator[Lane]:
+    """Lanes beside each other that have ended, at one depth, become one."""
+    for (over, _), run in groupby(lanes, key=lambda lane: (lane.halted is not None, lane.depth)):
+        same = tuple(run)
+        yield from (_one(same, "ended"),) if over and len(same) > 1 else same
+
+
+def _outer(lanes: Sequence[Lane]) -> Iterator[Lane]:
+    """What a reserve has paid for is shown in the lane of that reserve."""
+    around: list[Lane] = []
+    for lane in (*lanes, None):
+        if around and (lane is None or not lane.inner):
+            first, *inside = around
+            asks = tuple(sorted((mark for one in around for mark in one.asks), key=lambda mark: mark.at))
+            refusals = tuple(mark for one in around for mark in one.refusals)
+            yield replace(first, asks=asks, refusals=refusals) if inside else first
+            around = []
+        if lane is not None:
+            around.append(lane)
+
+
+def _one(lanes: Sequence[Lane], word: str) -> Lane:
+    """Several lanes as one."""
+    asks = tuple(sorted((mark for lane in lanes for mark in lane.asks), key=lambda mark: mark.at))
+    refusals = tuple(mark for lane in lanes for mark in lane.refusals)
+    ends = [lane.halted for lane in lanes if lane.halted is not None]
+    return Lane(
+        f"{lanes[0].number}–{lanes[-1].number}",
+        f"{len(lanes)} {word}",
+        f"{_names(lanes)} · {count(len(asks), 'ask')}",
+        starts=tuple(sorted(start for lane in lanes for start in lane.starts)),
+        depth=lanes[0].depth,
+        asks=asks,
+        refusals=refusals,
+        halted=max(ends) if len(ends) == len(lanes) else None,
+    )
+
+
+def _names(lanes: Sequence[Lane]) -> str:
+    names = list(dict.fromkeys(lane.name for lane in lanes))
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def count(number: int, noun: str, nouns: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> count(1, "ask"), count(1200, "ask"), count(2, "launch", "launches")
+    ('1 ask', '1,200 asks', '2 launches')
+    """
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def decimals(values: Sequence[float]) -> int:
+    """How many decimals show all of these values alike, as people write them; four at most.
+
+    >>> decimals([0.75, 0.3]), decimals([1, 2]), decimals([1 / 3])
+    (2, 0, 4)
+    """
+    return max((len(f"{value:.4f}".rstrip("0").partition(".")[2]) for value in values), default=0)
+
+
+def levels(highest: float) -> list[float]:
+    """Four or five round numbers from 0 up, for an axis.
+
+    >>> levels(1), levels(0.3), levels(7)
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.1, 0.2, 0.3], [0.0, 2.0, 4.0, 6.0])
+    """
+    if highest <= 0:
+        return [0.0]
+    power = 10.0 ** (len(f"{highest:.0e}".split("e")[0]) - 1)
+    while power > highest:
+        power /= 10
+    while power * 10 <= highest:
+        power *= 10
+    step = next(size * power for size in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5) if highest / (size * power) <= 4.0001)
+    return [round(number * step, 12) for number in range(int(highest / step + 1e-9) + 1)]
+
+
+def moments(first: float, last: float) -> Sequence[tuple[float, str]]:
+    """A few round moments between two, in seconds since 1970, as people write them in UTC.
+
+    >>> moments(1_794_826_800, 1_794_837_600)
+    [(1794826800, '11:00'), (1794830400, '12:00'), (1794834000, '13:00'), (1794837600, '14:00')]
+    >>> [word for _, word in moments(0, 20)]
+    ['00:00:00', '00:00:05', '00:00:10', '00:00:15', '00:00:20']
+    >>> [word for _, word in moments(0, 400 * 86400)]
+    ['1 Jan 1970', '11 Apr 1970', '20 Jul 1970', '28 Oct 1970', '5 Feb 1971']
+    """
+    step = next((step for step in _ROUND if (last - first) / step <= 5), _ROUND[-1])
+    places = range(-int(-first // step) * step, int(last) + 1, step)
+    return [(place, _spelled(place, step)) for place in places][:12]
+
+
+_ROUND = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 100 * 86400, 10**8)
+
+
+def _spelled(seconds: int, step: int) -> str:
+    at = datetime.fromtimestamp(seconds, UTC)
+    if step >= 86400:
+        return f"{at.day} {at:%b %Y}"
+    return f"{at:%H:%M:%S}" if step < 60 else f"{at:%H:%M}"
+
+
+def short(text: str, most: int) -> str:
+    """A name that fits its place.
+
+    >>> short("Cardiology", 12), short("Cardiology", 6)
+    ('Cardiology', 'Cardi…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def zoomed(score: Score, first: int, last: int) -> Score:
+    """The events from `first` to `last`, which are numbers of events, and what they need to be understood."""
+    part = replace(
+        score,
+        events=score.events[first - 1 : last],
+        times=score.times[first - 1 : last],
+        before=first - 1,
+        after=max(0, len(score.events) - last),
+    )
+    return replace(
+        part,
+        steps=(*_level_before(score.steps, first), *(step for step in score.steps if part.has(step.at))),
+        refusals=_within(part, score.refusals),
+        lanes=_active(part, [_cut_lane(part, lane) for lane in score.lanes]),
+    )
+
+
+def _level_before(steps: Sequence[Step], first: int) -> tuple[Step, ...]:
+    """What was lost before: a step to what was spent, and one to what was reserved."""
+    earlier = [step for step in steps if step.at < first]
+    if not earlier:
+        return ()
+    level = earlier[-1].after
+    spent = level - sum(step.after - step.before for step in earlier if step.reserve)
+    at = first - 1
+    return Step(at, 0.0, spent, "", "lost before"), Step(at, spent, level, "", "reserved before", reserve=True)
+
+
+def _within(part: Score, marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    return tuple(mark for mark in marks if part.has(mark.at))
+
+
+def _cut_lane(part: Score, lane: Lane) -> Lane:
+    return replace(lane, asks=_within(part, lane.asks), refusals=_within(part, lane.refusals))
+
+
+def _active(part: Score, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+    """The lanes in which something happens, and the reserves that they are paid from, which stand above them."""
+    found: list[Lane] = []
+    needed = 0
+    for lane in reversed(lanes):
+        happens = lane.asks or lane.refusals or any(map(part.has, lane.starts))
+        if happens or lane.depth < needed:
+            found.append(lane)
+            needed = lane.depth
+    return tuple(reversed(found))
+
+
+_BAR = 10
+_PLAIN = str.maketrans("●○┼×┃▒─█░…–εδρμα▁▂▃▄▅▆▇", "oo|x]#-#..-edrma1234567")
+"""The marks where Unicode is missing."""
+
+
+def as_text(score: Score, width: int, unicode: bool = True) -> str:
+    """The lines: a head with a bar, the loss, and a lane for each mechanism."""
+    lanes = folded(score.lanes)
+    names = [_name(lane) for lane in lanes]
+    margin = min(max(map(len, [score.name, "loss", *names])) + 2, 26)
+    columns = max(8, min(len(score.events), width - margin - 10))
+    rows = [_shorten(score.name, margin) + _head(score), *_loss(score, columns, margin)]
+    rows += [_shorten(name, margin) + _lane(score, lane, columns) for name, lane in zip(names, lanes, strict=True)]
+    text = "\n".join(row.rstrip() for row in rows)
+    return text if unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
+
+
+def _name(lane: Lane) -> str:
+    return f"{'  ' * lane.depth}{lane.number} {lane.name}"
+
+
+def _shorten(name: str, margin: int) -> str:
+    return (name if len(name) < margin else f"{name[: margin - 3]}… ").ljust(margin)
+
+
+def _head(score: Score) -> str:
+    symbol, ceiling, left = score.budget.symbol, score.budget.ceiling, score.left
+    if ceiling is None or left is None:
+        return f"{symbol} {score.lost:.{decimals([score.lost])}f} lost"
+    places = decimals([score.lost, left])
+    parts = (
+        [round(_BAR * (score.lost - score.reserved) / ceiling), round(_BAR * score.lost / ceiling)]
+        if ceiling
+        else [0, 0]
+    )
+    bar = "█" * parts[0] + "▒" * (parts[1] - parts[0]) + "░" * (_BAR - parts[1])
+    return f"{symbol} {score.lost:.{places}f} of {ceiling:g} lost, {left:.{places}f} left  {bar}"
+
+
+def _loss(score: Score, columns: int, margin: int) -> Iterator[str]:
+    """The level after the events of each column, in eighths of the ceiling; a cross where a launch was refused."""
+    if not score.steps and not score.refusals:
+        return
+    highest = score.budget.ceiling or score.lost
+    heights = [" "] * _used(score, columns)
+    for step in score.steps:
+        height = "▁▂▃▄▅▆▇"[max(0, min(6, round(8 * step.after / highest) - 1))] if highest else "▁"
+        place = _column(score, step.at, columns)
+        heights[place:] = height * (len(heights) - place)
+    for mark in score.refusals:
+        heights[_column(score, mark.at, columns)] = "×"
+    yield "loss".ljust(margin) + "".join(heights)
+
+
+def _lane(score: Score, lane: Lane, columns: int) -> str:
+    """Marks on a line; where several fall into one column, the rarer one is shown."""
+    used = _used(score, columns)
+    start = _column(score, lane.start, columns)
+    end = used - 1 if lane.halted is None else _column(score, lane.halted, columns)
+    line = [" "] * start + ["▒" if lane.reserve else "─"] * (end - start + 1) + [" "] * (used - end)
+    for marks, sign in ((lane.asks, "┼"), (lane.refusals, "×")):
+        for mark in marks:
+            line[_column(score, mark.at, columns)] = sign
+    if lane.halted is not None:
+        line[end + 1] = "┃"
+    for at in lane.starts:
+        line[_column(score, at, columns)] = "○" if lane.inner else "●"
+    return f"{''.join(line)}  {lane.cost}"
+
+
+def _used(score: Score, columns: int) -> int:
+    return max(1, min(columns, len(score.events)))
+
+
+def _column(score: Score, at: int, columns: int) -> int:
+    """In which column an event stands; one each, if there is room."""
+    events = len(score.events)
+    place = min(max(at - score.before, 1), events) - 1
+    return place if events <= columns else place * columns // events

@@ -1,0 +1,1 @@
+"""The databases that hold rows: their dialects, how data are loaded, how rows are sampled."""

@@ -1,0 +1,254 @@
+"""A session's book, and which others have the same rows.
+
+A session's book: its own record in a database. How one is made, and how what it says is changed, each on the chain.
+
+>>> len(DataKeys("people", MasterKey(bytes(32)), ()).rewrapped(MasterKey(bytes(31) + b"x")))
+1
+
+A budget belongs to a data set: which other sessions of a ledger have the same rows.
+
+A second name for the same rows would be a second budget. So a session's record has a digest of its rows as they were
+given, whatever was declared about them; several tables have one each, and one that is the same is enough. In the open
+such a digest would confirm a guess of the rows; it is sealed with the session's data key: a process without the
+ledger's master key cannot compare its sessions. It is a guard against mistakes, not against a custodian: one changed
+row makes other rows. Sessions under another master key, and those from before digests were kept which have not been
+opened since, cannot be compared.
+
+>>> str(in_use("people", ("visitors",))).split(":")[0]
+"session 'people' would be a second budget for the rows of 'visitors'"
+"""
+
+import hmac
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+
+from counterpoint.errors import DataInUse, LedgerTampered, NotAllowed, Unsealable
+from counterpoint.ledger.chain import SESSION, Entry, Head, Signer, read_entry
+from counterpoint.ledger.sealing import DataKeys, MasterKey
+from counterpoint.ledger.store.records import REGISTER, Book, keys_digest
+from counterpoint.ledger.store.store import Store, Unit
+from counterpoint.ledger.witness import Witness
+
+_REGISTER = "the register of a ledger"
+"""Stands in its book for the data of a session."""
+_WITNESSED = "there is a witness from here on"
+
+
+def new_genesis() -> bytes:
+    """Where a chain begins: no two begin alike."""
+    return sha256(os.urandom(32)).digest()
+
+
+def create(  # noqa: PLR0917 - all that a book is made of
+    store: Store,
+    name: str,
+    master: MasterKey | None,
+    genesis: bytes,
+    fingerprint: str,
+    rows: bytes | None,
+    *,
+    witness: Witness | None,
+    second_budget: bool,
+) -> None:
+    """Make the book of a new session, with its first entries, unless another session has these rows.
+
+    It is entered in the register of the ledger, in the same transaction.
+    """
+    assert master is not None
+    if witness is not None:
+        # Before the book: a book that its witness has never seen is one whose witness was taken away.
+        witness.note_place(name, genesis)
+    wrapped = (DataKeys.fresh(name, 0, master),)
+    content = None if rows is None else sealed(rows, DataKeys(name, master, wrapped), genesis)
+    store.begin_alone(name)
+    beside = () if rows is None else with_rows(store, name, rows, master)
+    if beside and not second_budget:
+        raise in_use(name, beside)
+    book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witness is not None, content, beside)
+    head = _put_first(store, name, book, about(beside))
+    if head is not None:
+        _register(store, name, genesis, master)
+        _name_signer(store, Unit(store, name, head), Signer(master.signing_seed()).public)
+    store.commit()
+
+
+def _put_first(store: Store, name: str, book: Book, what: str) -> Head | None:
+    """Make a book with its first entry; the head then, or None if there is a book of that name."""
+    first = Entry(1, "data", "", (), what, book.fingerprint or "", state=keys_digest(book.keys), record=book.record)
+    head = Head(1, first.hash(book.genesis))
+    return head if store.create(name, book._replace(head=head), first.encoded()) else None
+
+
+def _register(store: Store, name: str, genesis: bytes, master: MasterKey) -> None:
+    """Enter a new session in the register."""
+    unit = Unit(store, REGISTER, _locked_register(store, master))
+    unit.append(SESSION, "", (), f"session {name!r} was made", name, state=genesis.hex())
+    store.write(unit)
+
+
+def make_register(store: Store, master: MasterKey) -> None:
+    """Make the register of a new ledger, unless there is one by now."""
+    store.begin_alone(REGISTER)
+    _locked_register(store, master)
+    store.commit()
+
+
+def _locked_register(store: Store, master: MasterKey) -> Head:
+    """The head of the register, which is made along with the first session or principal of a ledger.
+
+    The service that uses it gives it a witness: sessions may have witnesses of their own.
+    """
+    found = store.lock_book(REGISTER)
+    if found is None:
+        genesis, wrapped = new_genesis(), (DataKeys.fresh(REGISTER, 0, master),)
+        book = Book(Head(0, genesis), genesis, _REGISTER, wrapped, witnessed=False)
+        _put_first(store, REGISTER, book, "the register of this ledger was begun")
+        found = store.lock_book(REGISTER)
+        assert found is not None
+    return found
+
+
+def must_have_key(master: MasterKey | None) -> None:
+    """`Unsealable` where a new ledger would have nothing to seal with."""
+    if master is None:
+        raise Unsealable(
+            "a durable ledger seals what is secret, and no key was given: make one with `counterpoint ledger "
+            "key FILE`, keep it apart from the database, and say COUNTERPOINT_KEY_FILE=FILE"
+        )
+
+
+def require_witness(store: Store, name: str) -> Book:
+    """Put on record that there is a witness: from here on there must be one. The book as it is then."""
+    head, book = store.begin(name), store.book(name)
+    assert head is not None and book is not None
+    return _replace(store, Unit(store, name, head), book._replace(witnessed=True), "witness", _WITNESSED)
+
+
+def signer(name: str, master: MasterKey, public: str) -> Signer:
+    """What signs for a session; `LedgerTampered` if its record names another signer than that of its key."""
+    found = Signer(master.signing_seed())
+    if found.public != public:
+        raise LedgerTampered(f"the record of {name!r} names another signer than that of its key: it was changed")
+    return found
+
+
+def signer_at_hand(store: Store, name: str, master: MasterKey | None) -> Signer | None:
+    """What signs for a session, of which nothing else is opened; None if this is not the key of its present signer."""
+    entries = (read_entry(data, number) for number, data in store.entries(name, 0))
+    public = [entry.what for entry in entries if entry.kind == "signer"]
+    found = None if master is None else Signer(master.signing_seed())
+    return None if found is None or [found.public] != public[-1:] else found
+
+
+def _name_signer(store: Store, unit: Unit, public: str) -> None:
+    unit.append("signer", "", (), public, "")
+    store.write(unit)
+
+
+def _replace(store: Store, unit: Unit, book: Book, kind: str, what: str) -> Book:
+    """Write a changed book, and say on the chain what was changed."""
+    unit.append(kind, "", (), what, "", record=book.record)
+    store.write(unit)
+    store.write_book(unit.name, book)
+    store.commit()
+    return book._replace(head=unit.head)
+
+
+def rewrap(store: Store, name: str, old: MasterKey | None, new: MasterKey) -> tuple[bytes, ...]:
+    """Wrap the data keys with another master key, and add a new one for what is sealed from now on."""
+    head, book = store.begin(name), store.book(name)
+    assert head is not None and book is not None
+    # those on record, not those read at the start: another process may have added one since
+    keys = DataKeys(name, old, book.keys).rewrapped(new)
+    unit = Unit(store, name, head)
+    unit.append("keys", "", (), f"master key {new.name}", "", state=keys_digest(keys))
+    if name != REGISTER:  # no record and no receipt is signed for it
+        _change_signer(unit, old, new)
+    store.write(unit)
+    store.write_keys(name, keys)
+    store.commit()
+    return keys
+
+
+def _change_signer(unit: Unit, old: MasterKey | None, new: MasterKey) -> None:
+    """Name the signer that comes with another master key; the one before it signs that."""
+    assert old is not None
+    before, after = Signer(old.signing_seed()), Signer(new.signing_seed())
+    if before.public != after.public:
+        signature = before.sign_successor(after.public, unit.head.hash)
+        unit.append("signer", "", (), after.public, signature)
+
+
+def must_not_be_retired(name: str, book: Book) -> None:
+    """`NotAllowed` if nothing is left of a session but its record."""
+    if not book.keys:
+        raise NotAllowed(
+            f"{name!r} is retired: its keys and answers are destroyed. Its record can be read by `counterpoint ledger "
+            "history`, `verify` and `export`"
+        )
+
+
+_SIZE = 32
+"""The bytes of a digest."""
+
+
+def sealed(rows: bytes, keys: DataKeys, genesis: bytes) -> bytes:
+    """The digest as it is stored."""
+    return keys.seal(rows, "rows", genesis.hex())
+
+
+def with_rows(store: Store, name: str, rows: bytes, master: MasterKey | None) -> tuple[str, ...]:
+    """The other sessions of a ledger that have these rows."""
+    others = [(other, store.book(other)) for other in store.names() if other != name]
+    return tuple(other for other, book in others if book is not None and _has(other, book, rows, master))
+
+
+def _has(name: str, book: Book, rows: bytes, master: MasterKey | None) -> bool:
+    keys = DataKeys(name, master, book.keys)
+    if book.content is None or not keys.usable:
+        return False
+    try:
+        known = keys.unseal(book.content, "rows", book.genesis.hex())
+    except Unsealable:
+        raise LedgerTampered(f"what is on record of the rows of {name!r} was changed") from None
+    return any(hmac.compare_digest(one, other) for one in _digests(known) for other in _digests(rows))
+
+
+def _digests(rows: bytes) -> list[bytes]:
+    """The digest of each table.
+
+    >>> [len(one) for one in _digests(bytes(64))]
+    [32, 32]
+    """
+    return [rows[start : start + _SIZE] for start in range(0, len(rows), _SIZE)]
+
+
+def beside(store: Store, name: str) -> tuple[str, ...]:
+    """The sessions that are known to have the same rows as this one, whichever of them came first."""
+    books = {other: store.book(other) for other in store.names()}
+    found = books.get(name)
+    own = () if found is None else found.beside
+    later = (other for other, book in books.items() if book is not None and name in book.beside)
+    return tuple(dict.fromkeys((*own, *later)))
+
+
+def about(beside: Sequence[str]) -> str:
+    """What the history says about the data of a session."""
+    if not beside:
+        return "the data that this session is about"
+    same = _listed(beside)
+    return f"the data that this session is about; the same rows as those of {same}: the custodian insisted"
+
+
+def in_use(name: str, beside: Sequence[str]) -> DataInUse:
+    """Why a second name gets no second budget."""
+    return DataInUse(
+        f"session {name!r} would be a second budget for the rows of {_listed(beside)}: open that one, and delegate a "
+        "part of its budget, as in session.delegate(PureDP(0.1)). A second budget, whose losses add to those of the "
+        "first, is given with second_budget=True; that stays on record and in the certificate"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))

@@ -1,1 +1,0 @@
-"""A record is checked against itself, its chain, its witness and its data."""

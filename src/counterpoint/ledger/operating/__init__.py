@@ -1,1 +1,0 @@
-"""What an operator does with a ledger: list, copy, export, recover, retire."""

@@ -1,0 +1,338 @@
+"""Replaying a record: every launch and every refusal must have been right at its place, and every request is compared.
+
+A chain that holds together may still say something wrong, if it was rewritten as a whole. So each entry goes through
+the rule again, by the same code that admits; what comes of it is compared with what is stored.
+
+>>> Replay("people").step(Entry(1, "answer", "monday", (0,), "", "", record="a fingerprint"))
+Traceback (most recent call last):
+...
+counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was given to a request that was not open
+"""
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from counterpoint.composition.rule import Spent
+from counterpoint.encoding import Plain, decode
+from counterpoint.errors import CounterpointError, LedgerTampered
+from counterpoint.ledger.chain import INTENTS, Entry
+from counterpoint.ledger.sealed_rows import read_frame, spent
+from counterpoint.ledger.state import Grant, Node, Path
+from counterpoint.ledger.store.records import StoredRow, path_text
+from counterpoint.ledger.store.store import Store
+from counterpoint.ledger.witness import Recovered
+from counterpoint.measures.accumulator import Account
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.relations import Relation
+from counterpoint.queries.request import About, Request
+
+_SAYS: dict[str, tuple[Any, ...]] = {
+    "open": (str, Concurrent, bool),
+    "ask": (str, tuple, object, object),
+    "revocation": (str, tuple),
+    "recount": (str, tuple, int),
+    "closing": (str, tuple, int),
+    "reopening": (str, tuple, int),
+}
+"""What the bodies of entries are made of."""
+_LAUNCH: tuple[Any, ...] = (
+    str,
+    tuple,
+    str | None,
+    Mechanism,
+    Relation,
+    str | None,
+    str | tuple | Request | About | None,
+)
+"""What the body of a launch is made of; that of a granted session has its grant, too."""
+
+
+class Replay:
+    """What the entries say must be stored."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._nodes: dict[Path, tuple[Concurrent, Account, int]] = {}
+        self._grants: dict[Path, Grant] = {}
+        self._granted: dict[Path, list[Claim]] = {}
+        self._open: dict[str, Entry] = {}
+        self._places: dict[str, Path] = {}
+        self._recounted: set[Path] = set()
+        self._asked: dict[str, bytes] = {}
+        self._done: set[str] = set()
+        self._records: dict[str, str] = {}
+        self._sent: set[str] = set()
+        self._sending = ""
+        self._recovered = self._recovering = self._retired = False
+        self._closings = 0
+        self._left_open: set[str] = set()
+
+    def step(self, entry: Entry) -> None:
+        """One entry further, if it was right."""
+        self._must_be_over(entry)
+        if entry.kind in INTENTS:
+            if entry.request in self._asked:
+                raise self._wrong(entry, "a request was admitted twice")
+            self._open[entry.request] = entry
+            self._asked[entry.request] = sha256(entry.body.encode()).digest()
+        self._recorded(entry)
+        if entry.kind == "open":
+            _, composition, _ = _parts(entry)
+            if self._nodes:
+                raise self._wrong(entry, "the session was opened twice")
+            self._nodes[()] = (composition, composition.rule.start(), 0)
+        elif entry.kind in ("launch", "delegation"):
+            self._launch(entry)
+        elif entry.kind == "revocation":
+            self._revocation(entry)
+        elif entry.kind in ("closing", "reopening"):
+            self._closing(entry)
+        elif entry.kind == "recount":
+            self._recount(entry)
+        elif entry.kind == "refusal":
+            self._refusal(entry)
+        elif entry.kind == "answer":
+            self._answered(entry)
+        elif entry.kind == "recovery":
+            self._recovery()
+        elif entry.kind == "lost":
+            self._lost(entry)
+        self._retired = entry.kind == "retirement"
+        self._arrived(entry)
+
+    def _must_be_over(self, entry: Entry) -> None:
+        """A retirement is the last entry. From a recovery on nothing is launched or asked.
+
+        What was open then is closed right behind it.
+        """
+        if self._retired:
+            raise self._wrong(entry, "the record goes on after it was retired")
+        if self._recovered and entry.kind in INTENTS and entry.kind != "revocation":
+            raise self._wrong(entry, "something was launched or asked after the record was lost")
+        if self._closings % 2 and entry.kind in ("launch", "delegation", "ask"):
+            raise self._wrong(entry, "something was launched or asked while the data were closed")
+        if entry.kind == "lost" and not self._recovering:
+            raise self._wrong(entry, "something was given up, and no record was lost")
+        if entry.kind != "lost":
+            if self._left_open:
+                raise self._wrong(entry, "a request was left open that a recovery must close")
+            self._recovering = False
+
+    def _recovery(self) -> None:
+        self._recovered = self._recovering = True
+        self._left_open = set(self._open)
+        self._nodes = {
+            path: (exhausted(node), account, launched) for path, (node, account, launched) in self._nodes.items()
+        }
+
+    def _lost(self, entry: Entry) -> None:
+        if not entry.request:
+            return  # a row, whose fingerprint is compared
+        if entry.request not in self._left_open:
+            raise self._wrong(entry, "a request was given up that was not open")
+        self._left_open.discard(entry.request)
+        del self._open[entry.request]
+        self._done.add(entry.request)
+        self._records[entry.request] = entry.record
+
+    def _recorded(self, entry: Entry) -> None:
+        """Which fingerprint the request of an entry must have."""
+        if entry.kind in (*INTENTS, "answer"):
+            if not entry.record:
+                raise self._wrong(entry, "it does not say what is stored of its request")
+            self._records[entry.request] = entry.record
+
+    def compare(self, store: Store) -> None:
+        """Accounts, requests and answers against what is stored."""
+        if self._left_open:
+            raise LedgerTampered(f"the record of {self._name!r} was recovered, and requests were left open")
+        for path, (composition, account, launched) in self._nodes.items():
+            stored = store.row(self._name, path_text(path))
+            node = None if stored is None or stored.node is None else decode(stored.node, Node)
+            if stored is None or node is None or node.account != account or node.launched != launched:
+                raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if stored.spent != spent(composition, node):
+                raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
+            if node.closings != (0 if path else self._closings):
+                raise LedgerTampered(f"whether the data of {self._name!r} are closed is not what is on record")
+            if node.grant != self._grants.get(path, UNSET):
+                raise LedgerTampered(f"to whom the session at {path!r} is granted is not what is on record")
+            if read_frame(stored.frame).mechanism != composition:
+                raise LedgerTampered(f"the rule at {path!r} is not the one on record")
+        self._compare_kinds(store)
+        if not self._retired:
+            self._compare_requests(store)
+
+    def _compare_kinds(self, store: Store) -> None:
+        """A session's state is in the open and its budget counted, a mechanism's sealed and not.
+
+        Of a session only the sample of its units is sealed, if it sees one.
+        """
+        for row in store.rows(self._name):
+            mechanism = read_frame(row.frame).mechanism
+            is_session, on_sample = isinstance(mechanism, Concurrent), mechanism.sampling_rate is not None
+            if is_session != (row.node is not None) or (is_session and on_sample != (row.sealed is not None)):
+                raise changed(row)
+            if not is_session and (row.spent is not None or (self._recovered and row.sealed is not None)):
+                raise changed(row)
+
+    def _compare_requests(self, store: Store) -> None:
+        missing = set(self._asked)
+        for request in store.requests(self._name):
+            missing.discard(request.request)
+            done = request.request in self._done
+            if request.digest != self._asked.get(request.request) or done != (request.answer is not None):
+                raise other_request(request.request)
+            if self._records[request.request] != request.fingerprint:
+                raise other_request(request.request)
+        if missing:
+            raise LedgerTampered(
+                f"request {min(missing)[:80]!r} is on record, and its row is missing: it was taken away"
+            )
+
+    def _launch(self, entry: Entry) -> None:
+        _, parent, name, mechanism, data, *_ = _parts(entry)
+        composition, account, launched = self._node(entry, parent)
+        self._places[entry.request] = (*parent, launched if name is None else name)
+        try:
+            after = composition.admit(account, mechanism, data)
+        except CounterpointError as error:
+            raise self._wrong(entry, f"a launch was admitted that the rule refuses ({type(error).__name__})") from None
+        self._nodes[parent] = (composition, after, launched + 1)
+        if parent in self._granted:
+            self._granted[parent].append(mechanism.claim)
+
+    def _closing(self, entry: Entry) -> None:
+        _, path, number = _parts(entry)
+        if path or number != self._closings or (entry.kind == "reopening") != bool(number % 2):
+            raise self._wrong(entry, "data are closed and reopened in turn")
+        self._closings += 1
+
+    def _revocation(self, entry: Entry) -> None:
+        grant = self._grants.get(entry.path)
+        if grant is None:
+            raise self._wrong(entry, "there was no grant to revoke")
+        self._grants[entry.path] = replace(grant, revoked=True)
+
+    def _recount(self, entry: Entry) -> None:
+        _, parent, number = _parts(entry)
+        composition, account, launched = self._node(entry, parent)
+        child = (*parent, number)
+        grant = self._grants.get(child)
+        if grant is None or not grant.revoked:
+            raise self._wrong(entry, "what was not revoked was recounted")
+        if child in self._recounted:
+            raise self._wrong(entry, "what was left unused was returned twice")
+        self._recounted.add(child)
+        inner = self._nodes[child][0]
+        try:
+            after = composition.rule.recounted(account, inner.rule, inner.claim, self._granted[child])
+        except CounterpointError as error:
+            raise self._wrong(entry, f"a recount that no theorem covers ({type(error).__name__})") from None
+        self._nodes[parent] = (composition, after, launched)
+
+    def _refusal(self, entry: Entry) -> None:
+        """A launch that the rule refuses, or a recount that no theorem covers."""
+        parts = _parts(entry)
+        composition, account, _ = self._node(entry, parts[1])
+        try:
+            if parts[0] == "recount":
+                child = (*parts[1], parts[2])
+                inner = self._node(entry, child)[0]
+                composition.rule.recounted(account, inner.rule, inner.claim, self._granted.get(child, []))
+            elif parts[0] in ("launch", "delegation"):
+                composition.admit(account, parts[3], parts[4])
+            else:
+                return
+        except CounterpointError:
+            return
+        raise self._wrong(entry, f"a {parts[0]} was refused that the rule admits")
+
+    def _answered(self, entry: Entry) -> None:
+        asked = self._open.pop(entry.request, None)
+        if asked is None:
+            raise self._wrong(entry, "an answer was given to a request that was not open")
+        self._done.add(entry.request)
+        place = self._places.pop(entry.request, entry.path)
+        if entry.path != place or (asked.kind == "delegation" and place in self._nodes):
+            raise self._wrong(entry, "what was launched is in another place")
+        if asked.kind == "delegation":
+            _, _, _, composition, _, _, _, *granted = _parts(asked)
+            self._nodes[entry.path] = (composition, composition.rule.start(), 0)
+            if granted:
+                self._grants[entry.path], self._granted[entry.path] = granted[0], []
+
+    def _arrived(self, entry: Entry) -> None:
+        """The batches of an id follow each other; whatever comes between ends it."""
+        sent = entry.request if entry.kind == "items" else ""
+        if sent != self._sending and sent in self._sent:
+            raise self._wrong(entry, "items arrived twice under one id")
+        if sent:
+            self._sent.add(sent)
+        self._sending = sent
+
+    def _node(self, entry: Entry, path: Path) -> tuple[Concurrent, Account, int]:
+        found = self._nodes.get(path)
+        if found is None:
+            raise self._wrong(entry, "there was no session to launch in")
+        return found
+
+    def _wrong(self, entry: Entry, what: str) -> LedgerTampered:
+        return LedgerTampered(f"entry {entry.number} of {self._name!r} is wrong: {what}")
+
+
+def _parts(entry: Entry) -> tuple[Any, ...]:
+    try:
+        parts: Any = decode(entry.body.encode(), Plain)  # type: ignore[arg-type]  # of no fixed type
+    except CounterpointError:
+        raise LedgerTampered(f"entry {entry.number} cannot be read") from None
+    launch = (*_LAUNCH, Grant) if isinstance(parts, tuple) and len(parts) > len(_LAUNCH) else _LAUNCH
+    of = parts[0] if entry.kind == "refusal" and isinstance(parts, tuple) and parts else entry.kind
+    expected = _SAYS.get(of, launch) if isinstance(of, str) else launch
+    fits = isinstance(parts, tuple) and len(parts) == len(expected)
+    if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
+        raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")
+    return tuple(parts)
+
+
+def exhausted(composition: Concurrent) -> Concurrent:
+    """The composition after its record was lost: nothing is left of its budget.
+
+    >>> from counterpoint import Filter, PureDP
+    >>> from counterpoint.privacy.relations import Steps
+    >>> once = exhausted(Concurrent(Filter(PureDP(1)), Steps()))
+    >>> exhausted(once) is once
+    True
+    """
+    if isinstance(composition.rule, Spent):
+        return composition
+    return Concurrent(Spent(composition.rule, composition.relation), composition.relation)
+
+
+def recovered(entry: Entry, before: bytes) -> Recovered:
+    """What the entry of a recovery says: behind which head of the backup, and how far the witness had seen it."""
+    try:
+        number, head, seen, _ = msgspec.json.decode(entry.body, type=tuple[int, str, int, str])
+    except msgspec.MsgspecError:
+        raise LedgerTampered(f"entry {entry.number} cannot be read") from None
+    if (number, head) != (entry.number - 1, before.hex()):
+        raise LedgerTampered(f"entry {entry.number} is about the recovery of another record")
+    return Recovered(entry.number, seen)
+
+
+def other_request(request: str) -> LedgerTampered:
+    """The error for a request that was changed."""
+    return LedgerTampered(f"request {request[:80]!r} is not stored as the entries say")
+
+
+def changed(row: StoredRow) -> LedgerTampered:
+    """The error for a row that was changed."""
+    return LedgerTampered(
+        f"the state at {row.path} is not the one that its last charge or answer left: it was changed or put back"
+    )

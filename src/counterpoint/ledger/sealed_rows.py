@@ -1,0 +1,235 @@
+"""How a row is stored, and which ids the chain has.
+
+How a row is stored: what is public in the open, a session's account too, and a mechanism's state sealed.
+
+Charges can thus be read, replayed and reported without any key; a state is bound to its path and version.
+
+>>> from counterpoint import Laplace, SeededCoins
+>>> from counterpoint.ledger.sealing import MasterKey
+>>> master = MasterKey(bytes(32))
+>>> keys = DataKeys("people", master, (DataKeys.fresh("people", 0, master),))
+>>> row = Row(Laplace(1), Laplace(1).start(SeededCoins(1)))
+>>> read_row(stored_row((0,), row, keys), keys) == row
+True
+
+Which ids the chain has, in memory: whether a request is new is never decided by what a table lacks.
+
+An id that is not among the stored requests would get fresh noise, or a session that is opened again a fresh budget; so
+a tamperer need only delete a row. A database cannot show that a row was never there. The chain can: it is followed at
+every start, and from then on each process knows its head. So the ids of its entries are kept here, each as a hash of 64
+bits, 8 bytes; entries that other processes have added meanwhile are read, and must continue the chain, before an id
+counts as new. A lookup costs the same however long the chain is.
+
+For the same reason each process knows how the chain left every row, as a hash of 64 bits: a row that was changed while
+the ledger is open, or that was put back as it once was (an account before a charge, a grant before it was revoked, a
+mechanism before it halted), is refused when a request uses it. That takes some 150 bytes for each launch.
+
+>>> ids = Ids()
+>>> ids.add("ask", "() monday")
+>>> ids.has("ask", "() monday"), ids.has("ask", "() tuesday"), ids.has("items", "() monday")
+(True, False, False)
+"""
+
+from array import array
+from bisect import bisect_left
+from functools import lru_cache
+
+from msgspec import UnsetType
+from msgspec.structs import replace
+
+from counterpoint.encoding import Plain, Tagged, Value, decode, encode_checked
+from counterpoint.errors import LedgerTampered, Unsealable
+from counterpoint.ledger.chain import INTENTS, Entry, Head, link, read_entry
+from counterpoint.ledger.sealing import DataKeys, padded
+from counterpoint.ledger.state import Node, Path, Row, Sealed, charge_text
+from counterpoint.ledger.store.records import BUDGET, StoredRow, path_text, read_path
+from counterpoint.ledger.store.store import Unit
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism, State
+from counterpoint.privacy.samples import Sample
+from counterpoint.sources.streams.items import followed_among
+
+_KEPT = 1024
+_LARGEST = 2**16
+
+
+class Frame(Tagged, Value, frozen=True):
+    """The public part of a row."""
+
+    mechanism: Mechanism
+    cursor: int | str
+    by: str | None
+    of: Plain = None
+
+
+def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row] | None = None) -> StoredRow:
+    """The row as it is stored; a stored one and what it says (`last`) spare encoding what is the same.
+
+    `InvalidParameter` if it could not be read back: then nothing is written, and nothing is charged.
+    """
+    if last is not None and _framed_alike(last[1], row):
+        data = last[0].frame
+    else:
+        data = encode_checked(Frame(row.mechanism, row.cursor, row.by, row.of), Frame)
+    if row.state is None:
+        return StoredRow(path_text(path), row.version, data, None, None)
+    if isinstance(row.state, Node):
+        node, sample = row.state.in_public, row.state.sample
+        sealed = None if isinstance(sample, UnsetType) else _sealed(sample, Sample, path, row.version, keys)
+        public = encode_checked(node, Node)
+        return StoredRow(path_text(path), row.version, data, public, sealed, spent(row.mechanism, node))
+    return StoredRow(path_text(path), row.version, data, None, _sealed(row.state, State, path, row.version, keys))
+
+
+def _sealed(secret: State | Sample, kind: type, path: Path, version: int, keys: DataKeys) -> bytes:
+    """A mechanism's state, or the sample of a session, as it is stored in a row."""
+    return keys.seal(padded(encode_checked(secret, kind, sealed=True)), "state", path, version)
+
+
+def _framed_alike(one: Row, other: Row) -> bool:
+    same = one.mechanism is other.mechanism or one.mechanism == other.mechanism
+    return same and (one.cursor, one.by, one.of) == (other.cursor, other.by, other.of)
+
+
+def spent(mechanism: Mechanism, node: Node) -> int | None:
+    """How much of its budget a session has used, in parts of `BUDGET`; None for one that has none."""
+    return mechanism.rule.used(node.account, BUDGET) if isinstance(mechanism, Concurrent) else None
+
+
+def read_row(stored: StoredRow, keys: DataKeys) -> Row:
+    """The row, with its state; `Unsealable` if the key at hand does not open it."""
+    node = None if stored.node is None else decode(stored.node, Node)
+    if stored.sealed is None:
+        return _row(stored, node)
+    unsealed = keys.unseal(stored.sealed, "state", read_path(stored.path), stored.version)
+    return _row(stored, decode(unsealed, State) if node is None else replace(node, sample=decode(unsealed, Sample)))
+
+
+def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
+    """The row for a reader: a state that no key at hand opens is shown as `Sealed`, a session without its sample."""
+    try:
+        return read_row(stored, keys)
+    except Unsealable:
+        return _row(stored, Sealed() if stored.node is None else decode(stored.node, Node))
+
+
+def _row(stored: StoredRow, state: State | None) -> Row:
+    frame = read_frame(stored.frame)
+    return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by, followed_among(frame.of))
+
+
+class OpenRows:
+    """Rows with their states, as they were last written or read: a blob that has not changed is not unsealed again.
+
+    A sealed blob has a nonce of its own, so equal rows have equal states: a row that another process wrote differs.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[StoredRow, Row]] = {}
+
+    def read(self, stored: StoredRow, keys: DataKeys) -> Row:
+        """The row, with its state; `Unsealable` if the key at hand does not open it."""
+        before, row = self._rows.get(stored.path, (None, None))
+        if row is None or before != stored:
+            row = read_row(stored, keys)
+            self.keep(stored, row)
+        return row
+
+    def last(self, path: Path) -> tuple[StoredRow, Row] | None:
+        """What was last written or read at a path, if it is kept."""
+        return self._rows.get(path_text(path))
+
+    def keep(self, stored: StoredRow, row: Row) -> None:
+        """Remember the last few; not a large state, of which few would fill the memory."""
+        if len(self._rows) >= _KEPT:
+            self._rows.clear()
+        if len(stored.sealed or b"") <= _LARGEST:
+            self._rows[stored.path] = (stored, row)
+
+
+@lru_cache(maxsize=1024)
+def cost_of(frame: bytes) -> str:
+    """What the launch of a row was charged, as the record has it; the row by its public part."""
+    return charge_text(read_frame(frame).mechanism.claim)
+
+
+@lru_cache(maxsize=4096)
+def read_frame(data: bytes) -> Frame:
+    """The public part of a row."""
+    return decode(data, Frame)
+
+
+_UNSORTED = 2**16
+
+
+class Ids:
+    """The ids under which requests were admitted and items arrived, and the rows as they were left, up to a head."""
+
+    __slots__ = ("_later", "_rows", "_sorted", "head")
+
+    def __init__(self) -> None:
+        self.head = Head(0, b"")
+        self._sorted = array("q")
+        self._later: set[int] = set()
+        self._rows: dict[int, int] = {}
+
+    def add(self, kind: str, request: str) -> None:
+        """An entry of the chain; those of other kinds admit nothing."""
+        if request and (kind in INTENTS or kind == "items"):
+            self._later.add(hash((kind == "items", request)))
+            if len(self._later) > _UNSORTED + len(self._sorted) // 4:
+                self._sorted = array("q", sorted([*self._sorted, *self._later]))
+                self._later.clear()
+
+    def step(self, entry: Entry) -> None:
+        """One entry further."""
+        self.add(entry.kind, entry.request)
+        if entry.leaves_row:
+            self._rows[hash(entry.path)] = hash(entry.state)
+
+    def has(self, kind: str, request: str) -> bool:
+        """Whether there is such an entry."""
+        sought = hash((kind == "items", request))
+        place = bisect_left(self._sorted, sought)
+        return sought in self._later or (place < len(self._sorted) and self._sorted[place] == sought)
+
+    def must_be_new(self, unit: Unit, kind: str, request: str) -> None:
+        """Refuse an id that is on record although nothing is stored under it any more."""
+        self._catch_up(unit)
+        if self.has(kind, request):
+            raise LedgerTampered(
+                f"request {request[:80]!r} is on record, but what is stored of it is missing: it was taken away. "
+                "Nothing is drawn for it again; put back the newest copy of the database"
+            )
+
+    def must_be_as_left(self, unit: Unit, path: Path, row: StoredRow | None) -> None:
+        """Refuse a row, as it is stored before this unit, unless the chain left it so."""
+        self._catch_up(unit)
+        if self._rows.get(hash(path)) != (None if row is None else hash(row.fingerprint)):
+            raise LedgerTampered(
+                f"the row at {path_text(path)} of {unit.name!r} is not the one that its last charge or answer left: it "
+                "was changed, taken away or put back, and is not used"
+            )
+
+    def learn(self, unit: Unit) -> None:
+        """What a unit has added, once it is committed; if others came in between, that is read when it is needed."""
+        if unit.base == self.head:
+            for entry in unit.begun:
+                self.step(entry)
+            self.head = unit.head
+
+    def _catch_up(self, unit: Unit) -> None:
+        if unit.base == self.head:
+            return
+        number, head = self.head
+        for number, data in unit.added(number):  # noqa: B020 - from where it is to where it comes
+            head = link(head, data)
+            self.step(read_entry(data, number))
+        if (number, head) != unit.base:
+            raise LedgerTampered(
+                f"the chain of {unit.name!r} does not continue what this process has seen of it: an entry was "
+                "changed, or an old copy was put back, while it was open"
+            )
+        self.head = unit.base

@@ -1,1 +1,0 @@
-"""Core numbers of a graph whose vertices answer with noise."""

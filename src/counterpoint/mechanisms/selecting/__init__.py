@@ -1,1 +1,0 @@
-"""Choosing: thresholds, largest scores, keys."""

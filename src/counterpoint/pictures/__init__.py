@@ -1,1 +1,0 @@
-"""Pictures and displays: drawn from public values, for notebooks, terminals, files and pages."""

@@ -1,0 +1,182 @@
+"""A source: a table or a stream that turns a public request into private integers under a relation.
+
+See Henzinger et al. 2024, sec. 3, 6.
+
+A source prepares a request from public facts alone: its shape, its sensitivity in the L1, squared L2 and maximum norms,
+whether it moves one way (see `Ask`), the names of its coordinates, and the grid of its integers (one integer step is
+worth `grid` in the user's units). It then resolves the prepared request on pinned data, to a `Secret`. Every refusal
+comes before any data is touched.
+
+>>> Prepared(request=None, sensitivity=100, squared=10_000, width=None, grid=Fraction(1, 100)).in_units(250)
+2.5
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from counterpoint.encoding import Plain, digest
+from counterpoint.errors import InvalidRequest, NotCovered, shown
+from counterpoint.privacy.messages import Update
+from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.samples import Sample
+from counterpoint.privacy.secret import Secret
+from counterpoint.queries.request import Prepared
+from counterpoint.schema.columns import Key
+
+if TYPE_CHECKING:
+    from counterpoint.queries.request import Request
+    from counterpoint.sources.streams.log import Log
+
+BY_REPLACEMENT = (
+    "neighbours are declared by replacement, and there a sample hides nothing of a unit (theory, Sampling); declare "
+    "the data with neighbours='add-or-remove'"
+)
+"""Why data with other neighbours than by one unit, added or removed, are not sampled."""
+
+
+class Source:
+    """Data that answers requests: it prepares them from public facts and resolves them on a pinned version."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def relation(self) -> Relation:
+        """How the messages made from this source may differ between neighbouring data."""
+
+    def describe(self) -> str:
+        """What is declared and what is protected; public."""
+        return repr(self)
+
+    @property
+    def unit(self) -> str | None:
+        """The column that identifies a unit; None if none does, or only several together."""
+        return None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the sources that requests are about, if there are several (see `Sources`)."""
+        return ()
+
+    def seen_from(self, name: str) -> Mapping[str, str]:
+        """What the rows of the source of this name see of others: each by its name, with the column that finds it."""
+        return {}
+
+    @property
+    def dimensions(self) -> int | None:
+        """The length of the vectors that mechanisms receive as updates; None if they receive numbers, or nothing."""
+        return None
+
+    @property
+    def update_grid(self) -> Fraction:
+        """What one integer step of an update is worth in the user's units."""
+        return Fraction(1)
+
+    def of(self, fields: "str | Sequence[str] | Request | None" = None) -> "Source":
+        """The same data, whose updates carry these fields, or what they add to a request; a table has no updates."""
+        if fields is not None:
+            raise InvalidRequest(
+                f"this source has no fields to read as updates, so not {shown(fields)}: leave out the fields, or "
+                "use a stream of records, Stream(fields={...})"
+            )
+        return self
+
+    @property
+    def unfollowed(self) -> str | None:
+        """What is missing before a mechanism that takes updates can follow this source; None if nothing is."""
+        return None
+
+    @property
+    def unsampled(self) -> str | None:
+        """Why no secret sample of the units can be drawn of this source; None if one can (theory, Sampling)."""
+        return (
+            f"samples are drawn of embedded tables and of streams, and not of a {type(self).__name__} (theory, "
+            "Sampling); launch the mechanism as it is, on all units"
+        )
+
+    def sampled(self, sample: Sample) -> "Source":
+        """The same source with the units of this sample alone; its public facts are the same."""
+        raise NotCovered(f"no sample is drawn of this data: {self.unsampled}")
+
+    @property
+    def made_up(self) -> bool:
+        """Whether the data is made up, so that answers say nothing about anyone."""
+        return False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection to the data was lost, as far as is known: then the data has to be bound anew."""
+        return False
+
+    def rehearsed(self) -> "Source":
+        """The same declaration over made-up data, for `Session.rehearse`; nothing of the real data is read."""
+        raise NotCovered(
+            f"rows are made up for tables, not for a {type(self).__name__}: declare another one like it, append "
+            "made-up items, and rehearse in a session of its own, Session(made_up, within=...)"
+        )
+
+    @abstractmethod
+    def pin(self) -> int | str:
+        """The current version of the data: the fingerprint of a table, the length of a stream. It is public."""
+
+    @property
+    def log(self) -> "Log | None":
+        """What has arrived, which a durable ledger stores; None if the data does not change."""
+        return None
+
+    def fingerprint(self) -> str | None:
+        """How a durable ledger recognises rows and declaration after a restart; None if it cannot."""
+        return digest(self.pin(), self.relation).hex()
+
+    def rows(self) -> bytes | None:
+        """A digest of the given data, the same for every declaration; None if it cannot be compared with other data.
+
+        Several tables have one digest each, one behind the other. It is not public: it confirms guesses. A ledger keeps
+        it sealed.
+        """
+        return None
+
+    @property
+    def count_moves(self) -> int:
+        """By how much a count of the rows moves between neighbours; 1 for data that has no rows to count."""
+        return 1
+
+    @abstractmethod
+    def prepare(self, request: object) -> Prepared:
+        """The request with its public facts, or `InvalidRequest`. Touches no data."""
+
+    @abstractmethod
+    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+        """The private integers, computed on the pinned version of the data."""
+
+    def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
+        """The updates that arrived between two pins; a table has none."""
+        return ()
+
+    def blank_update(self) -> Update | None:
+        """An update of the public shape that all updates have, if that is known; `items` need not be read for
+        mechanisms that do not accept it.
+        """
+        return None
+
+    def reach(self, by: str) -> int:
+        """In how many parts by this column two neighbouring data sets may differ: public, enforced by the source."""
+        raise InvalidRequest(f"this source has no column {by!r} and cannot be partitioned by it")
+
+    def key(self, by: str, key: Plain | float | Fraction) -> Key:
+        """The stored value that names a part: different spellings of one value name one part."""
+        if type(key) in (bool, int, str):
+            return key  # type: ignore[return-value]
+        raise InvalidRequest(
+            f"a part is named by a text, a whole number or a truth value, not by a value of type {type(key).__name__}"
+        )
+
+    def spelled(self, by: str, stored: Key) -> Key | Fraction:
+        """The stored value of a part on record, as `part` takes it."""
+        return stored
+
+    @abstractmethod
+    def part(self, by: str, key: Plain | float | Fraction) -> "Source":
+        """The part of this source in which column `by` has this value. The parts never depend on the data."""

@@ -1,1 +1,0 @@
-"""Coins: secure, enumerated, taped and seeded, with exact integer noise."""

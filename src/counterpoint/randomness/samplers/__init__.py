@@ -1,1 +1,0 @@
-"""The exact samplers of integers: discrete Laplace and Gaussian, rounded normal, uniform."""

@@ -1,0 +1,1 @@
+"""What is public about data: columns, units, and expressions over them."""

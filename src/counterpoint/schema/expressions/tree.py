@@ -1,0 +1,277 @@
+r"""The one typed tree: terms and three-valued conditions.
+
+Terms: what is computed of one stored row. Integers, labels and truth values, by total functions alone.
+
+A term is the index of a stored column, or one of the nodes below. It is missing (NULL) where a column that it needs is
+missing. The only division is a `Quotient` of a numerator that is never negative by a divisor that is never below 1;
+`quantities` builds no other, and bounds every intermediate integer, so that no row makes an engine fail or overflow.
+The emitter writes terms as SQL, `evaluating` computes them in Python, and both give the same integers.
+
+>>> from counterpoint.schema.expressions.tree import Within
+>>> sorted(set(columns_of(Plus(3, Choose(((Within(1, 0, None), Times(Constant(2), 4)),), None)))))
+[1, 3, 4]
+
+Conditions on a row: the closed language that a `where` is parsed into. The emitter accepts nothing else.
+
+Every condition is true or false of every row: a comparison with a missing value is false, and NOT negates its operand
+(so `NOT age = 3` holds where age is missing, and `age <> 3` does not). Numbers are compared as integer counts of steps,
+so no engine converts, rounds or overflows. A condition is about a term: the index of a stored column, or what is
+computed of several (`expressions.terms`).
+
+>>> between(0, low=-(2**70), high=5)
+Within(column=0, low=None, high=5)
+>>> between(0, low=2**70, high=None)
+OneOf(column=0, keys=())
+
+LIKE as a regular expression that never backtracks, for engines whose LIKE does and for Python.
+
+An engine that tries every way to match the % of a pattern takes hours for one long row, which would reveal that row.
+
+>>> steady_pattern("a%")
+'(?s)^a.*$(?!.)'
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from counterpoint.schema.columns import Key
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class OneOf(msgspec.Struct, frozen=True):
+    """The term is one of these values."""
+
+    column: "Term"
+    keys: tuple[Key, ...]
+
+
+class Within(msgspec.Struct, frozen=True):
+    """The term is an integer from low to high, both included; None: no bound."""
+
+    column: "Term"
+    low: int | None
+    high: int | None
+
+
+class Like(msgspec.Struct, frozen=True):
+    """The text matches a pattern of % and _ (without an escape character)."""
+
+    column: "Term"
+    pattern: str
+
+
+class Short(msgspec.Struct, frozen=True):
+    """The text has at most `longest` characters."""
+
+    column: "Term"
+    longest: int
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """The term is missing."""
+
+    column: "Term"
+
+
+class Same(msgspec.Struct, frozen=True):
+    """Two texts, or two truth values, are equal; neither is missing."""
+
+    left: "Term"
+    right: "Term"
+
+
+class Arrived(msgspec.Struct, frozen=True):
+    """The place in this column is before the pin, which is the parameter of the statement."""
+
+    column: int
+
+
+class NotEnded(msgspec.Struct, frozen=True):
+    """The place in this column, where a row ended, is not before the pin, which is the parameter of the statement."""
+
+    column: int
+
+
+class AllOf(msgspec.Struct, frozen=True):
+    """All of these hold."""
+
+    parts: "tuple[Condition, ...]"
+
+
+class AnyOf(msgspec.Struct, frozen=True):
+    """At least one of these holds."""
+
+    parts: "tuple[Condition, ...]"
+
+
+class Not(msgspec.Struct, frozen=True):
+    """The part does not hold."""
+
+    part: "Condition"
+
+
+Condition: TypeAlias = OneOf | Within | Like | Short | Missing | Same | Arrived | NotEnded | AllOf | AnyOf | Not
+
+
+def between(column: "Term", low: int | None, high: int | None, least: int = _LEAST, most: int = _MOST) -> Condition:
+    """`low <= column <= high`, for a term from `least` to `most`; without such integers it is the empty condition.
+
+    >>> between(3, 7, 5)
+    OneOf(column=3, keys=())
+    """
+    low = None if low is not None and low <= least else low
+    high = None if high is not None and high >= most else high
+    empty = (low is not None and low > most) or (high is not None and high < least)
+    if empty or (low is not None and high is not None and low > high):
+        return OneOf(column, ())
+    return Within(column, low, high)
+
+
+def present(column: "Term") -> Condition:
+    """The column is not missing.
+
+    >>> present(1)
+    Not(part=Missing(column=1))
+    """
+    return Not(Missing(column))
+
+
+Part: TypeAlias = Literal["year", "quarter", "month", "day", "weekday"]
+"""A part of a date; Monday is weekday 1, Sunday 7."""
+
+
+class Constant(msgspec.Struct, frozen=True):
+    """The same integer for every row."""
+
+    value: int
+
+
+class Plus(msgspec.Struct, frozen=True):
+    """The sum of two terms."""
+
+    left: "Term"
+    right: "Term"
+
+
+class Times(msgspec.Struct, frozen=True):
+    """The product of two terms."""
+
+    left: "Term"
+    right: "Term"
+
+
+class Quotient(msgspec.Struct, frozen=True):
+    """The quotient, rounded down, of a term that is at least 0 and a term that is at least 1."""
+
+    top: "Term"
+    bottom: "Term"
+
+
+class Choose(msgspec.Struct, frozen=True):
+    """The term of the first condition that holds, else `otherwise`; None is a missing value."""
+
+    cases: "tuple[tuple[Condition, Term | None], ...]"
+    otherwise: "Term | None"
+
+
+class DatePart(msgspec.Struct, frozen=True):
+    """A part of the date that a number of days after 1970-01-01 names, a day of the years 1 to 9999."""
+
+    part: Part
+    days: "Term"
+
+
+class Label(msgspec.Struct, frozen=True):
+    """The text of the first condition that holds, else `otherwise`; None is a missing value."""
+
+    cases: tuple[tuple[Condition, str | None], ...]
+    otherwise: str | None
+
+
+class Truth(msgspec.Struct, frozen=True):
+    """Whether a condition holds; never missing."""
+
+    condition: Condition
+
+
+Term: TypeAlias = int | Constant | Plus | Times | Quotient | Choose | DatePart | Label | Truth
+"""What is computed of a row; an integer is the index of a stored column."""
+
+Node: TypeAlias = Term | Condition
+
+
+def columns_of(node: Node) -> Iterator[int]:
+    """The stored columns that a term or a condition reads, each as often as it does.
+
+    >>> list(columns_of(Times(2, 2))), list(columns_of(AllOf((Not(Same(0, 1)),))))
+    ([2, 2], [0, 1])
+    """
+    if isinstance(node, int):
+        yield node
+        return
+    for part in parts_of(node):
+        yield from columns_of(part)
+
+
+def exceeds(node: Node, most: int) -> bool:
+    """Whether a term or a condition has more than `most` nodes, where each is written out.
+
+    Parts are shared, so a short text may stand for more nodes than can be counted: the count ends where it is decided.
+
+    >>> exceeds(Plus(0, Times(Constant(2), 1)), 4), exceeds(Plus(0, Times(Constant(2), 1)), 5)
+    (True, False)
+    """
+    left, counted = [node], 0
+    while left and counted <= most:
+        counted += 1
+        left.extend(parts_of(left.pop()))
+    return counted > most
+
+
+def depth_of(node: Node) -> int:
+    """How deep the nodes of a term or a condition are nested.
+
+    >>> depth_of(Plus(0, Times(Constant(2), 1)))
+    3
+    """
+    return 1 + max(map(depth_of, parts_of(node)), default=0)
+
+
+def parts_of(node: Node) -> tuple[Node, ...]:
+    """The terms and conditions that a node consists of."""
+    match node:
+        case int() | Constant():
+            return ()
+        case Plus(left, right) | Times(left, right) | Quotient(left, right) | Same(left, right):
+            return left, right
+        case Choose(cases, otherwise):
+            values = [value for _, value in cases] + [otherwise]
+            return (*(condition for condition, _ in cases), *(value for value in values if value is not None))
+        case DatePart(_, days):
+            return (days,)
+        case Label(cases, _):
+            return tuple(condition for condition, _ in cases)
+        case Truth(part) | Not(part):
+            return (part,)
+        case AllOf(parts) | AnyOf(parts):
+            return parts
+        case _:
+            return (node.column,)
+
+
+def steady_pattern(like: str) -> str:
+    r"""A regular expression that matches what LIKE matches, without backtracking.
+
+    The pieces between % have fixed lengths, so the first place where a piece matches leaves the most text for the later
+    pieces: no other place need be tried, and the atomic groups (?>...) try none.
+
+    >>> steady_pattern("a%b_%c.")
+    '(?s)^a(?>.*?b.).*c\\.$(?!.)'
+    """
+    first, *rest = ["".join("." if sign == "_" else re.escape(sign) for sign in piece) for piece in like.split("%")]
+    found = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
+    return f"(?s)^{first}{found}{f'.*{rest[-1]}' if rest else ''}$(?!.)"  # $ alone may stand before a last newline

@@ -1,0 +1,229 @@
+"""Data sets: what they are, what is left of their budgets, to whom it was granted, and how data arrives."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+
+from litestar import Response, Router, delete, get, post
+from litestar.params import JSONBody
+from litestar.response import Stream
+
+import counterpoint as cp
+from counterpoint.errors import InvalidRequest, LedgerTampered
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.service import wire
+from counterpoint.service.api.inputs import (
+    After,
+    Caller,
+    GrantBody,
+    InPath,
+    ItemsBody,
+    Json,
+    Limit,
+    RequestId,
+    RowsBody,
+    TheHouse,
+    for_roles,
+    page_of,
+)
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.problems import SessionId, unknown
+from counterpoint.service.registry import Given, House, later
+from counterpoint.service.views import grant_shown, session_shown
+from counterpoint.service.wire import PAGE
+from counterpoint.session.session import Session
+
+RECORD_PAGE = 1000
+"""How many lines of a record are sent at once: it may be longer than what fits into memory."""
+READERS = (Role.CUSTODIAN, Role.AUDITOR)
+
+
+@get("/", summary="The data sets that you may use", sync_to_thread=True)
+def listed(house: TheHouse, who: Caller) -> list[Json]:
+    """All of them for custodians and auditors; for an analyst those with a grant, without the whole budget."""
+    if who.role in READERS:
+        return [{"data_set": name, **session_shown(name, house.data_set(name).session())} for name in house.names]
+    if who.role is Role.PRODUCER:
+        return [{"data_set": name} for name in house.names]
+    own = [(name, [given for given in house.granted(name) if given.grant.to == who.name]) for name in house.names]
+    return [_granted_here(name, given, house.identity.now()) for name, given in own if given]
+
+
+def _granted_here(name: str, given: list[Given], now: int) -> Json:
+    standing = [one for one in given if not one.grant.revoked and (one.grant.until is None or now < one.grant.until)]
+    return {
+        "data_set": name,
+        "sessions": [str(one.id) for one in given],
+        "standing": [str(one.id) for one in standing],
+    }
+
+
+@get("/{name:str}", summary="What a data set protects, and what its columns are", sync_to_thread=True)
+def described(house: TheHouse, who: Caller, name: InPath) -> Json:
+    """The declaration, which is public to everyone with a grant here."""
+    _must_see(house, who, name)
+    return {"data_set": name, "description": str(house.data_set(name).source.describe())}
+
+
+@get("/{name:str}/grants", summary="Who was granted what", guards=[for_roles(*READERS)], sync_to_thread=True)
+def granted(house: TheHouse, name: InPath, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
+    """Every grant, with how much of it is used, in pages; `Link` names the next."""
+    grants = list(house.granted(name))
+    page = [grant_shown(*one) for one in grants[after : after + limit]]
+    return page_of(f"/v1/data-sets/{name}/grants", page, len(grants), after, limit)
+
+
+@post("/{name:str}/grants", summary="Grant a budget", guards=[for_roles(Role.CUSTODIAN)], sync_to_thread=True)
+def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody], request_id: RequestId) -> Json:
+    """Charge the data set with a budget for an analyst; the same `Idempotency-Key` grants it once."""
+    whole = house.data_set(name).session().acting_as(who.name)
+    given = whole.grant(
+        house.grantee(data.to),
+        wire.loss(data.within),
+        until=later(data.until),
+        mechanisms=_kinds(data.mechanisms),
+        delta=data.delta,
+        sampled=data.sampled,
+        id=request_id,
+    )
+    return session_shown(name, given)
+
+
+@delete(
+    "/{name:str}/grants/{session:str}",
+    summary="Revoke a grant",
+    guards=[for_roles(Role.CUSTODIAN)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def revoke(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json:
+    """Nothing more is launched or asked in it; what was launched stays charged."""
+    whole, given = _given(house, who, name, session)
+    whole.revoke(given)
+    return session_shown(name, whole)
+
+
+@post(
+    "/{name:str}/grants/{session:str}/recount",
+    summary="Take back what a revoked grant left unused",
+    guards=[for_roles(Role.CUSTODIAN)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def recount(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json:
+    """Where a theorem allows it; else the charge stays, and the refusal says why."""
+    whole, given = _given(house, who, name, session)
+    whole.recount(given)
+    return session_shown(name, whole)
+
+
+@post(
+    "/{name:str}/reopening",
+    summary="Reopen data that could not answer",
+    guards=[for_roles(Role.CUSTODIAN)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def reopen(house: TheHouse, who: Caller, name: InPath) -> Json:
+    """After `DataFailed`, once the log `counterpoint.custodian` has been read: launches and asks begin again."""
+    whole = house.data_set(name).session().acting_as(who.name)
+    whole.reopen()
+    return session_shown(name, whole)
+
+
+@post("/{name:str}/items", summary="Append to a stream", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
+def append(house: TheHouse, name: InPath, data: JSONBody[ItemsBody], request_id: RequestId) -> Json:
+    """Items arrive in this order; the same `Idempotency-Key` adds them once."""
+    stream = house.data_set(name).source
+    if not isinstance(stream, cp.Stream):
+        raise InvalidRequest(f"{name} is no stream")
+    stream.extend(data.items, **({} if data.owners is None else {"units": data.owners}), id=request_id)
+    return {"data_set": name, "items": len(data.items)}
+
+
+@post("/{name:str}/rows", summary="Put rows", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
+def put(house: TheHouse, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
+    """Put rows into a live table: a row that is there is replaced. The same `Idempotency-Key` puts them once."""
+    _live_table(house, name).put(data.rows, id=request_id)
+    return {"data_set": name, "updates": len(data.rows)}
+
+
+@post("/{name:str}/removals", summary="Remove rows", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
+def remove(house: TheHouse, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
+    """Remove rows of a live table, each named by its unit and key. Nothing says whether there was such a row."""
+    _live_table(house, name).remove(data.rows, id=request_id)
+    return {"data_set": name, "updates": len(data.rows)}
+
+
+@post(
+    "/{name:str}/verification",
+    summary="Verify the record",
+    guards=[for_roles(*READERS)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def verify(house: TheHouse, name: InPath) -> Json:
+    """Follow the chain, replay every charge, and compare with what is stored; the dashboard shows what came of it."""
+    found = house.verified(name)
+    if found.failure is not None:
+        raise LedgerTampered(found.failure)
+    return {"data_set": name, "holds": True}
+
+
+@get(
+    "/{name:str}/record",
+    summary="The public record",
+    guards=[for_roles(*READERS)],
+    media_type="application/jsonl",
+    sync_to_thread=True,
+)
+def record(house: TheHouse, name: InPath) -> Stream:
+    """Every entry of the chain as JSON lines, which `counterpoint/checker.py` checks; no answer is in it."""
+    return sent_record(house, name)
+
+
+def sent_record(house: House, name: str, headers: Mapping[str, str] = {}) -> Stream:
+    """The public record of a data set, sent in pages."""
+    lines = house.data_set(name).session()._engine.ledger.record()
+    first = next(lines)  # what cannot be read is an error before anything is sent
+    return Stream(_in_pages(chain([first], lines)), media_type="application/jsonl", headers=dict(headers))
+
+
+def _in_pages(lines: Iterator[str]) -> Iterator[str]:
+    while page := list(islice(lines, RECORD_PAGE)):
+        yield "".join(f"{line}\n" for line in page)
+
+
+def _given(house: House, who: Principal, name: str, text: str) -> tuple[Session, Session]:
+    id = SessionId.read(text)
+    found = house.reached(who, text)
+    if id.data_set != name or not isinstance(found, Session):
+        raise unknown(text)
+    return house.data_set(name).session().acting_as(who.name), found
+
+
+def _live_table(house: House, name: str) -> cp.LiveTable:
+    table = house.data_set(name).source
+    if not isinstance(table, cp.LiveTable):
+        raise InvalidRequest(f"{name} is no live table")
+    return table
+
+
+def _kinds(names: list[str] | None) -> list[type[Mechanism]] | None:
+    if names is None:
+        return None
+    wrong = [name for name in names if name not in wire.EXACT_MECHANISMS]
+    if wrong:
+        raise InvalidRequest(f"mechanisms are among {', '.join(wire.EXACT_MECHANISMS)}, not {wrong[0][:80]!r}")
+    return [getattr(cp, name) for name in names]
+
+
+def _must_see(house: House, who: Principal, name: str) -> None:
+    seen = who.role in READERS or any(given.grant.to == who.name for given in house.granted(name))
+    if not seen:
+        raise unknown(name)
+
+
+ROUTES = Router(
+    "/v1/data-sets",
+    route_handlers=[listed, described, granted, grant, revoke, recount, reopen, append, put, remove, verify, record],
+)

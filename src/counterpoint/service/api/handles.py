@@ -1,0 +1,97 @@
+"""Handles: ask a launched mechanism. An ask costs nothing more."""
+
+from fractions import Fraction
+
+from litestar import Router, get, post
+from litestar.params import JSONBody
+
+from counterpoint.encoding import plain_number
+from counterpoint.errors import InvalidRequest
+from counterpoint.service import wire
+from counterpoint.service.api.inputs import (
+    AskBody,
+    Caller,
+    ErrorBody,
+    InPath,
+    Json,
+    RequestBody,
+    RequestId,
+    TheHouse,
+    for_roles,
+)
+from counterpoint.service.identity import Principal, Role
+from counterpoint.service.limits import FREE
+from counterpoint.service.problems import SessionId, unknown
+from counterpoint.service.registry import House
+from counterpoint.service.views import handle_shown, plain, prepared_shown, raw_shown, receipt_shown, released_shown
+from counterpoint.session.handle import Handle
+
+WORKERS = (Role.CUSTODIAN, Role.ANALYST)
+
+
+@get("/{handle:str}", summary="A launched mechanism", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def shown(house: TheHouse, who: Caller, handle: InPath) -> Json:
+    """What it is, what it cost, and whether it has halted."""
+    name, found = _found(house, who, handle)
+    return handle_shown(name, found)
+
+
+@post("/{handle:str}/asks", summary="Ask", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def ask(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[AskBody], request_id: RequestId) -> Json:
+    """The answer, in the request's units. The same `Idempotency-Key` gets the same answer, for ever."""
+    _, found = _found(house, who, handle)
+    request = None if data.request is None else wire.request(data.request)
+    if data.public is None:
+        said = released_shown(found._release(request, request_id, data.options))
+    else:
+        said = _postprocessed(found, request, data, request_id)
+    return {**said, **receipt_shown(request_id, *found._receipt(request_id))}
+
+
+def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Json:
+    """What a postprocessor in the client asks: with a public part of its own, and it sees whether that was the last."""
+    if data.options:
+        raise InvalidRequest("say one of the two: options, or the public part that a postprocessor has made of them")
+    found._session._must_be_open()
+    prepared = None if request is None else found._source.prepare(request)
+    released = found._asked(prepared, wire.public(data.public), id)
+    return {**raw_shown(released), "halted": found.halted}
+
+
+@post(
+    "/{handle:str}/preparations",
+    summary="What is public about a request",
+    guards=[for_roles(*WORKERS)],
+    status_code=200,
+    sync_to_thread=True,
+    opt=FREE,
+)
+def prepare(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[RequestBody]) -> Json:
+    """From the declaration alone: no data is read, and nothing is asked. A postprocessor reads its answers by it."""
+    _, found = _found(house, who, handle)
+    return prepared_shown(found._source.prepare(wire.request(data.request)))
+
+
+@post(
+    "/{handle:str}/errors",
+    summary="How far off an answer would be",
+    guards=[for_roles(*WORKERS)],
+    status_code=200,
+    sync_to_thread=True,
+    opt=FREE,
+)
+def error(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[ErrorBody]) -> Json:
+    """By the law of the noise and the declaration; nothing is asked."""
+    _, found = _found(house, who, handle)
+    most = found.error(wire.request(data.request), data.probability, simultaneous=data.simultaneous)
+    return {"error": plain(Fraction(most)), "exact": plain_number(Fraction(most)), "whole": isinstance(most, int)}
+
+
+def _found(house: House, who: Principal, text: str) -> tuple[str, Handle]:
+    found = house.reached(who, text)
+    if not isinstance(found, Handle):
+        raise unknown(text)
+    return SessionId.read(text).data_set, found
+
+
+ROUTES = Router("/v1/handles", route_handlers=[shown, ask, prepare, error])

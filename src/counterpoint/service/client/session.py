@@ -1,0 +1,378 @@
+"""A served session, and the parts of a partition in one: the calls of a local session, made to a service.
+
+Each call is written once, as the calls that it makes (`calls.py`): over a connection from `connect` it waits for its
+result, over one from `connect_async` it is awaited, properties too. What a service does not do is in `not_served.py`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, NoReturn, Unpack
+
+from counterpoint.composition.rule import Remaining, Rule
+from counterpoint.display.markup import Picture
+from counterpoint.display.timeline_svg import ScorePicture
+from counterpoint.errors import InvalidParameter, NotAllowed, shown
+from counterpoint.ledger.chain import Disclosure, Signed
+from counterpoint.ledger.state import Fact, Path, mechanism_names
+from counterpoint.measures.loss import Loss
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.postprocessing import Postprocessed
+from counterpoint.numbers import Exact, Number
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.queries.request import Request
+from counterpoint.service.client import codec
+from counterpoint.service.client.calls import Call, Calls, Remote, Runner, not_served, served
+from counterpoint.service.client.handle import PostprocessedHandle, RemoteHandle, around, begun, not_covered
+from counterpoint.service.problems import NoSuchThing, SessionId
+from counterpoint.session.handle import Quote
+from counterpoint.session.questions import GivenTerms, presented, terms, wanted_error
+from counterpoint.sql_requests.select import sql
+
+
+class RemoteSession(Remote):
+    """A session that lives in a service; the calls of a local `Session`."""
+
+    def __init__(self, service: Runner, id: str) -> None:
+        self._service = service
+        self._id = SessionId.read(id)
+
+    @property
+    def id(self) -> str:
+        """How the service calls this session: `service.session(id)` finds it again."""
+        return str(self._id)
+
+    @property
+    def path(self) -> Path:
+        """Where it lives in its data set."""
+        return self._id.path
+
+    @property
+    def _url(self) -> str:
+        return f"/v1/sessions/{self._id}"
+
+    @property
+    @served
+    def rule(self) -> Calls[Rule]:
+        """The rule that decides."""
+        return codec.rule_of((yield Call("GET", self._url)))
+
+    @property
+    @served
+    def loss(self) -> Calls[Loss]:
+        """What has been lost so far; reading it changes nothing."""
+        return codec.loss_of((yield Call("GET", self._url))["loss"])
+
+    @property
+    @served
+    def remaining(self) -> Calls[Remaining]:
+        """The largest further PureDP that fits, and the delta that is left; for anything else, `would_cost`."""
+        return codec.remaining_of((yield Call("GET", self._url)))
+
+    @property
+    @served
+    def made_up(self) -> Calls[bool]:
+        """Whether the rows and answers are made up."""
+        return bool((yield Call("GET", self._url))["made_up"])
+
+    @served
+    def loss_at(self, *, distance: int) -> Calls[Loss]:
+        """What has been lost between data that differ in `distance` units, at a distance fixed in advance."""
+        query = {"distance": whole(distance, 0, "distance")}
+        return codec.loss_of((yield Call("GET", f"{self._url}/loss", query=query)))
+
+    @served
+    def epsilon_for(self, request: object, **on: Unpack[GivenTerms]) -> Calls[Exact]:
+        """The least epsilon of four digits at which an answer keeps this `error` or `rank_error`; nothing happens."""
+        wanted_error(on)
+        body = {"request": codec.request(request), **codec.terms(on)}
+        return Exact((yield Call("POST", f"{self._url}/epsilons", body))["exact"])
+
+    @served
+    def would_cost(
+        self,
+        mechanism: Mechanism | object,
+        *,
+        of: str | Sequence[str] | Request | None = None,
+        last: int | None = None,
+        **on: Unpack[GivenTerms],
+    ) -> Calls[Quote]:
+        """What this launch would cost, or what `ask` would launch on these terms; nothing happens."""
+        if isinstance(mechanism, Mechanism | type):
+            if on:
+                heads = ", ".join(f"{name}=" for name in on)
+                raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
+            return (yield from self._quoted(mechanism, codec.launch(mechanism, of, last)))
+        terms(**on)
+        body = {"request": codec.request(mechanism), "of": codec.followed(of), "last": last, **codec.terms(on)}
+        return codec.quote_of((yield Call("POST", f"{self._url}/quotes", body)))
+
+    def _quoted(self, mechanism: object, body: dict[str, Any]) -> Calls[Quote]:
+        """What a launch would cost; behind postprocessors it costs the same, if the claim outlives them."""
+        quoted = codec.quote_of((yield Call("POST", f"{self._url}/quotes", body)))
+        if not isinstance(mechanism, Postprocessed) or quoted.mechanism is None:
+            return quoted
+        whole = around(mechanism, quoted.mechanism)
+        refused = not_covered(whole.claim, codec.rule_of((yield Call("GET", self._url))))
+        if refused is None:
+            return Quote(whole.claim.loss, quoted.after, quoted.refusal, whole)
+        return Quote(whole.claim.loss, None, f"{type(refused).__name__}: {refused}", whole)
+
+    @served
+    def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
+        """Launch what answers this request, and ask it once; the answer is the one that a local session gives."""
+        checked = terms(**on)
+        body = {"request": codec.request(request), **codec.terms(on)}
+        said = yield Call("POST", f"{self._url}/questions", body, codec.own(id))
+        return presented(request, codec.origin_of(said), checked.suppress)
+
+    @served
+    def sql(self, text: str, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
+        """Ask what a SELECT of aggregates says, on the terms of `ask`."""
+        query, checked = sql(text), terms(**on)
+        said = yield Call("POST", f"{self._url}/sql", {"text": text, **codec.terms(on)}, codec.own(id))
+        return presented(query, codec.origin_of(said), checked.suppress)
+
+    @served
+    def launch(
+        self,
+        mechanism: Mechanism,
+        *,
+        of: str | Sequence[str] | Request | None = None,
+        last: int | None = None,
+        id: str | None = None,
+    ) -> Calls[RemoteHandle]:
+        """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free."""
+        body = codec.launch(mechanism, of, last)
+        if isinstance(mechanism, Postprocessed):
+            yield from self._must_be_covered(mechanism, body)
+        said = yield Call("POST", f"{self._url}/launches", body, codec.own(id))
+        if isinstance(mechanism, Postprocessed):
+            return PostprocessedHandle(self._service, said, mechanism)
+        return RemoteHandle(self._service, said)
+
+    def _must_be_covered(self, mechanism: Postprocessed, body: dict[str, Any]) -> Calls[None]:
+        """Refuse what a local session would not launch behind a postprocessor, before anything is paid."""
+        begun(mechanism, halted=False)  # a postprocessor that cannot start is found out for free
+        fitted = codec.quote_of((yield Call("POST", f"{self._url}/quotes", body))).mechanism
+        assert fitted is not None
+        rule = codec.rule_of((yield Call("GET", self._url)))
+        refused = not_covered(around(mechanism, fitted).claim, rule)
+        if refused is not None:
+            raise refused
+
+    @served
+    def delegate(
+        self,
+        within: Loss,
+        *,
+        delta: Number | None = None,
+        sampled: Number | None = None,
+        id: str | None = None,
+    ) -> "Calls[RemoteSession]":
+        """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
+        body = {
+            "within": codec.loss(within),
+            "delta": _number(delta, "delta"),
+            "sampled": _number(sampled, "sampled"),
+        }
+        said = yield Call("POST", f"{self._url}/delegations", body, codec.own(id))
+        return RemoteSession(self._service, said["session"])
+
+    @served
+    def partition(
+        self,
+        by: str,
+        k: int = 1,
+        *,
+        within: Loss | Sequence[Loss],
+        delta_total: Number | None = None,
+        id: str | None = None,
+    ) -> "Calls[RemotePartition]":
+        """Sub-sessions for the parts of the data, each with the budget `within`; charges k of these at once."""
+        each = list(map(codec.loss, within)) if isinstance(within, list | tuple) else codec.loss(within)
+        body = {"by": by, "k": k, "within": each, "delta_total": _number(delta_total, "delta_total")}
+        said = yield Call("POST", f"{self._url}/partitions", body, codec.own(id))
+        return RemotePartition(self._service, said)
+
+    @served
+    def grant(
+        self,
+        to: str,
+        within: Loss,
+        *,
+        until: datetime | None = None,
+        mechanisms: Sequence[type[Mechanism]] | None = None,
+        delta: Number | None = None,
+        sampled: Number | None = None,
+        id: str | None = None,
+    ) -> "Calls[RemoteSession]":
+        """Delegate a budget to a principal: the session in which they, and no other principal, launch and ask."""
+        names = mechanism_names(mechanisms)
+        body = {
+            "to": to,
+            "within": codec.loss(within),
+            "until": None if until is None else until.isoformat(),
+            "mechanisms": None if names is None else list(names),
+            "delta": _number(delta, "delta"),
+            "sampled": _number(sampled, "sampled"),
+        }
+        said = yield Call("POST", self._grants, body, codec.own(id))
+        return RemoteSession(self._service, said["session"])
+
+    @served
+    def revoke(self, granted: "RemoteSession") -> Calls[None]:
+        """Take back a granted session: it launches and answers no more; its charge stays."""
+        yield Call("DELETE", f"{self._grants}/{granted.id}")
+
+    @served
+    def recount(self, granted: "RemoteSession") -> Calls[None]:
+        """Return what a revoked grant has left unused, where a theorem allows it."""
+        yield Call("POST", f"{self._grants}/{granted.id}/recount")
+
+    @served
+    def reopen(self) -> Calls[None]:
+        """Reopen the data after `DataFailed`; for custodians, once the service's log has been read."""
+        if self._id.path:
+            raise NotAllowed("data are reopened through the session of the whole data set")
+        yield Call("POST", f"/v1/data-sets/{self._id.data_set}/reopening")
+
+    @property
+    def _grants(self) -> str:
+        if self._id.path:
+            raise NotAllowed("a service grants out of a data set's whole budget: use the session of the data set")
+        return f"/v1/data-sets/{self._id.data_set}/grants"
+
+    @served
+    def certificate(self) -> Calls[Certificate]:
+        """Why the loss is what it is: the rule's derivation, on what was launched."""
+        return codec.certificate_of((yield Call("GET", f"{self._url}/certificate")))
+
+    @served
+    def record(self) -> Calls[list[str]]:
+        """The public record of the data set as JSON lines; for custodians and auditors."""
+        text: str = yield Call("GET", f"/v1/data-sets/{self._id.data_set}/record")
+        return text.splitlines()
+
+    @served
+    def plot(self, by: str = "order") -> Calls[Picture]:
+        """The session as a score, drawn here from the facts that the service has; with `by="time"`, at their times."""
+        if by not in ("order", "time"):
+            raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
+        return ScorePicture(codec.score_of((yield Call("GET", f"{self._url}/score", query={"by": by}))))
+
+    def events(self, seconds: float | None = None) -> Any:
+        """What changes here, as it changes: `LossChanged` and `ItemsArrived`, first as they are now.
+
+        An iterator, over an asynchronous connection an asynchronous one (`async for`). It ends after `seconds`,
+        or never; a connection that ends is made anew.
+        """
+        return self._service.follow(f"{self._url}/events", seconds)
+
+    @property
+    @served
+    def history(self) -> Calls[tuple[Fact, ...]]:
+        """What has been done here and below, in order; public facts only, no answers."""
+        facts: list[Fact] = []
+        after: int | None = 0
+        while after is not None:
+            page = yield Call("GET", f"{self._url}/history", query={"after": after})
+            facts += map(codec.fact_of, page["facts"])
+            after = page["next"]
+        return tuple(facts)
+
+    @served
+    def receipt(self, id: str) -> Calls[tuple[Signed, Disclosure]]:
+        """A signed receipt for the answer to the request with this id, and what opens its answer to others."""
+        said = (yield Call("GET", f"{self._url}/receipts", query={"id": id}))["receipt"]
+        return Signed(said["receipt"], said["signature"]), Disclosure(**said["disclosed"])
+
+    @property
+    @served
+    def handles(self) -> Calls[tuple[RemoteHandle, ...]]:
+        """What was launched here, in order; what was delegated or parted is in `given`."""
+        pages = yield from self._launched()
+        return tuple(RemoteHandle(self._service, one) for said in pages for one in said["handles"])
+
+    @property
+    @served
+    def given(self) -> "Calls[tuple[RemoteSession | RemotePartition, ...]]":
+        """What was delegated or partitioned here, in order: reserved, whether it is used or not."""
+        pages = yield from self._launched()
+        found = (_placed(self._service, one) for said in pages for one in said["given"])
+        return tuple(one for one in found if not isinstance(one, RemoteHandle))
+
+    def _launched(self) -> Calls[list[dict[str, Any]]]:
+        """What was launched here, page by page."""
+        pages: list[dict[str, Any]] = []
+        after: int | None = 0
+        while after is not None:
+            pages.append((yield Call("GET", self._url, query={"after": after})))
+            after = pages[-1]["next"]
+        return pages
+
+    @served
+    def at(self, path: Path) -> "Calls[RemoteHandle | RemoteSession | RemotePartition | None]":
+        """What lives at a path (`handle.path`) at or below this session; None if nothing does."""
+        path = tuple(path)
+        if path[: len(self.path)] != self.path:
+            return None
+        try:
+            said = yield Call("GET", f"/v1/sessions/{SessionId(self._id.data_set, path)}/place")
+        except NoSuchThing:
+            return None
+        return _placed(self._service, said)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        not_served("Session", name)
+
+    def __repr__(self) -> str:
+        return f"RemoteSession({self.id!r})"
+
+
+class RemotePartition(Remote):
+    """The parts of a served session's data, each a session of its own: `parts["CA"].launch(...)`."""
+
+    def __init__(self, service: Runner, said: dict[str, Any]) -> None:
+        each = said["within"]
+        self._service = service
+        self._id = SessionId.read(said["partition"])
+        self._by: str = said["by"]
+        self.loss = codec.loss_of(said["charged"])
+        self.within = tuple(map(codec.loss_of, each)) if isinstance(each, list) else codec.loss_of(each)
+
+    @served
+    def __getitem__(self, key: str | int | float | bool | Fraction) -> Calls[RemoteSession]:
+        """The part where the data has this value; a part that was never looked at before may cost its delta."""
+        return (yield from self._part(key, None))
+
+    @served
+    def part(self, key: str | int | float | bool | Fraction, *, within: Loss) -> Calls[RemoteSession]:
+        """The same part with this budget, if it is new: one that finds its place among the declared losses."""
+        return (yield from self._part(key, codec.loss(within)))
+
+    def _part(self, key: object, within: dict[str, str] | None) -> Calls[RemoteSession]:
+        body = {"key": codec.key(key), "within": within}
+        said = yield Call("POST", f"/v1/sessions/{self._id}/parts", body)
+        return RemoteSession(self._service, said["session"])
+
+    def __iter__(self) -> NoReturn:
+        raise NotAllowed(f"the parts by {self._by!r} are not read off the data: name them, as in parts[key]")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        not_served("Partition", name)
+
+    def __repr__(self) -> str:
+        return f"RemotePartition(by {self._by!r}, each within {self.within!r})"
+
+
+def _placed(service: Runner, said: dict[str, Any]) -> RemoteHandle | RemoteSession | RemotePartition:
+    """What lives at an id, by what the service said of it."""
+    if "handle" in said:
+        return RemoteHandle(service, said)
+    return RemotePartition(service, said) if "partition" in said else RemoteSession(service, said["session"])
+
+
+def _number(given: Number | None, what: str) -> str | None:
+    return None if given is None else codec.number(given, what)

@@ -1,1 +1,0 @@
-"""What an operator runs and reads: commands, the configuration, workers, the log and the metrics."""

@@ -1,0 +1,137 @@
+"""What its forms do, and how typed text is read.
+
+What the forms of a session page do: quote, ask once, launch, ask a handle.
+
+Each form carries an id of its own, which becomes the request's: a form that is sent twice is charged once. A quote
+changes nothing; what was done leads back to the page, so that a reload does not repeat it; a refusal is free, and is
+shown with what would fit.
+
+What people type in a form: a question or a mechanism, as they would write it in Python. It is read, never run.
+
+>>> question("count(where='age > 40')")
+Count(where='age > 40')
+>>> mechanism("Laplace(epsilon=0.5, asks=3)")
+Laplace(epsilon=0.5, asks=3)
+>>> question("__import__('os').system('ls')")
+Traceback (most recent call last):
+...
+counterpoint.errors.InvalidRequest: write a question such as count(where="age > 40")
+"""
+
+import ast
+from typing import Any
+
+from litestar import Request, Response, post
+
+from counterpoint.errors import CounterpointError, InvalidRequest, LedgerError
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers import exact
+from counterpoint.service import wire
+from counterpoint.service.api.inputs import InPath, TheHouse, for_roles, request_id
+from counterpoint.service.pages.access import WORKERS, By, Form
+from counterpoint.service.pages.render import elsewhere
+from counterpoint.service.pages.session import SessionPlace, place_of, refusal, session_page
+from counterpoint.service.problems import unknown
+from counterpoint.session.handle import Handle, Quote
+from counterpoint.session.questions import GivenTerms
+from counterpoint.session.session import Session
+
+
+@post("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*WORKERS)])
+def act(request: Request[Any, Any, Any], house: TheHouse, by: By, session: InPath, data: Form) -> Response[Any]:
+    """Do what the button says."""
+    place = place_of(house, by.who, session)
+    form = {key: str(value) for key, value in data.items()}
+    try:
+        quoted = _act(place, form)
+    except LedgerError:
+        raise
+    except CounterpointError as error:
+        refused, status = refusal(error)
+        return session_page(request, house, by, session, status=status, refused=refused, form=form)
+    if quoted is not None:
+        return session_page(request, house, by, session, quote=quoted, form=form)
+    return elsewhere(f"{place.href}#answers")
+
+
+def _act(place: SessionPlace, form: dict[str, str]) -> Quote | None:
+    """Quote (the quote), or do it (None)."""
+    do, session, id = form.get("do", ""), place.session, request_id(form.get("once"))
+    if do == "quote a question":
+        return session.would_cost(question(form.get("question", "")), **_terms(form))
+    if do == "ask":
+        session.ask(question(form.get("question", "")), id=id, **_terms(form))
+    elif do == "quote a launch":
+        return session.would_cost(mechanism(form.get("mechanism", "")))
+    elif do == "launch":
+        session.launch(mechanism(form.get("mechanism", "")), id=id)
+    elif do == "ask a handle":
+        text = form.get("question", "").strip()
+        _handle(session, form.get("handle", "")).ask(question(text) if text else None, id=id)
+    else:
+        raise InvalidRequest("a form of this page says quote, ask or launch")
+    return None
+
+
+def _terms(form: dict[str, str]) -> GivenTerms:
+    amount = form.get("amount", "").strip()
+    if form.get("terms") == "error":
+        return {"error": exact(amount, "the error")}
+    return {"epsilon": exact(amount, "epsilon")}
+
+
+def _handle(session: Session, text: str) -> Handle:
+    found = {str(handle.path[-1]): handle for handle in session.handles}.get(text)
+    if found is None:
+        raise unknown(text)
+    return found
+
+
+_LONGEST = 2000
+_QUESTION = 'a question such as count(where="age > 40")'
+_MECHANISM = "a mechanism such as Laplace(epsilon=0.1, asks=5)"
+
+
+def question(text: str) -> Any:
+    """The request that was typed."""
+    said = _said(text, "request", _QUESTION)
+    wire.checked(said)
+    return wire.request(said)
+
+
+def mechanism(text: str) -> Mechanism:
+    """The mechanism that was typed."""
+    said = _said(text, "mechanism", _MECHANISM)
+    wire.checked(said)
+    return wire.mechanism(said)
+
+
+def _said(text: str, field: str, example: str) -> dict[str, Any]:
+    """One call with plain values, as the wire has it; nothing else is understood."""
+    try:
+        if len(text) > _LONGEST:
+            raise ValueError
+        return _call(ast.parse(text.strip().removeprefix("cp."), mode="eval").body, field)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InvalidRequest(f"write {example}") from None
+
+
+def _call(node: ast.expr, field: str) -> dict[str, Any]:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise ValueError
+    name = node.func.id
+    listed = wire.MECHANISMS if field == "mechanism" else wire.REQUESTS
+    places = wire.fields_of(name) if name in listed else ()
+    if len(node.args) > len(places) or any(keyword.arg is None for keyword in node.keywords):
+        raise ValueError
+    given = [*zip(places, node.args, strict=False), *((str(keyword.arg), keyword.value) for keyword in node.keywords)]
+    return {field: name, **{key: _value(value) for key, value in given}}
+
+
+def _value(node: ast.expr) -> Any:
+    """A number, a text, a list of them, or a request inside a request."""
+    if isinstance(node, ast.Call):
+        return _call(node, "request")
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(part) for part in node.elts]
+    return ast.literal_eval(node)

@@ -1,1 +1,0 @@
-"""What pages are made of: bars, strips, windows, forms, figures and words."""

@@ -1,0 +1,290 @@
+"""The data sets that a service holds, each with its one budget, and who may reach which session in them.
+
+A data set is registered once: a source, a rule and a name in the ledger. Whatever sessions live in it were granted out
+of that one budget. A session is called by its data set and its path: `people` is the whole, `people.0` the first that
+was granted, `people.0.2` what its analyst delegated further.
+
+>>> SessionId.read("people.0.2")
+SessionId(data_set='people', path=(0, 2))
+>>> str(SessionId("people", (0, "str:CA")))
+'people.0.str%3ACA'
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path as FilePath
+from typing import NamedTuple
+
+from counterpoint.composition.rule import Rule
+from counterpoint.errors import DataLost, InvalidParameter, InvalidRequest, LedgerError, LedgerTampered
+from counterpoint.ledger.chain import Head
+from counterpoint.ledger.location import Durable, hold, release
+from counterpoint.ledger.state import Grant, Path, granted
+from counterpoint.queries.source import Source
+from counterpoint.service.identity import Identity, Principal, Role
+from counterpoint.service.problems import _NAME, SessionId, unknown
+from counterpoint.session.handle import Handle
+from counterpoint.session.session import Session
+from counterpoint.session.subsessions import Partition
+
+_MOST_FOUND = 10_000
+
+
+class DataSet:
+    """A registered data set. Its session is opened when it is needed, and again after the database was lost."""
+
+    def __init__(self, name: str, source: Callable[[], Source], rule: Rule, place: Durable) -> None:
+        if not _NAME.fullmatch(name):
+            raise InvalidParameter(f"a data set is named by 1 to 64 letters, digits, - and _, not {name!r}")
+        self.name = name
+        self._source = source
+        self._rule = rule
+        self._place = place
+        self._lock = threading.Lock()
+        self._opened: Session | None = None
+        self._most_launches: int | None = None
+        self.found: dict[tuple[Principal, Path], Session | Handle | Partition] = {}
+        """What principals have reached in the session as it is open now.
+
+        Where a path leads, and to whom it was granted, never changes. That a grant still stands is checked in the
+        transaction of each request.
+        """
+
+    def session(self) -> Session:
+        """The whole session. A ledger that has failed is opened anew, and data whose connection was lost is bound anew.
+
+        What was left open is finished by its seed. `DataLost` if the data cannot be reached now.
+        """
+        return self.opened()[0]
+
+    def opened(self) -> tuple[Session, dict[tuple[Principal, Path], Session | Handle | Partition]]:
+        """The whole session, and what principals have reached in it: these two go together."""
+        with self._lock:
+            if self._opened is not None:
+                with suppress(LedgerError):
+                    self._opened._engine.ledger.check()
+                    if not self._opened._source.is_lost:
+                        return self._opened, self.found
+                with suppress(LedgerError):
+                    self._opened.close()
+            self.found = {}
+            self._opened = Session(self._bound(), rule=self._rule, ledger=self._place, name=self.name)
+            self._opened._engine.most_launches = self._most_launches
+            return self._opened, self.found
+
+    def limit_launches(self, most: int) -> None:
+        """Let no session of this data set have more launches than this."""
+        with self._lock:
+            self._most_launches = most
+            self.found.clear()  # those have engines without the limit
+            if self._opened is not None:
+                self._opened._engine.most_launches = most
+
+    def _bound(self) -> Source:
+        """The data. At first a failure is an error of the configuration; later on the database is out of reach."""
+        try:
+            return self._source()
+        except (InvalidParameter, InvalidRequest):
+            if self._opened is None:
+                raise
+        raise DataLost(f"the data of {self.name!r} cannot be reached now; repeat the request by its id")
+
+    @property
+    def source(self) -> Source:
+        """The data."""
+        return self.session()._source
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+
+
+class Given(NamedTuple):
+    """A session that was granted."""
+
+    id: SessionId
+    grant: Grant
+    session: Session
+
+
+class Verification(NamedTuple):
+    """When a record was verified by this process, how many seconds that took, and what did not hold, if anything."""
+
+    at: float
+    took: float
+    failure: str | None = None
+
+
+class House:
+    """The data sets of one ledger, and its people."""
+
+    def __init__(self, place: Durable, *, backups: FilePath | None = None) -> None:
+        self.place = place
+        self.backups = backups
+        """The folder that backups go to, if there are any."""
+        self._lock = threading.Lock()
+        self._store = hold(place, existing=False)
+        self._signer: str | None = None
+        try:
+            self._identity = self._known_people()
+        except BaseException:
+            release(self._store)
+            raise
+        self._data_sets: dict[str, DataSet] = {}
+        self.verifications: dict[str, Verification] = {}
+        self._closed = False
+
+    def register(self, name: str, source: Callable[[], Source], rule: Rule) -> DataSet:
+        """Add a data set, with its budget."""
+        if name in self._data_sets:
+            raise InvalidParameter(f"there is a data set {name!r} already")
+        made = DataSet(name, source, rule, self.place)
+        made.session()
+        self._signer = self.place.signer
+        self._data_sets[name] = made
+        return made
+
+    def limit_launches(self, most: int) -> None:
+        """Let no session have more launches than this."""
+        for data_set in self._data_sets.values():
+            data_set.limit_launches(most)
+
+    @property
+    def identity(self) -> Identity:
+        """The people. A database that was lost is opened anew."""
+        with self._lock:
+            if not self._store.is_open and not self._closed:
+                release(self._store, broken=True)
+                self._store = hold(self.place, existing=True)
+                self._identity.close()
+                self._identity = self._known_people()
+            return self._identity
+
+    def _known_people(self) -> Identity:
+        return Identity(self._store, self.place, alone=not self.place.in_postgres)
+
+    @property
+    def signer(self) -> str:
+        """The public key that records and receipts are signed with, from the first data set on."""
+        return self._signer or "not known yet: there is no data set"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The data sets."""
+        return tuple(self._data_sets)
+
+    def data_set(self, name: str) -> DataSet:
+        """One of them."""
+        found = self._data_sets.get(name)
+        if found is None:
+            raise unknown(name)
+        return found
+
+    def verified(self, name: str) -> Verification:
+        """Verify the record of a data set, and note what came of it."""
+        began, failure = time.time(), None
+        try:
+            self.data_set(name).session()._engine.ledger.verify()
+        except LedgerTampered as error:
+            failure = str(error)
+        found = Verification(began, time.time() - began, failure)
+        self.verifications[name] = found
+        return found
+
+    def head(self, name: str) -> Head:
+        """How far the chain of a data set has come."""
+        self.data_set(name).session()
+        with self._store.lock:
+            book = self._store.book(name)
+        if book is None:
+            raise unknown(name)
+        return book.head
+
+    def entries(self, name: str) -> list[bytes]:
+        """The entries of the chain of a data set."""
+        self.data_set(name).session()
+        with self._store.lock:
+            return [data for _, data in self._store.entries(name, 0)]
+
+    def must_answer(self) -> None:
+        """Ask every ledger, and the people, for something; `LedgerError` if one does not answer."""
+        for data_set in self._data_sets.values():
+            data_set.session()._engine.ledger.read(())
+        self.identity.principals()
+
+    def grantee(self, name: str) -> str:
+        """The name, if it is that of an analyst: a grant to another would be charged, and no key could use it."""
+        known = {one.name: one for one in self.identity.principals()}
+        found = known.get(name)
+        if found is None or found.ended is not None or found.role != Role.ANALYST:
+            analysts = sorted(one.name for one in known.values() if one.role == Role.ANALYST and one.ended is None)
+            raise InvalidParameter(
+                f"a grant is to an analyst, and {name[:80]!r} is none here: "
+                + (f"analysts are {', '.join(analysts)[:200]}" if analysts else "there are no analysts yet")
+                + "; `counterpoint keys new NAME --role analyst`, or POST /v1/principals, makes one"
+            )
+        return name
+
+    def granted(self, name: str) -> Iterator[Given]:
+        """The sessions that were granted out of a data set's budget, in order."""
+        whole = self.data_set(name).session()
+        for session in whole.given:
+            row = whole._engine.ledger.read(session._path)
+            found = None if row is None else granted(row)
+            if isinstance(session, Session) and found is not None:
+                yield Given(SessionId(name, session._path), found, session)
+
+    def reached(self, who: Principal, text: str) -> Session | Handle | Partition:
+        """What is called by an id, for a principal who may work there.
+
+        What there is not and what is another's are refused alike: an analyst learns nothing of others' sessions.
+        """
+        id = SessionId.read(text)
+        if id.data_set not in self._data_sets:
+            raise unknown(text)
+        whole, known = self.data_set(id.data_set).opened()
+        if (who, id.path) in known:
+            return known[who, id.path]
+        if who.role is not Role.CUSTODIAN and not self._is_theirs(whole, who, id.path):
+            raise unknown(text)
+        found = whole.acting_as(who.name).at(id.path)
+        if found is None:
+            raise unknown(text)
+        if len(known) >= _MOST_FOUND:
+            known.clear()
+        known[who, id.path] = found
+        return found
+
+    def _is_theirs(self, whole: Session, who: Principal, path: Path) -> bool:
+        """Whether a path lies in a session that was granted to this analyst."""
+        rows = (whole._engine.ledger.read(path[:length]) for length in range(1, len(path) + 1))
+        grants = [grant for grant in (granted(row) for row in rows if row is not None) if grant is not None]
+        return who.role is Role.ANALYST and bool(grants) and grants[-1].to == who.name
+
+    def close(self) -> None:
+        """Let go of every ledger."""
+        if self._closed:
+            return
+        self._closed = True
+        for data_set in self._data_sets.values():
+            data_set.close()
+        self._identity.close()
+        release(self._store)
+
+
+def later(until: datetime | None) -> datetime | None:
+    """When a grant ends, if that is ahead: one that has ended already would be charged, and never used.
+
+    >>> later(datetime(2001, 1, 1, tzinfo=UTC))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: a grant that ends on 2001-01-01 could not be used: until must be ahead
+    """
+    if until is not None and until.tzinfo is not None and until <= datetime.now(UTC):
+        raise InvalidParameter(f"a grant that ends on {until:%Y-%m-%d} could not be used: until must be ahead")
+    return until

@@ -1,1 +1,0 @@
-"""Questions in the units of the analyst, and answers that know their error."""

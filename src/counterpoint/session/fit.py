@@ -1,0 +1,194 @@
+"""Fit a mechanism to data, decide acceptance once, explain refusals.
+
+What a session launches: a mechanism, fitted to what is public about the data, that can receive what the data sends.
+
+A mechanism takes what its maker left open from the source's relation and dimensions (`Mechanism.fitted`), and from how
+far a count of its rows moves (`for_counts`). One that
+takes updates of another shape than the source's would silently follow nothing: it is refused, before anything is paid.
+
+>>> from counterpoint import Counter, Stream
+>>> launchable(Counter(epsilon=1), Stream(bound=1)).claim.loss
+PureDP(1)
+>>> launchable(Counter(epsilon=1), Stream(bound=1, dimensions=4))
+Traceback (most recent call last):
+...
+counterpoint.errors.InvalidRequest: Counter follows single numbers, but this data sends vectors of 4: ...
+
+Why a mechanism does not accept an ask, in words that say what it would accept. Public facts only.
+
+Whether a message is accepted is the mechanism's to say (`accepts`); what a person got wrong is found out by asking it
+about messages that differ in one public fact: no request, a request, a single number, a smaller sensitivity.
+
+>>> from counterpoint import Counter, Stream, total
+>>> explained(Counter(epsilon=1), None, Stream().prepare(total()))
+'Counter follows the data by itself: ask() it without a request; nothing was charged or changed'
+"""
+
+from counterpoint.continual.windowed import Windowed
+from counterpoint.encoding import Plain
+from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.privacy.messages import Ask, Update
+from counterpoint.privacy.relations import OfSample, Relation, Steps
+from counterpoint.privacy.secret import Raw, Secret, Tally
+from counterpoint.queries.request import Prepared
+from counterpoint.queries.source import Source
+
+_STANDING = Steps(updates=0)
+
+
+def launchable(mechanism: object, source: Source) -> Mechanism:
+    """The mechanism as it is launched on this source, or why it is not."""
+    if isinstance(mechanism, type) and issubclass(mechanism, Mechanism):
+        name = mechanism.__name__
+        raise InvalidParameter(f"{name} is a kind of mechanism: say with which parameters, as in {name}(epsilon=0.1)")
+    if not isinstance(mechanism, Mechanism):
+        kind = type(mechanism).__name__
+        raise InvalidParameter(f"a session launches mechanisms, such as Laplace(epsilon=0.1), not a {kind}")
+    if isinstance(mechanism, Concurrent):
+        raise InvalidParameter("to give a part of the budget away, use session.delegate(loss)")
+    if source.unfollowed is not None and _only_follows(mechanism):
+        raise InvalidRequest(f"{type(mechanism).__name__} follows data that arrives: {source.unfollowed}")
+    fitted = mechanism.fitted(source.relation, source.dimensions).for_counts(source.count_moves)
+    seen_by(fitted, source)
+    if sends_updates(source):
+        _must_follow(fitted, source.dimensions)
+    elif _only_follows(fitted):
+        raise InvalidRequest(
+            f"{type(fitted).__name__} follows data that arrives, and a table stands still: ask it with Laplace or "
+            "SparseVector, or keep what arrives in a Stream"
+        )
+    return fitted
+
+
+def seen_by(mechanism: Mechanism, source: Source) -> Relation:
+    """How what the mechanism receives of this source differs between neighbours; `NotCovered` if it cannot be sampled.
+
+    >>> from counterpoint import Laplace, Sampled, Stream
+    >>> seen_by(Sampled(Laplace(1), rate=0.5), Stream(bound=1, neighbours="add-or-remove")).rate
+    0.5
+    """
+    rate = mechanism.sampling_rate
+    if rate is None:
+        return source.relation
+    if source.unsampled is not None:
+        raise NotCovered(f"no sample is drawn of this data: {source.unsampled}")
+    return OfSample(rate, source.relation)
+
+
+def windowed(mechanism: Mechanism, last: int | None) -> Mechanism:
+    """The mechanism itself, or its window over the last `last` items; `last` was left out or is a whole number.
+
+    >>> from counterpoint import Counter
+    >>> windowed(Counter(epsilon=1), 100).last
+    100
+    """
+    return mechanism if last is None else Windowed(mechanism, last)
+
+
+def sends_updates(source: Source) -> bool:
+    """Whether the data can change while mechanisms run.
+
+    >>> from counterpoint import Stream
+    >>> sends_updates(Stream())
+    True
+    """
+    return not source.relation.within(_STANDING)
+
+
+def _only_follows(mechanism: Mechanism) -> bool:
+    """Whether it takes updates, and asks that carry nothing, but no values."""
+    follows = any(mechanism.accepts(_blank(width)) for width in (None, mechanism.dimensions))
+    return follows and mechanism.accepts(Ask()) and not mechanism.accepts(Ask(private=0))
+
+
+def _must_follow(mechanism: Mechanism, width: int | None) -> None:
+    """Refuse a mechanism that takes updates, but none of this shape: single numbers, or vectors of its own length."""
+    if mechanism.accepts(_blank(width)):
+        return
+    for other in (None, mechanism.dimensions):
+        if mechanism.accepts(_blank(other)):
+            raise InvalidRequest(
+                f"{type(mechanism).__name__} follows {_width_in_words(other)}, but this data "
+                f"sends {_width_in_words(width)}: choose a mechanism "
+                "for these, or read a field of a stream of records with launch(..., of=...)"
+            )
+
+
+def _width_in_words(width: int | None) -> str:
+    return "single numbers" if width is None else f"vectors of {width}"
+
+
+def _blank(width: int | None) -> Update:
+    return Update(0 if width is None else (0,) * width)
+
+
+def explained(mechanism: Mechanism, public: Plain, prepared: Prepared | None) -> str | None:
+    """What was wrong with this ask, and what would work; None if nothing was, and something else must have been."""
+    if mechanism.accepts(Ask(public) if prepared is None else _ask(public, prepared, one_way=prepared.one_way)):
+        return None
+    name = type(mechanism).__name__
+    return f"{name} {_reason(mechanism, public, prepared)}; nothing was charged or changed"
+
+
+def _reason(mechanism: Mechanism, public: Plain, prepared: Prepared | None) -> str:
+    if prepared is None:
+        if mechanism.accepts(Ask(public, 0)):
+            return "answers requests: ask it one, such as ask(count()) on a table or ask(total()) on a stream"
+        return "does not accept an ask without a request"
+    if mechanism.accepts(Ask(public)):
+        return "follows the data by itself: ask() it without a request"
+    return _wrong_shape(mechanism, public, prepared) or _size(mechanism, public, prepared)
+
+
+def _wrong_shape(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str | None:
+    """Whether it takes other shapes than this one: a number, several of them, a tally of keys."""
+    blank = prepared.blank()
+
+    def takes(private: Secret | Raw | Tally) -> bool:
+        return mechanism.accepts(Ask(public, private, one_way=True))
+
+    if takes(blank):
+        return None
+    if blank.keyed:
+        return "takes numbers, and which keys there are is none: PartitionSelection and GaussianSelection select keys"
+    if takes(Tally(())):
+        return "selects keys: ask it for some, as in ask(keys('city'))"
+    if blank.width is not None and takes(0):
+        return f"takes requests for a single number, and this one is for {blank.width} of them"
+    if blank.width is None and takes((0, 0)):
+        return "chooses among several numbers: ask it for a vector, such as a histogram"
+    return None
+
+
+def _size(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str:
+    """Whether it takes requests of this shape that move less far, or one way only."""
+    if not prepared.one_way and mechanism.accepts(_ask(public, prepared, one_way=True)):
+        return (
+            "was launched as monotone, for requests that all move the same way when a unit is added, as counts on a "
+            "table do: this one may move either way; launch one without monotone=True"
+        )
+    if mechanism.accepts(Ask(public, prepared.blank(), one_way=True)):
+        most = mechanism.sensitivity
+        limit = "more than it takes" if most is None else f"more than its sensitivity of {most}"
+        launch = "" if most is None else f"; launch one with sensitivity={prepared.sensitivity}"
+        return (
+            f"was launched for requests that move less: this one moves by up to {prepared.sensitivity} steps between "
+            f"neighbours, {limit}{launch}"
+        )
+    return f"does not accept a request such as {shown(prepared.request, 200)}"
+
+
+def _ask(public: Plain, prepared: Prepared, *, one_way: bool) -> Ask:
+    """The ask as the engine would make it, but for what is private."""
+    each = prepared.each
+    return Ask(
+        public,
+        prepared.blank(),
+        prepared.sensitivity,
+        prepared.squared,
+        each=each,
+        one_way=one_way,
+        cells=prepared.cells,
+    )

@@ -1,0 +1,231 @@
+"""Questions: launch what fits and ask it once, as one request. `Session.ask` and the quotes of it.
+
+The launch and the ask of a question have ids that are made of the one that the analyst gave. So a question that crashed
+between the two, or that is asked again, finds its own launch and its own answer, and is charged once. Which mechanisms
+can answer it follows from the question alone; which of them costs least may depend on the account, so that a repeated
+question may prefer another one. It is then found under the one that was launched (`Engine.launch_question`).
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.zCDP(1))
+>>> first = session.ask(cp.total(), error=50, id="visits")
+>>> session.ask(cp.total(), error=50, id="visits") == first, session.loss == first.cost
+(True, True)
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypedDict
+
+from counterpoint.answers.origin import SURE, Mechanisms, Origin, Reason
+from counterpoint.answers.present import labelled, shown, suppressed
+from counterpoint.answers.scalars import read_ratio
+from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError, NotAllowed
+from counterpoint.ledger.ledger import made_up
+from counterpoint.measures import GaussianDP, zCDP
+from counterpoint.measures.loss import Loss
+from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.noisy_max import NoisyMax
+from counterpoint.numbers import Exact, Number, exact, spell
+from counterpoint.numbers.exact import positive
+from counterpoint.queries.request import Prepared
+from counterpoint.queries.select import divided_for
+from counterpoint.queries.source import Source
+from counterpoint.session.fit import launchable
+from counterpoint.session.pricing import keeping, offered, price
+from counterpoint.sql_requests.query import SQLQuery
+
+if TYPE_CHECKING:
+    from counterpoint.session.session import Session
+
+_READ_AT = Fraction(1, 10**6)
+"""Without a budget, mechanisms are compared by the epsilon that is lost at this delta."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTerms:
+    """What an answer may cost, or how far off it may be: one of the two."""
+
+    loss: Loss | None
+    error: Number | None
+    probability: Number
+    simultaneous: bool
+    in_rows: bool = False
+    suppress: Fraction | None = None
+
+    def mechanisms(self, session: "Session", prepared: Prepared) -> Mechanisms:
+        """The mechanisms on these terms, the best first: the least error, or what lowers the budget least."""
+        if self.loss is not None:
+            return tuple(launchable(mechanism, session._source) for mechanism in offered(prepared, self.loss))
+        found = self.keeping(prepared)
+        return _cheapest_first(session, tuple(launchable(mechanism, session._source) for mechanism in found))
+
+    def keeping(self, prepared: Prepared) -> Mechanisms:
+        """The mechanisms that keep the wanted error, each at its least price."""
+        if self.error is None:
+            raise InvalidParameter(_HOW_FAR)
+        return keeping(prepared, self.error, self.probability, simultaneous=self.simultaneous, in_rows=self.in_rows)
+
+    def check(self, prepared: Prepared) -> None:
+        """Refuse, before anything is charged, to suppress what is no number with an error."""
+        if self.suppress is None or prepared.parts((0,) * (prepared.width or 1)):
+            return
+        if prepared.wants != "numbers" or not prepared.states_error:
+            raise InvalidParameter("suppress= is for numbers that state an error; leave it out for choices and keys")
+
+    def reason(self, mechanisms: Mechanisms) -> Reason:
+        """Why one of these mechanisms is launched."""
+        if self.error is None:
+            return Reason(mechanisms)
+        rows = " rows of the best rank" if self.in_rows else ""
+        kept = f"within {spell(exact(self.error))}{rows} with probability {spell(exact(self.probability))}"
+        return Reason(mechanisms, kept)
+
+
+class GivenTerms(TypedDict, total=False):
+    """The keywords by which an analyst says what an answer may cost or how far off it may be."""
+
+    epsilon: Number | None
+    rho: Number | None
+    mu: Number | None
+    loss: Loss | None
+    error: Number | None
+    rank_error: Number | None
+    probability: Number | None
+    simultaneous: bool
+    suppress: Number | None
+
+
+def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    mu: Number | None = None,
+    loss: Loss | None = None,
+    error: Number | None = None,
+    rank_error: Number | None = None,
+    probability: Number | None = None,
+    simultaneous: bool = False,
+    suppress: Number | None = None,
+    **unknown: object,
+) -> AnswerTerms:
+    """Read what an analyst gave: one price, or an error."""
+    if unknown:
+        names = ", ".join(f"{name}=" for name in unknown)
+        known = ", ".join(f"{name}=" for name in GivenTerms.__annotations__)
+        raise InvalidParameter(
+            f"there is no {names} among the terms of an answer, which are {known} and id=; an epsilon with a delta is "
+            "loss=ApproxDP(1, 1e-6)"
+        )
+    given = price(epsilon, rho, mu, loss)
+    if sum(one is None for one in (given, error, rank_error)) != 2:
+        raise InvalidParameter(
+            "say what the answer may cost or how far off it may be, one of the two: epsilon=0.1, rho=, mu= or "
+            "loss=PureDP(0.1); or error=50, which holds with probability=0.95 (rank_error=50 for a quantile)"
+        )
+    off = error if rank_error is None else rank_error
+    if off is None and (probability is not None or simultaneous):
+        raise InvalidParameter(
+            "probability= and simultaneous= belong to error=; an answer states its error at any probability, as in "
+            "answer.error(0.99)"
+        )
+    sure = SURE if probability is None else positive(probability, "the probability")
+    ratio = None if suppress is None else read_ratio(suppress, "suppress")
+    return AnswerTerms(given, off, sure, simultaneous, rank_error is not None, ratio)
+
+
+def wanted_error(on: GivenTerms) -> AnswerTerms:
+    """Read what an analyst gave where only an error makes sense."""
+    if on.get("error") is None and on.get("rank_error") is None:
+        raise InvalidParameter(_HOW_FAR)
+    return terms(**on)
+
+
+_HOW_FAR = "say how far off the answer may be: error=50, or rank_error=50 for a quantile"
+
+
+def prepare(source: Source, request: object, loss: Loss | None) -> Prepared:
+    """The public facts of a request, or of what a query asks, at this price."""
+    asked = request.on(source) if isinstance(request, SQLQuery) else request
+    prepared = source.prepare(divided_for(asked, "gaussian") if isinstance(loss, zCDP | GaussianDP) else asked)
+    if isinstance(request, SQLQuery):
+        request.check(prepared)
+    return prepared
+
+
+def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) -> object:
+    """Launch what answers the request on these terms, and ask it; one request, whose answer is found by its id."""
+    return presented(request, release(session, request, on, id), on.suppress)
+
+
+def release(session: "Session", request: object, on: AnswerTerms, id: str | None) -> Origin:
+    """The same, as what was released with where it comes from: all that an answer is made of."""
+    source, engine = session._source, session._engine
+    own = made_up() if id is None else id  # so that a question which cannot be answered now can be repeated
+    prepared = prepare(source, request, on.loss)
+    on.check(prepared)
+    mechanisms = on.mechanisms(session, prepared)
+    path = engine.launch_question(session._path, mechanisms, source.relation, cursor=source.pin(), request=own)
+    row = engine.ledger.read(path)
+    assert row is not None
+    public = row.mechanism.public_part(prepared.grid, **prepared.options)
+    sequential = session._sequential
+    try:
+        released = engine.ask(path, source, prepared, public, sequential=sequential, request=own, question=True)
+    except BaseException as error:
+        error.add_note(f"This question has been paid for: repeat it with id={own!r}, and nothing more is charged.")
+        raise
+    return Origin(row.mechanism, prepared, released, on.reason(mechanisms), source.made_up)
+
+
+def presented(request: object, origin: Origin, suppress: Fraction | None) -> object:
+    """The answer to a request, made of what was released: postprocessing, so it can be done anywhere."""
+    answer = labelled(origin)
+    if isinstance(request, SQLQuery):
+        answer = shown(request, answer, origin)
+    return answer if suppress is None else suppressed(answer, suppress)
+
+
+def would_launch(session: "Session", given: object, on: GivenTerms) -> Mechanism:
+    """The mechanism that was given, at its own price; or what would be launched for a request on these terms."""
+    if isinstance(given, type):
+        launchable(given, session._source)  # which refuses it, and says what to write instead
+    if isinstance(given, Mechanism):
+        if on:
+            heads = ", ".join(f"{name}=" for name in on)
+            raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
+        return given
+    asked = terms(**on)
+    best, *_ = asked.mechanisms(session, prepare(session._source, given, asked.loss))
+    return best
+
+
+def epsilon_for(session: "Session", request: object, on: AnswerTerms) -> Exact:
+    """The least epsilon of four digits at which an answer keeps the wanted error."""
+    pure, *_ = on.keeping(prepare(session._source, request, None))
+    assert isinstance(pure, Laplace | NoisyMax) and pure.epsilon is not None
+    return Exact(pure.epsilon)
+
+
+def _cheapest_first(session: "Session", mechanisms: Mechanisms) -> Mechanisms:
+    """What fits, in the order of what remains after it; what does not fit stays behind, in its order."""
+    fits: list[tuple[Fraction, Fraction, int]] = []
+    for number, mechanism in enumerate(mechanisms):
+        try:
+            fits.append((*_lowers(session, mechanism), number))
+        except LedgerError:
+            raise
+        except CounterpointError:  # the rule refuses it
+            continue
+    first = [number for _, _, number in sorted(fits)]
+    rest = [number for number in range(len(mechanisms)) if number not in first]
+    return tuple(mechanisms[number] for number in first + rest)
+
+
+def _lowers(session: "Session", mechanism: Mechanism) -> tuple[Fraction, Fraction]:
+    """What is no longer left after such a launch, up to a constant; without a budget, what is lost after it."""
+    account = session._engine.quote(session._path, mechanism, session._source.relation)
+    try:
+        left = session.rule.remaining(account)
+    except NotAllowed:  # an odometer
+        return Fraction(session.rule.loss(account).epsilon_at(_READ_AT)), Fraction(0)
+    return -left.epsilon, -left.delta

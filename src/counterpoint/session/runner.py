@@ -1,0 +1,340 @@
+"""The engine: launches and asks against a ledger, by the same `admit` and `step` that `Concurrent` runs on.
+
+The way of a request is `Engine.perform`: **begin** (the ledger checks, charges and records it, in one transaction),
+**answer** (the source evaluates it and the mechanism steps; `stepping.py`), **settle** (the ledger stores state and
+answer together, in a second transaction), and the answer is released. Each launch and each ask has a seed of its own;
+coins are derived from that seed, the path, the version and the body of the request, so a step can be finished or
+replayed and never draws twice. What cannot be done now (a crash, data out of reach) leaves the intent open, and the
+next request finishes it first, from its seed. A mechanism whose code fails would fail again: that is settled too, and
+halts it.
+
+A session's row keeps an account and how many children were launched, not the children themselves, so a launch costs the
+same however many there are.
+
+>>> part_key(part_name("CA")), part_key(part_name(7))
+('CA', 7)
+"""
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from copy import copy
+
+from counterpoint.encoding import Plain
+from counterpoint.errors import CounterpointError, DataFailed, LedgerError, RequestConflict, bare
+from counterpoint.ledger.chain import Disclosure, NeverAnswered, Signed
+from counterpoint.ledger.commands import (
+    Asking,
+    Closing,
+    Launching,
+    Opening,
+    Recounting,
+    Revoking,
+    Wanted,
+    as_path,
+    must_not_step,
+    node_at,
+    read_wanted,
+    row_at,
+)
+from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
+from counterpoint.ledger.state import UNNAMED, Acting, Faulty, Grant, Node, Path, Row, failed, granted, sample_of
+from counterpoint.measures.accumulator import Account
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced
+from counterpoint.privacy.relations import Relation
+from counterpoint.queries.request import Prepared
+from counterpoint.queries.source import Source
+from counterpoint.session.step import answered
+from counterpoint.sources.streams.items import FollowedAmong
+from counterpoint.sources.streams.log import checked_id
+
+_STRIPES = 1024
+
+
+class Engine:
+    """Launches and asks, on one ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        # Asks on one path take turns. Two paths that share a lock only wait for each other now and then.
+        self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
+        self._looked_at: set[Path] = set()
+        self._last: dict[Path, tuple[Concurrent, Node]] = {}
+        self._acting = UNNAMED
+        self.most_launches: int | None = None
+        """How many launches each session may have, if a service has set a limit."""
+
+    def acting(self, who: str, path: Path) -> "Engine":
+        """The same engine, for the requests of a principal in the session at a path."""
+        engine = copy(self)  # ledger, locks and what was looked at are shared
+        engine._acting = Acting(who, self.grants_on(path)) if who else UNNAMED
+        return engine
+
+    def grants_on(self, path: Path) -> tuple[Path, ...]:
+        """The granted sessions that a path leads through, outermost first."""
+        ends = (path[:length] for length in range(1, len(path) + 1))
+        rows = ((end, self.ledger.read(end)) for end in ends)
+        return tuple(end for end, row in rows if row is not None and granted(row) is not None)
+
+    @property
+    def principal(self) -> str:
+        """Whose requests these are; empty if no principal was named."""
+        return self._acting.who
+
+    def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
+        """Make the row of the whole session, if it is not there yet."""
+        must_be_short(composition)
+        self.perform("root", Opening((), composition, sequential), None)
+
+    def launch(
+        self,
+        parent: Path,
+        mechanism: Mechanism,
+        data: Relation,
+        *,
+        cursor: int | str = 0,
+        name: str | None = None,
+        by: str | None = None,
+        of: FollowedAmong = None,
+        request: str | None = None,
+        grant: Grant | None = None,
+    ) -> Path:
+        """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
+        own = self._own(request, parent) if name is None else f"part {parent!r} {name}"
+        must_not_step()
+        wanted = Launching(parent, name, mechanism, data, by, of, cursor, priced(mechanism), grant, self.most_launches)
+        return as_path(self.perform(own, wanted, None, request))
+
+    def launch_question(
+        self,
+        parent: Path,
+        mechanisms: Sequence[Mechanism],
+        data: Relation,
+        *,
+        cursor: int | str,
+        request: str | None,
+    ) -> Path:
+        """Launch the first of these mechanisms to ask it one question; its path.
+
+        The same id finds the launch again, whichever of these mechanisms it was made with: which one is first may
+        depend on what has been charged since.
+        """
+        must_not_step()
+        own = self._of_question("launch", request, parent)
+        refused: RequestConflict | None = None
+        for mechanism in mechanisms:  # only the first can begin anything: the others may be on record under this id
+            most = self.most_launches
+            wanted = Launching(parent, None, mechanism, data, None, None, cursor, priced(mechanism), most=most)
+            try:
+                return as_path(self.perform(own, wanted, None, request))
+            except RequestConflict as conflicting:
+                refused = refused or conflicting
+        assert refused is not None
+        raise refused
+
+    def revoke(self, path: Path) -> None:
+        """Take back the granted session at a path; once is enough."""
+        must_not_step()
+        self.perform(f"revocation {path!r}", Revoking(path), None)
+
+    def recount(self, path: Path) -> None:
+        """Return to the session around it what the revoked session at a path has left unused; once is enough."""
+        must_not_step()
+        number = path[-1]
+        assert isinstance(number, int)  # a part of a partition is never granted
+        self.perform(f"recount {path!r}", Recounting(path[:-1], number), None)
+
+    def ask(
+        self,
+        path: Path,
+        source: Source,
+        prepared: Prepared | None,
+        public: Plain,
+        *,
+        sequential: bool = False,
+        request: str | None = None,
+        question: bool = False,
+    ) -> Plain:
+        """One ask; the mechanism's own answer. The ask of a question has the id of its launch (`launch_question`)."""
+        must_not_step()
+        own = self._of_question("ask", request, path[:-1]) if question else self._own(request, path[:-1])
+        with self._locks[hash(path) % _STRIPES]:
+            answer = self.perform(own, Asking(path, prepared, public, source.pin(), sequential), source, request)
+        if isinstance(answer, Faulty):
+            raise failed(row_at(self.ledger.read, path).mechanism)
+        return answer
+
+    def perform(self, own: str | None, wanted: Wanted, source: Source | None, given: str | None = None) -> Plain:
+        """Begin, answer, settle; the answer, once it is on record.
+
+        `own` is the request's id in the ledger (None: it is made up), `given` what the analyst calls it.
+        """
+        request = made_up() if own is None else own
+        while True:
+            try:
+                # checked, charged and recorded, or refused
+                begun = self.ledger.begin(request, wanted, new=own is None, acting=self._acting)
+            except RequestConflict:
+                raise conflict(given or request) from None
+            if isinstance(begun, StoredAnswer):
+                return begun.answer
+            if begun.request != request:
+                self._finish_first(begun, source)
+                continue
+            return self._settled(begun, wanted, source)
+
+    def _settled(self, intent: Intent, wanted: Wanted, source: Source | None) -> Plain:
+        """The answer to a request that was begun, once it is on record."""
+        row, answer = self._answered(intent, wanted, source)
+        return self.ledger.settle(intent, row, answer, reads_data=isinstance(wanted, Asking))
+
+    def _answered(self, intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain]:
+        """What a request comes to. If that cannot be computed, the data are closed before the caller learns of it."""
+        try:
+            return answered(intent, wanted, source)  # the only place where a mechanism steps: noise is drawn here
+        except DataFailed as error:
+            failure = error
+        self.close_data()
+        raise bare(failure)
+
+    def close_data(self) -> None:
+        """Close the data for everyone who has this ledger, until `reopen_data`; once is enough."""
+        closed = self._closings()
+        if closed is not None and closed % 2 == 0:
+            own = copy(self)
+            own._acting = UNNAMED  # whoever asked
+            own._close_or_reopen(closed)
+
+    def reopen_data(self) -> None:
+        """Let launches and asks begin again; those that were open are finished first, from their seeds."""
+        must_not_step()
+        closed = self._closings()
+        if closed is not None and closed % 2 == 1:
+            self._close_or_reopen(closed)
+
+    @property
+    def data_closed(self) -> bool:
+        """Whether the data are closed: nothing is launched or asked until they are reopened."""
+        return (self._closings() or 0) % 2 == 1
+
+    def _closings(self) -> int | None:
+        row = self.ledger.read(())
+        return row.state.closings if row is not None and isinstance(row.state, Node) else None
+
+    def _close_or_reopen(self, number: int) -> None:
+        closing = Closing((), number)
+        self.perform(f"{closing.kind} {number}", closing, None)
+
+    def _finish_first(self, intent: Intent, source: Source | None) -> None:
+        """Finish another request that is open at the same row."""
+        try:
+            self._finish(intent, source)
+        except (LedgerError, DataFailed):
+            raise
+        except CounterpointError as error:
+            why = f"{type(error).__name__}: {error}"
+        else:
+            return
+        raise LedgerError(
+            f"an earlier request on this handle, {intent.request[:80]!r}, was begun and cannot be finished now "
+            f"({why}); until it is, this handle answers nothing else"
+        )
+
+    def _finish(self, intent: Intent, source: Source | None) -> None:
+        """Do what an intent says, by what it recorded alone."""
+        self._settled(intent, read_wanted(intent.body, intent.pin), source)
+
+    def recover(self, source: Source) -> int:
+        """Finish what a crash left open, as far as that can be done now; how many intents are left open.
+
+        While the data are closed, only what needs none.
+        """
+        left = 0
+        for intent in self.ledger.opened():
+            if self.data_closed and read_wanted(intent.body, intent.pin).needs_data:
+                left += 1
+                continue
+            try:
+                self._finish(intent, self.source_at(source, intent.path))
+            except Exception:  # it is raised when its handle is asked, which tries again
+                left += 1
+        return left
+
+    def quote(self, parent: Path, mechanism: Mechanism, data: Relation) -> Account:
+        """The account after such a launch, or the reason why not: the dry run, by the same code."""
+        composition, node = self.node(parent)
+        return composition.admit(node.account, mechanism, data)
+
+    def node(self, path: Path) -> tuple[Concurrent, Node]:
+        """The composition at a path, and its account; once closed, as they were then."""
+        if path in self._last:
+            return self._last[path]
+        self._looked_at.add(path)
+        return node_at(self.ledger.read, path)
+
+    def source_at(self, source: Source, path: Path, start: int = 0) -> Source:
+        """The data that a path is about, from that of its first `start` steps on: a part or a sample, and what is read.
+
+        A session on a sample and all that was launched in it see the sample alone.
+        """
+        row = self.ledger.read(path[:start])
+        for length in range(start, len(path)):
+            if row is not None and row.by is not None:
+                source = source.part(row.by, source.spelled(row.by, part_key(path[length])))
+            row = self.ledger.read(path[: length + 1])
+            if row is not None and isinstance(row.state, Node) and row.mechanism.sampling_rate is not None:
+                source = source.sampled(sample_of(row.state))
+        if row is None or row.of is None:
+            return source
+        return source.of(row.of)  # type: ignore[arg-type]  # an About was stored by several sources, which take it
+
+    def _own(self, given: object, session: Path) -> str | None:
+        """The id of a request in the ledger, if an id was given, which is that session's and that principal's own.
+
+        Two sessions may use the same id, two principals in one session may, and none is the name of a part.
+        """
+        return None if given is None else self._acting.own(f"{session!r} {checked_id(given)}")
+
+    def _of_question(self, part: str, given: object, session: Path) -> str | None:
+        """The id of the launch or of the ask of a question: one id of the analyst's, which no other request has."""
+        own = self._own(given, session)
+        return None if own is None else f"question {part} {own}"
+
+    def receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
+        """The receipt for the answer to a request of this session, by the id that the analyst gave it."""
+        try:
+            return self.question_receipt(session, given)
+        except NeverAnswered:
+            return self.ask_receipt(session, given)
+
+    def question_receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
+        """The receipt for the answer to a question of this session."""
+        own = self._of_question("ask", given, session)
+        assert own is not None
+        return self.ledger.receipt(own)
+
+    def ask_receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
+        """The receipt for the answer that a handle of this session gave."""
+        own = self._own(given, session)
+        assert own is not None
+        return self.ledger.receipt(own)
+
+    def close(self) -> None:
+        """Let go of the ledger, and keep what was lost in those sessions that were looked at."""
+        with suppress(LedgerError):  # it has failed, or is another process's: then this is not known
+            self._last.update({path: node_at(self.ledger.read, path) for path in self._looked_at})
+        self.ledger.close()
+
+
+def part_name(key: object) -> str:
+    """The step of a path that leads to the part with this key."""
+    return f"{type(key).__name__}:{key}"
+
+
+def part_key(step: int | str) -> bool | int | str:
+    """The key that `part_name` made a name of."""
+    kind, _, key = str(step).partition(":")
+    if kind == "int":
+        return int(key)
+    return key == "True" if kind == "bool" else key

@@ -1,0 +1,287 @@
+"""SessionScope: ledger, path, source, principal as one value; bound to a ledger; what can be read of it; rehearsals.
+
+What can be read of a session: what was lost, by which theorem, what is left, what was done. Reading changes nothing.
+
+>>> import counterpoint as cp
+>>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+>>> session.loss, session.remaining.epsilon, [fact.kind for fact in session.history]
+(PureDP(0), 1, ['open'])
+
+The launches that a session counts: its own, and those in what it delegated.
+
+A reading at a distance composes launches one by one (theory, Groups). A delegated session is a filter, whose refusals
+only restrict the analyst, so that its launches count as if they had been made in the session itself. A partition counts
+as one launch with the claim that was charged for it: at distance d, d units reach up to d k parts, each perhaps at
+distance 1, so k launches of the group loss of a part would be too few. So does a session on a sample: its claim is
+amplified, its launches are not.
+
+>>> from counterpoint import Laplace, PureDP, Session, Stream
+>>> session = Session(Stream(bound=1), within=PureDP(1))
+>>> _ = session.delegate(PureDP(0.5)).launch(Laplace(0.2))
+>>> [claim.loss for claim in launched_claims(session._engine, ())]
+[PureDP(0.2)]
+
+How a session comes by its record: a ledger in memory, or one that lasts and must be about the same data.
+
+>>> type(ledger_of(None, "session")).__name__
+'MemoryLedger'
+
+Rehearsals: the same calls and the same refusals on made-up rows, before any budget is spent.
+
+A rehearsal is a session in memory over rows that are drawn from the declaration alone. It has the rule of the session
+that it rehearses and begins with a copy of its account, so that it refuses what the real one would refuse; what is
+launched in it is charged to that copy. Nothing of the real data is read, and nothing is written to the real ledger.
+Its answers say that they are made up.
+
+>>> import counterpoint as cp
+>>> ages = {"age": cp.number(0, 120)}
+>>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, columns=ages)
+>>> session = cp.Session(people, within=cp.PureDP(1))
+>>> rehearsal = session.rehearse()
+>>> rehearsal.ask(cp.count(where="age >= 65"), epsilon=1).made_up, rehearsal.loss, session.loss
+(True, PureDP(1), PureDP(0))
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from counterpoint.composition.filters import Filter
+from counterpoint.composition.rule import Remaining, Rule
+from counterpoint.errors import LedgerError, NotAllowed, RequestConflict
+from counterpoint.ledger.chain import Disclosure, Signed
+from counterpoint.ledger.commands import Launching, Opening, Plan, Read, read_wanted, row_at
+from counterpoint.ledger.ledger import Ledger, MemoryLedger
+from counterpoint.ledger.location import Place
+from counterpoint.ledger.open import durable
+from counterpoint.ledger.state import Fact, Node, Path, Row
+from counterpoint.measures.accumulator import Account
+from counterpoint.measures.loss import Loss
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.numbers.exact import whole
+from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Claim
+from counterpoint.queries.source import Source
+from counterpoint.session.runner import Engine
+
+if TYPE_CHECKING:
+    from counterpoint.session.session import Session
+
+
+class ReadableSession:
+    """The readings of a session, from its ledger."""
+
+    _engine: Engine
+    _path: Path
+    _source: Source
+
+    def _must_be_open(self) -> None:
+        """Refuse what needs an open session."""
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that decides."""
+        return self._engine.node(self._path)[0].rule
+
+    @property
+    def loss(self) -> Loss:
+        """What has been lost so far; reading it changes nothing."""
+        composition, node = self._engine.node(self._path)
+        return composition.rule.loss(node.account)
+
+    @property
+    def made_up(self) -> bool:
+        """Whether this is a rehearsal, whose rows and answers are made up."""
+        return self._source.made_up
+
+    def loss_at(self, *, distance: int) -> Loss:
+        """What has been lost between data that differ in `distance` units: a reading, at a distance fixed in advance.
+
+        Each launch counts with its own group loss, by the session's rule (theory, Groups), which is tighter than
+        `loss.group(distance)` where losses have a delta. What was delegated counts with its launches, a partition with
+        the group loss of what it was charged.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.ApproxDP(5, 1e-6))
+        >>> for _ in range(50):
+        ...     _ = session.launch(cp.Laplace(epsilon=0.1))
+        >>> session.loss_at(distance=3).delta, session.loss.group(3).delta > 1e-3
+        (1e-6, True)
+        """
+        apart = whole(distance, 0, "distance")
+        if self.made_up and not self._path:
+            raise NotAllowed(
+                "a rehearsal begins with an account, without the launches in it: read loss_at from the real session"
+            )
+        return self.loss if apart == 1 else self.rule.loss_at(apart, launched_claims(self._engine, self._path))
+
+    @property
+    def remaining(self) -> Remaining:
+        """The largest further PureDP that fits, and the delta that is left; for anything else, `would_cost`."""
+        composition, node = self._engine.node(self._path)
+        return composition.rule.remaining(node.account)
+
+    def certificate(self) -> Certificate:
+        """Why the loss is what it is: the rule's derivation, on what was launched, in order, each with its path.
+
+        A part of a partition is named by its key, and its certificate is its own session's.
+        """
+        composition, node = self._engine.node(self._path)
+        root = composition.rule.certificate(node.account)
+        launched = (self._launched((*self._path, number)) for number in range(node.launched))
+        shared = () if self._path else shared_data(self._engine)
+        return Certificate(root.statement, root.theorem, (*root.premises, *launched, *shared))
+
+    def _launched(self, path: Path) -> Certificate:
+        """What a launch adds to the derivation: the claim of its mechanism, with the path where it is found."""
+        row = self._engine.ledger.read(path)
+        if row is None:
+            return Certificate(f"{path!r}: charged, and not started yet", "an open request, finished by its id")
+        claimed = row.mechanism.claim.certificate
+        return Certificate(f"{path!r}: {claimed.statement}", claimed.theorem, claimed.premises)
+
+    def receipt(self, id: str) -> tuple[Signed, Disclosure]:
+        """A signed receipt for the answer to the request with this id, and what opens its answer to others.
+
+        It can be checked against the public record without a key and without this library; see the guide's page on
+        receipts. Only a session with a durable ledger has receipts.
+        """
+        self._must_be_open()
+        return self._engine.receipt(self._path, id)
+
+    def record(self) -> list[str]:
+        """The public record of the whole session as JSON lines, which `checker.py` and others' checkers read."""
+        self._must_be_open()
+        return list(self._engine.ledger.record())
+
+    @property
+    def history(self) -> tuple[Fact, ...]:
+        """What has been done here and below, in order; public facts only, no answers."""
+        here = len(self._path)
+        return tuple(fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path)
+
+    def as_given(self) -> tuple[str, str]:
+        """How the session that gave this one a part of its budget shows it."""
+        budget = self.rule.budget if isinstance(self.rule, Filter) else self.rule
+        return "delegated", f"{budget!r}, of which {self.loss!r} is used; the rest stays reserved"
+
+    def __repr__(self) -> str:
+        try:
+            launched = self._engine.node(self._path)[1].launched
+            rows = ", made-up rows" if self.made_up else ""
+            return f"Session({self.rule!r}, {self.loss!r} lost, {launched} launched{rows})"
+        except LedgerError as error:
+            return f"Session(cannot be read: {type(error).__name__})"
+
+
+def launched_claims(engine: Engine, path: Path) -> Iterator[Claim]:
+    """The claims of all that was launched in the session at a path, in order."""
+    _, node = engine.node(path)
+    for number in range(node.launched):
+        child = (*path, number)
+        mechanism, by = launched_at(engine, child)
+        if isinstance(mechanism, Concurrent) and by is None and mechanism.sampling_rate is None:
+            yield from launched_claims(engine, child)
+        else:
+            yield mechanism.claim
+
+
+def launched_at(engine: Engine, path: Path) -> tuple[Mechanism, str | None]:
+    """What was launched at a path, and what it cuts the data by; from the open request if it has not started yet."""
+    row = engine.ledger.read(path)
+    if row is not None:
+        return row.mechanism, row.by
+    for intent in engine.ledger.opened():
+        if intent.path == path:
+            wanted = read_wanted(intent.body)
+            assert isinstance(wanted, Launching)
+            return wanted.mechanism, wanted.by
+    row = row_at(engine.ledger.read, path)  # it started between the two looks
+    return row.mechanism, row.by
+
+
+def bind(engine: Engine, source: Source, second_budget: bool = False) -> None:
+    """Say to the ledger which data it is about; the log of a stream or a live table is its to keep."""
+    engine.ledger.bind(source.fingerprint(), source.log, rows=source.rows(), second_budget=second_budget)
+
+
+def open_root(engine: Engine, composition: Concurrent, sequential: bool) -> None:
+    """Make the whole session, or find it on record with the same rule, relation and order."""
+    try:
+        return engine.open_root(composition, sequential)
+    except RequestConflict:
+        pass
+    found, node = engine.node(())
+    stored, given = found.rule, composition.rule
+    if isinstance(stored, Filter) and isinstance(given, Filter) and stored.budget != given.budget:
+        difference = f"budget {stored.budget!r}, not {given.budget!r}"
+    elif type(stored) is not type(given):
+        difference = f"{_words(stored)}, not {_words(given)}"
+    elif stored != given:
+        difference = f"rule {stored!r}, not {given!r}"
+    elif node.sequential != sequential:
+        difference = f"sequential={node.sequential}, not sequential={sequential}"
+    else:
+        difference = f"data whose neighbours are {found.relation!r}, not {composition.relation!r}"
+    raise RequestConflict(
+        f"this ledger holds a session {engine.ledger.name!r} with {difference}; open it as it is, or choose another "
+        "name"
+    )
+
+
+def _words(rule: Rule) -> str:
+    return f"budget {rule.budget!r}" if isinstance(rule, Filter) else f"rule {type(rule).__name__}"
+
+
+@contextmanager
+def closed_on_error(engine: Engine, given: object) -> Iterator[None]:
+    """A ledger that was opened here is let go of if the session cannot be had; one that was given is its owner's."""
+    try:
+        yield
+    except BaseException:
+        if not isinstance(given, Ledger):
+            engine.ledger.close()
+        raise
+
+
+def ledger_of(given: Ledger | Place | None, name: str, existing: bool = False) -> Ledger:
+    """The ledger that was given, or the one at the place that was."""
+    if given is None:
+        return MemoryLedger()
+    return given if isinstance(given, Ledger) else durable(given, name, existing=existing)
+
+
+def shared_data(engine: Engine) -> tuple[Certificate, ...]:
+    """What a certificate has to say about other sessions on the same data: their losses are not in this one's.
+
+    >>> shared_data(Engine(MemoryLedger()))
+    ()
+    """
+    return tuple(
+        Certificate(
+            f"session {name!r} of this ledger has the same rows and its own budget: what is lost there adds to this",
+            "a second budget, which is on record",
+        )
+        for name in engine.ledger.beside()
+    )
+
+
+class CarriedOpening(Opening, frozen=True, kw_only=True):
+    """Make the row of a rehearsal, whose account is a copy of the account of the session that it rehearses."""
+
+    account: Account
+
+    def plan(self, read: Read) -> Plan:
+        """The account as it was when the rehearsal began."""
+        root = Row(self.composition, Node(self.account, sequential=self.sequential))
+        return Plan((), 0, row=root, charged=root)
+
+
+def rehearse(session: "Session") -> "Session":
+    """A session in memory over made-up rows, with the rule and a copy of the account of this one."""
+    composition, node = session._engine.node(session._path)
+    source = session._source.rehearsed()
+    engine = Engine(MemoryLedger())
+    engine.perform("root", CarriedOpening((), composition, node.sequential, account=node.account), None)
+    return type(session)._at(source, engine, ())

@@ -1,1 +1,0 @@
-"""How a session is shown: as a table, and as a score."""

@@ -1,0 +1,173 @@
+"""The only place where a mechanism steps, and its coins.
+
+What a launch or an ask comes to: here the code of mechanisms and sources runs, and sees the data.
+
+**This is the only place where a mechanism steps, and so where noise is drawn.** No error leaves with a chain or a frame
+of that code, whose locals may hold raw values, noise or a seed. What a source raises (the data cannot be reached) is
+passed on, and the step is made later, from its seed. Any error that is not one of this package's, such as a lack of
+memory, may depend on the data: it becomes `DataFailed`, and the data are closed until the custodian has looked. A
+mechanism whose code fails would fail again: it is `Faulty` from
+then on, charged and halted, and what it raised is dropped, since its type and text may depend on the data. That it
+failed does, too, which no library can undo: authors promise that their code is total, and `verify.two_worlds` tests
+that promise.
+
+>>> from counterpoint.ledger.commands import Opening
+>>> from counterpoint.mechanisms.concurrent import Concurrent
+>>> from counterpoint import Filter, PureDP
+>>> from counterpoint.privacy.relations import Steps
+>>> opening = Opening((), Concurrent(Filter(PureDP(1)), Steps()))
+>>> root = opening.plan(lambda path: None).row
+>>> answered(Intent("root", opening.body(), (), 0, 0, bytes(32), row=root), opening, None) == (root, None)
+True
+
+The coins of one step: they belong to it alone, as its seed, path, version and body all enter.
+
+They are keyed when they are first tossed: many a mechanism starts without a draw, and making a cipher takes longer
+than such a start. Whatever finishes the step, now or after a crash, tosses the same coins.
+
+>>> from counterpoint.ledger.ledger import Intent
+>>> intent = Intent("a request", b"[]", (0,), 3, "v1", bytes(32))
+>>> StepCoins(intent).integer(10**9) == StepCoins(intent).integer(10**9)
+True
+"""
+
+import hashlib
+import threading
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from counterpoint.coins.keystream import Keystream
+from counterpoint.coins.secure import SAMPLER_VERSION, SecureCoins
+from counterpoint.encoding import Plain, digest, encode
+from counterpoint.errors import INTERRUPTIONS, CounterpointError, LedgerError, bare
+from counterpoint.ledger.commands import Asking, Launching, Wanted, stepping
+from counterpoint.ledger.ledger import Intent
+from counterpoint.ledger.state import Faulty, Node, Row
+from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
+from counterpoint.mechanisms.postprocessing import Failed
+from counterpoint.privacy.messages import Ask, Update
+from counterpoint.privacy.samples import Sample
+from counterpoint.queries.fallback import failure
+from counterpoint.queries.source import Source
+
+
+class StepCoins(SecureCoins):
+    """Secure coins, seeded by an intent."""
+
+    __slots__ = ("_intent", "_made", "_making")
+
+    def __init__(self, intent: Intent) -> None:
+        if intent.sampler != SAMPLER_VERSION:
+            raise LedgerError(
+                f"this request was begun with version {intent.sampler} of the sampler, and this is version "
+                f"{SAMPLER_VERSION}: other noise would be drawn for it; finish it with the version that began it"
+            )
+        self._intent = intent
+        self._made: Keystream | None = None
+        self._making = threading.Lock()
+
+    @property
+    def _stream(self) -> Keystream:  # type: ignore[override]  # no draw replaces it
+        """The stream, made for the first draw; once, as two threads with a stream each would draw the same noise."""
+        if self._made is not None:
+            return self._made
+        with self._making:
+            if self._made is None:
+                intent = self._intent
+                bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest())
+                self._made = Keystream(hashlib.sha256(intent.seed + bound).digest())
+            return self._made
+
+
+def answered(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain]:
+    """What a request that was begun comes to: the row after it, and the answer."""
+    outcome = _attempted(intent, wanted, source)
+    if isinstance(outcome, BaseException):
+        raise bare(outcome)
+    return outcome
+
+
+def _attempted(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain] | BaseException:
+    """What came of it, or the error. Raised here, it would take along the frames of all that has seen the data."""
+    try:
+        with stepping:
+            if isinstance(wanted, Asking):
+                assert source is not None
+                return _answer(intent, wanted, source)
+            if isinstance(wanted, Launching):
+                return _start(intent, wanted)
+            assert intent.row is not None  # a session that is opened or taken back: its row is made as it begins
+            return intent.row, None
+    except (CounterpointError, *INTERRUPTIONS) as error:
+        return error
+    except BaseException as error:
+        return failure(error) if isinstance(wanted, Asking) else error  # a start sees no data
+
+
+def _start(intent: Intent, wanted: Launching) -> tuple[Row, Plain]:
+    """The row of a new mechanism, and its path.
+
+    A start sees no data. If it fails, its error is raised as it is, and the same id tries again, on the same coins.
+    """
+    mechanism = wanted.mechanism
+    state: State
+    if isinstance(mechanism, Concurrent):
+        rate, grant = mechanism.sampling_rate, UNSET if wanted.grant is None else wanted.grant
+        sample = UNSET if rate is None else Sample.drawn(rate, StepCoins(intent))
+        state = Node(mechanism.rule.start(), grant=grant, sample=sample)
+    else:
+        state = mechanism.start(StepCoins(intent))
+    return Row(mechanism, state, 0, intent.pin, wanted.by, wanted.of), intent.path
+
+
+def _answer(intent: Intent, wanted: Asking, source: Source) -> tuple[Row, Plain]:
+    """The row after an ask, and the mechanism's own answer: updates that arrived since the last one, then the ask."""
+    row, coins = intent.row, StepCoins(intent)
+    assert row is not None and row.state is not None
+    mechanism, state = row.mechanism, row.state
+    sample = mechanism.sample(state)
+    source = source if sample is None else source.sampled(sample)  # from here on, the units of the sample alone
+    if not _ignores_updates(mechanism, source.blank_update()):
+        state = _follow(mechanism, state, source.items(row.cursor, intent.pin), coins)
+    private = None if wanted.prepared is None else source.resolve(intent.pin, wanted.prepared)
+    last, answer = _step(mechanism, state, wanted.message(private), coins)
+    return Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
+
+
+def _ignores_updates(mechanism: Mechanism, blank: Update | None) -> bool:
+    """Whether a mechanism accepts no update of this shape, which is public: then none has to be read."""
+    if blank is None:
+        return False
+    try:
+        return not mechanism.accepts(blank)
+    except Exception:  # the step finds that, and the mechanism is faulty
+        return False
+
+
+def _follow(mechanism: Mechanism, state: State, updates: Sequence[Update], coins: StepCoins) -> State:
+    """The state after the updates that it accepts; a mechanism whose code fails on one is faulty from then on."""
+    if isinstance(state, Faulty):
+        return state
+    try:
+        after = mechanism.updated(state, [update for update in updates if mechanism.accepts(update)], coins)
+    except (MemoryError, *INTERRUPTIONS):  # not the code's failure, and perhaps not there the next time
+        raise
+    except BaseException:
+        return Faulty()
+    return Faulty() if after is None else after
+
+
+def _step(mechanism: Mechanism, state: State, received: Ask, coins: StepCoins) -> tuple[State | None, Answer]:
+    """The answer to an ask; a mechanism whose code fails is faulty from then on."""
+    if isinstance(state, Faulty):
+        return state, state
+    try:
+        after, answer = mechanism.step(state, received, coins)
+        encode(answer)  # raises where the answer is not plain, holds a float or holds a secret
+    except (MemoryError, *INTERRUPTIONS):  # not the code's failure, and perhaps not there the next time
+        raise
+    except BaseException:
+        return Faulty(), Faulty()
+    return (Faulty(), Faulty()) if after is None and isinstance(answer, Failed) else (after, answer)

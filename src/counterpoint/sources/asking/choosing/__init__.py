@@ -1,1 +1,0 @@
-"""Requests whose answer is a choice: keys, quantiles, extremes, the most frequent values."""

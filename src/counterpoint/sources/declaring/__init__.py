@@ -1,1 +1,0 @@
-"""What a custodian declares about the data."""

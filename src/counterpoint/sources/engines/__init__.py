@@ -1,1 +1,0 @@
-"""Engines that hold stored rows and run the emitted SQL."""

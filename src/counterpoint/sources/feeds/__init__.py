@@ -1,1 +1,0 @@
-"""Feeds: how data arrives from where it is produced, each item once."""

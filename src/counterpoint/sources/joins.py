@@ -1,0 +1,350 @@
+"""What the rows of one source see of the others, and public lookups.
+
+Rows that see more columns than their own: those of one row of another source, found by a key that is unique there.
+
+A row of `visits` sees the attributes of its own unit in `people`, which has one row for each unit, and the columns of a
+public lookup table under the row's own value of a column. The join is total: where nothing is found, the columns are
+missing. So a row stays one row, and what a unit's rows say depends on that unit's data alone.
+
+The joined columns are declared under dotted names, and stored behind the row's own: a request is then planned and
+emitted like any other, over the joined rows. Only what a request mentions is joined.
+
+>>> from counterpoint.queries.aggregates import count
+>>> from counterpoint.schema.columns import number, text
+>>> from counterpoint.queries.compile import canonical
+>>> visits = Declaration("person", 5, "add-or-remove", (Named("page", text()),))
+>>> people = Joined("people", (Named("age", number(0, 120)),), on="u")
+>>> found = compile_joined(visits, RowView("visits"), [people], canonical(count(where="people.age >= 65")))
+>>> found.compiled.sql.partition("(SELECT * FROM visits)")[2]
+' AS b LEFT JOIN beside AS j0 ON b.u = j0.f0) AS joined WHERE c1 >= 65'
+>>> found.used
+('people',)
+
+What the rows of one source see of the others, and how it gets into the engine that holds those rows.
+
+Attributes of a table and the rows of a lookup stand still: they are put beside the rows once. The attributes of a live
+table are put there as they were at the pin of an ask, whenever that has changed.
+
+A public lookup table: what everyone may know about a value, such as the section of a page or the region of a state.
+
+Its rows are public and protected by nothing. In `Sources`, the rows of a source that has a column with the name of the
+lookup's key see the lookup's columns under that value. The key must be unique, which is checked here: otherwise a row
+would become several.
+
+>>> import duckdb
+>>> from counterpoint.schema.columns import category, text
+>>> rows = duckdb.sql("SELECT * FROM (VALUES ('/a', 'news'), ('/b', 'sport')) AS pages(page, section)")
+>>> Lookup(rows, key="page", columns={"page": text(), "section": category(["news", "sport"])})
+Lookup(section; key='page', 2 rows)
+>>> Lookup(rows, key="section", columns={"page": text(), "section": category(["news"])})
+Traceback (most recent call last):
+...
+counterpoint.errors.InvalidParameter: the key of a lookup must be there in every row, and 'section' is missing in some
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from counterpoint.encoding import decode, digest
+from counterpoint.engines.dialects import DUCKDB
+from counterpoint.engines.duckdb import BesideTable
+from counterpoint.engines.sampling import column_array, stored_kind
+from counterpoint.errors import InvalidParameter
+from counterpoint.queries import fallback
+from counterpoint.queries.compile import Compiled, RowView, compile_request
+from counterpoint.queries.plan import QueryPlan, narrowed
+from counterpoint.queries.request import Request
+from counterpoint.schema.columns import Column, Key
+from counterpoint.schema.declaration import Declaration, Derived, Named
+from counterpoint.schema.expressions.evaluate import StoredRow
+from counterpoint.schema.times import Date
+from counterpoint.schema.units import each_row
+from counterpoint.sources.streams.live_table import LiveTable
+from counterpoint.sources.streams.stream import Stream
+from counterpoint.sources.table import Table
+
+
+class Joined(NamedTuple):
+    """The columns of another source that rows see; `on` is the column in which rows hold its key.
+
+    `table` has its rows, in the engine of the rows that see it: the key `f0`, then the columns `f1`, ... Its name is
+    its own in this process (see `beside`), and not the source's: an engine would take `people` and `People` for one.
+    """
+
+    name: str
+    columns: tuple[Named, ...]
+    on: str
+    neighbours: str = "add-or-remove"
+    table: str = "beside"
+
+
+class JoinedRequest(NamedTuple):
+    """A compiled request, the declaration of the rows that it sees, and the names of what they are joined with."""
+
+    compiled: Compiled
+    declared: Declaration
+    used: tuple[str, ...]
+
+
+def compile_joined(declared: Declaration, view: RowView, joins: Sequence[Joined], request: bytes) -> JoinedRequest:
+    """One request, from its canonical bytes, on rows that see these columns as well as their own."""
+    asked = decode(request, Request)  # type: ignore[type-abstract]  # a family is read by its tags
+    mentioned = set(asked.plan(seen(declared, joins)).columns())
+    used, first = [], len(declared.columns)
+    for join in joins:
+        if mentioned & set(range(first, first + len(join.columns))):
+            used.append(join)
+        first += len(join.columns)
+    if not used:
+        return JoinedRequest(compile_request(declared, view, DUCKDB, request), declared, ())
+    rows = RowView(f"({_joined(len(declared.columns), view, used)}) AS joined", None, view.reach)
+    visible = seen(declared, used)
+    found = compile_request(visible, rows, DUCKDB, request)
+    return JoinedRequest(found, visible, tuple(join.name for join in used))
+
+
+def seen(declared: Declaration, joins: Sequence[Joined]) -> Declaration:
+    """The declaration of rows that see the columns of these as well.
+
+    Where one of them is declared for replacement, a unit's attributes may change while its rows stay: then each row is
+    another one, as under replacement.
+    """
+    names = [Named(f"{join.name}.{it.name}", it.column, it.declared) for join in joins for it in join.columns]
+    neighbours = [declared.neighbours, *(join.neighbours for join in joins)]
+    return replace(
+        declared,
+        columns=(*declared.columns, *names),
+        neighbours="replace" if "replace" in neighbours else declared.neighbours,
+    )
+
+
+def _joined(width: int, view: RowView, joins: Sequence[Joined]) -> str:
+    """The SQL of the rows with the columns of these behind their own."""
+    columns = [*(f"b.c{i} AS c{i}" for i in range(width)), "b.u AS u"]
+    found = []
+    for number, join in enumerate(joins):
+        columns += [f"j{number}.f{i + 1} AS c{width + i}" for i in range(len(join.columns))]
+        width += len(join.columns)
+        found.append(f" LEFT JOIN {join.table} AS j{number} ON b.{join.on} = j{number}.f0")
+    return f"SELECT {', '.join(columns)} FROM ({narrowed(view.rows, view.within)}) AS b{''.join(found)}"
+
+
+MOST_ROWS = 10**7
+"""The most rows of a lookup: it is held in memory, and again beside the rows that see it."""
+
+
+class Lookup:
+    """Public rows, found by a key that is unique; `data` and `columns` are those of a `Table`."""
+
+    __slots__ = ("columns", "key", "key_column", "rows")
+
+    def __init__(self, data: object, key: str, columns: Mapping[str, Column | Derived] | None = None) -> None:
+        with Table(data, unit=each_row, columns=columns, neighbours="replace") as table:
+            declared = table.declaration
+            place = declared.index(key)
+            names = ", ".join(f"c{i}" for i in range(len(declared.columns)))
+            found = table.all_rows(names)
+        if len(found) > MOST_ROWS:
+            raise InvalidParameter(f"a lookup has at most {MOST_ROWS} rows, not {len(found)}")
+        keys = [row[place] for row in found]
+        if None in keys:
+            raise InvalidParameter(f"the key of a lookup must be there in every row, and {key!r} is missing in some")
+        if len(set(keys)) < len(keys):
+            raise InvalidParameter(
+                f"the key of a lookup must be unique, and {key!r} has a value in several rows: keep one of them"
+            )
+        self.key = key
+        self.key_column = declared.columns[place].column
+        self.columns: tuple[Named, ...] = tuple(it for i, it in enumerate(declared.columns) if i != place)
+        self.rows: list[tuple[Key | None, ...]] = sorted(
+            ((row[place], *(value for i, value in enumerate(row) if i != place)) for row in found),
+            key=lambda row: str(row[0]),
+        )
+        """The key of each row, then its other columns, in stored form."""
+
+    def __repr__(self) -> str:
+        names = ", ".join(named.name for named in self.columns)
+        return f"Lookup({names}; key={self.key!r}, {len(self.rows)} rows)"
+
+    def fits(self, column: Column) -> bool:
+        """Whether the values of a column are stored as the keys are."""
+        own = self.key_column
+        return (own.kind, own.grid, isinstance(own, Date)) == (column.kind, column.grid, isinstance(column, Date))
+
+    def fingerprint(self) -> str:
+        """A digest of everything; it is public."""
+        return digest("lookup", self.key, self.key_column, self.columns, tuple(self.rows)).hex()
+
+
+Member: TypeAlias = Table | Stream | LiveTable
+"""A source that can be one of several."""
+
+_numbers = count()
+"""Several `Sources` may share a table and its engine, so what each of them puts there has a name of its own.
+
+A name by position or by source would let one session read what another put there, and an `id()` is given out again.
+"""
+
+PinOf: TypeAlias = Callable[[str], int | str]
+"""The pin of each source at one moment, by its name."""
+
+
+class Beside:
+    """One source among several, with the joins that its rows can make.
+
+    `rows` is its declaration and its stored rows; None if it has none in an embedded engine, and then it joins nothing.
+    """
+
+    __slots__ = ("_lookups", "_members", "_name", "joins", "rows")
+
+    def __init__(self, name: str, members: Mapping[str, Member], lookups: Mapping[str, Lookup]) -> None:
+        self._name, self._members, self._lookups = name, members, lookups
+        self.rows = _rows(members[name])
+        found = () if self.rows is None else (*self._attributes(), *self._looked_up(self.rows[0]))
+        self.joins = tuple(join._replace(table=f"beside{next(_numbers)}") for join in found)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Refuse a column whose name is that of another source's column as well."""
+        own = set() if self.rows is None else {named.name for named in self.rows[0].columns}
+        for taken in sorted(own & {f"{join.name}.{named.name}" for join in self.joins for named in join.columns}):
+            raise InvalidParameter(
+                f"{self._name} has a column {taken!r}, and its rows see another source's column under that name: name "
+                "the source otherwise"
+            )
+
+    def _attributes(self) -> list[Joined]:
+        """The sources with one row for each unit."""
+        found = []
+        for other, source in self._members.items():
+            if other == self._name or isinstance(source, Stream) or _rows(source) is None:
+                continue
+            if source.declaration.rows_per_unit != 1:
+                continue
+            found.append(Joined(other, source.declaration.columns, "u", source.declaration.neighbours))
+        return found
+
+    def _looked_up(self, declared: Declaration) -> list[Joined]:
+        """The lookups whose key is a column of these rows."""
+        found = []
+        own = {named.name: (f"c{i}", named.column) for i, named in enumerate(declared.columns)}
+        for other, lookup in self._lookups.items():
+            if lookup.key not in own:
+                continue
+            place, column = own[lookup.key]
+            if not lookup.fits(column):
+                raise InvalidParameter(
+                    f"{lookup.key} is {column.describe()} in {self._name}, and {lookup.key_column.describe()} in "
+                    f"{other}: declare both alike"
+                )
+            found.append(Joined(other, lookup.columns, place))
+        return found
+
+    def fetch(self, request: JoinedRequest, pins: PinOf) -> list[tuple[Any, ...]]:
+        """The rows that the request's statement returns, when every source is as at its pin."""
+        joins = [join for join in self.joins if join.name in request.used]
+        plan = request.compiled.plan
+        return fallback.fetched(
+            plan,
+            lambda: self._run(request.compiled.sql, joins, pins),
+            lambda: self._joined_rows(plan, joins, pins),
+        )
+
+    def _joined_rows(self, plan: QueryPlan, joins: Sequence[Joined], pins: PinOf) -> Iterator[StoredRow]:
+        """The rows with the columns of these sources behind their own, joined here, one at a time."""
+        own = self._members[self._name]
+        if isinstance(own, Table):
+            keys = {int(join.on[1:]) for join in joins if join.on != "u"}
+            rows = own.stored_rows(keys.union(plan.columns()))
+        else:
+            pin = pins(self._name)
+            assert isinstance(pin, int)
+            rows = own.stored_rows(pin)
+        found = [self._by_key(join, pins) for join in joins]
+        for *columns, unit in rows:
+            beside: list[Any] = []
+            for join, (blank, by_key) in zip(joins, found, strict=True):
+                beside += by_key.get(unit if join.on == "u" else columns[int(join.on[1:])], blank)
+            yield (*columns, *beside, unit)
+
+    def _by_key(self, join: Joined, pins: PinOf) -> tuple[tuple[None, ...], dict[Any, tuple[Any, ...]]]:
+        """What a row sees that finds nothing, and what others see, by the key."""
+        keys, *columns = [column.tolist() for column in self._table(join, pins).columns()]
+        by_key = dict(zip(keys, zip(*columns, strict=True), strict=True))
+        by_key.pop(None, None)
+        return (None,) * len(columns), by_key
+
+    def _run(self, sql: str, joins: Sequence[Joined], pins: PinOf) -> list[tuple[Any, ...]]:
+        own = self._members[self._name]
+        tables = [self._table(join, pins) for join in joins]
+        if isinstance(own, Table):
+            assert own.embedded is not None
+            return own.embedded.run(sql, (), tables)
+        pin = pins(self._name)
+        assert isinstance(pin, int)
+        return own.log.fetch(own.declaration, sql, pin, tables)
+
+    def _table(self, join: Joined, pins: PinOf) -> BesideTable:
+        """What is joined, as a table whose first column is the key."""
+        lookup = self._lookups.get(join.name)
+        pin = "public" if lookup is not None else pins(join.name)
+        kinds = [self._key_kind(join), *(stored_kind(named.column) for named in join.columns)]
+
+        def columns() -> list[Any]:
+            rows = lookup.rows if lookup is not None else self._attribute_rows(join, pin)
+            values = list(zip(*rows, strict=True)) or [()] * len(kinds)
+            return [column_array(kind, list(column)) for kind, column in zip(kinds, values, strict=True)]
+
+        return BesideTable(join.table, pin, kinds, columns)
+
+    def _key_kind(self, join: Joined) -> str:
+        if join.on != "u":
+            assert self.rows is not None
+            return stored_kind(self.rows[0].columns[int(join.on[1:])].column)
+        return self._unit_kind
+
+    @property
+    def _unit_kind(self) -> str:
+        """The type by which an engine holds the units of these rows."""
+        own = self._members[self._name]
+        return own.unit_kind if isinstance(own, Table) else "VARCHAR"
+
+    def _attribute_rows(self, join: Joined, pin: int | str) -> Sequence[tuple[Any, ...]]:
+        """The attributes of every unit, under its key as these rows hold it."""
+        other, kind = self._members[join.name], self._unit_kind
+        columns = ", ".join(f"c{i}" for i in range(len(join.columns)))
+        if isinstance(other, Table):
+            if other.unit_kind == kind:
+                return other.all_rows(f"u, {columns}")
+            found = other.all_rows(f"{DUCKDB.written('u')}, {columns}")
+        else:
+            assert isinstance(other, LiveTable) and isinstance(pin, int)
+            view = other.row_view()
+            sql = f"SELECT u, {columns} FROM ({narrowed(view.rows, view.within)}) AS present"
+            found = fallback.either(
+                lambda: other.log.fetch(other.declaration, sql, pin),
+                lambda: [(unit, *row) for *row, unit in other.stored_rows(pin)],
+            )
+        return found if kind == "VARCHAR" else _as_integers(found)
+
+
+def _rows(source: Member) -> tuple[Declaration, RowView] | None:
+    """A source's declaration and its stored rows, if an embedded engine has them."""
+    if (isinstance(source, Table) and source.embedded is None) or (
+        isinstance(source, Stream) and not source.has_records
+    ):
+        return None
+    return source.declaration, source.row_view()
+
+
+def _as_integers(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows whose first column is the key of a whole number, as a table of such units holds it; those that fit.
+
+    >>> _as_integers([("17", "CA"), (str(2**70), "NY")])
+    [(17, 'CA')]
+    """
+    numbers = ((int(key), *values) for key, *values in rows)
+    return [row for row in numbers if -(2**63) <= row[0] < 2**63]

@@ -1,1 +1,0 @@
-"""Live tables: rows that are put, replaced and removed."""

@@ -1,1 +1,0 @@
-"""Several sources about the same units: tables and streams under one budget."""

@@ -1,1 +1,0 @@
-"""Tables: rows that stand still."""

@@ -1,0 +1,367 @@
+"""SQLQuery: the request, and HAVING, ORDER BY, LIMIT on its released answer.
+
+A query: the request that a SELECT asks, and what is done with the released answer.
+
+Only the request reaches the data. HAVING, ORDER BY and LIMIT are postprocessing of the noisy answer, so they cost
+nothing. All that can be refused is refused before anything is charged.
+
+>>> from counterpoint.sql_requests.select import sql
+>>> query = sql("SELECT COUNT(*) AS n, carrier FROM flights GROUP BY carrier ORDER BY n DESC LIMIT 2")
+>>> query.arrange([("AA", 4), ("DL", 1), ("UA", 9)])
+[('UA', 9), ('AA', 4)]
+>>> query.outputs
+(Output(name='n', place=1), Output(name='carrier', place=0))
+
+HAVING: a condition on a row of the answer, which has been released. It costs nothing and reads no rows.
+
+It compares keys and aggregates with literals, by SQL's three truth values: None stands for unknown, as where the noise
+left no mean.
+
+>>> from counterpoint.sql_requests.parse import parsed
+>>> tree = parsed("SELECT carrier, COUNT(*) AS n FROM f GROUP BY carrier HAVING n > 2 AND carrier <> 'AA'")
+>>> found = read_having(tree.args["having"].this, lambda node: ["carrier", "n"].index(node.name))
+>>> found
+Every(parts=(Compared(place=1, sign='gt', literal=2), Compared(place=0, sign='neq', literal='AA')))
+>>> found.holds(("UA", 3)), found.holds(("AA", 3)), found.holds(("UA", None))
+(True, False, None)
+
+ORDER BY and LIMIT: which rows of a released answer are shown, and in which order. Postprocessing, as HAVING is.
+
+Missing values come last, in both directions, unless NULLS FIRST is written. Texts are ordered by the code points of
+their letters, as DuckDB orders them.
+
+>>> rows = [("AA", 9), ("DL", 3), ("UA", 9), ("B6", None)]
+>>> arranged(rows, None, [Order(1, downward=True)], limit=3)
+[('AA', 9), ('UA', 9), ('DL', 3)]
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import eq, ge, gt, itemgetter, le, lt, ne
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from counterpoint.errors import InvalidParameter, InvalidRequest, UnsupportedSQL
+from counterpoint.numbers import Exact
+from counterpoint.numbers.exact import exact
+from counterpoint.queries.request import Prepared, Request, about
+from counterpoint.queries.source import Source
+from counterpoint.schema.columns import MOST_KEYS, KeyOrTuple
+from counterpoint.schema.expressions.syntax import operands
+from counterpoint.sql_requests.parse import Join, only, unsupported
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+Row: TypeAlias = Sequence[Any]
+Truth: TypeAlias = bool | None
+Literal: TypeAlias = bool | Exact | str
+Place: TypeAlias = "Callable[[exp.Expr], int]"
+"""In which place of a row the value is that a node names."""
+
+_WORKS = (
+    "compare a key or an aggregate of SELECT with literals, by = <> < <= > >=, IN, BETWEEN, IS NULL, AND, OR and NOT"
+)
+_SIGNS: dict[str, Callable[[Any, Any], bool]] = {"eq": eq, "neq": ne, "lt": lt, "lte": le, "gt": gt, "gte": ge}
+_MIRRORED = {"eq": "eq", "neq": "neq", "lt": "gt", "gt": "lt", "lte": "gte", "gte": "lte"}
+
+
+class Having(ABC):
+    """A condition on a row."""
+
+    @abstractmethod
+    def holds(self, row: Row) -> Truth:
+        """Whether it holds of this row; None if that is unknown."""
+
+    @abstractmethod
+    def literals(self) -> "Iterator[Compared]":
+        """The comparisons with literals in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Having):
+    """A value compared with a literal."""
+
+    place: int
+    sign: str
+    literal: Literal
+
+    def holds(self, row: Row) -> Truth:
+        """Unknown where the value is missing. A float stands for the decimal it is shown as: 0.1 equals 0.1."""
+        value = row[self.place]
+        if value is None or self.is_unlike(value):
+            return None
+        shown = Fraction(float.__repr__(value)) if isinstance(value, float) else value
+        return _SIGNS[self.sign](shown, self.literal)
+
+    def is_unlike(self, value: object) -> bool:
+        """Whether one of the two is a text and the other is none: such values are in no order."""
+        return isinstance(value, str) != isinstance(self.literal, str)
+
+    def literals(self) -> "Iterator[Compared]":
+        """Itself."""
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Having):
+    """A value that is missing."""
+
+    place: int
+
+    def holds(self, row: Row) -> Truth:
+        """Never unknown."""
+        return row[self.place] is None
+
+    def literals(self) -> "Iterator[Compared]":
+        """None."""
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Negated(Having):
+    """NOT: what is unknown stays so."""
+
+    part: Having
+
+    def holds(self, row: Row) -> Truth:
+        """The opposite."""
+        truth = self.part.holds(row)
+        return None if truth is None else not truth
+
+    def literals(self) -> "Iterator[Compared]":
+        """Those of its part."""
+        yield from self.part.literals()
+
+
+@dataclass(frozen=True, slots=True)
+class Every(Having):
+    """AND: false if one part is, else unknown if one part is."""
+
+    parts: tuple[Having, ...]
+
+    def holds(self, row: Row) -> Truth:
+        """Whether all parts hold."""
+        truths = [part.holds(row) for part in self.parts]
+        return False if False in truths else None if None in truths else True
+
+    def literals(self) -> "Iterator[Compared]":
+        """Those of its parts."""
+        for part in self.parts:
+            yield from part.literals()
+
+
+def some(*parts: Having) -> Having:
+    """OR, by De Morgan's law.
+
+    >>> some(IsNull(0), Compared(1, "eq", True)).holds((None, None))
+    True
+    """
+    return Negated(Every(tuple(map(Negated, parts))))
+
+
+def read_having(node: "exp.Expr", place: Place) -> Having:
+    """The condition that a tree is."""
+    if node.key == "paren":
+        return read_having(only(node, "this").this, place)
+    if node.key == "not":
+        return Negated(read_having(only(node, "this").this, place))
+    if node.key in ("and", "or"):
+        parts = tuple(read_having(operand, place) for operand in operands(node))
+        return Every(parts) if node.key == "and" else some(*parts)
+    reader = _ATOMS.get(node.key)
+    if reader is None:
+        raise unsupported("such condition in HAVING", node, _WORKS)
+    found = reader(only(node, *_ARGUMENTS[node.key], "negate"), place)
+    return Negated(found) if node.args.get("negate") else found
+
+
+def _comparison(node: "exp.Expr", place: Place) -> Having:
+    left, right, sign = node.this, node.expression, node.key
+    if left.key in ("literal", "boolean", "neg"):
+        left, right, sign = right, left, _MIRRORED[sign]
+    return Compared(place(left), sign, _literal(right))
+
+
+def _one_of(node: "exp.Expr", place: Place) -> Having:
+    if not node.expressions:
+        raise unsupported("IN but with literals", node, _WORKS)
+    return some(*(Compared(place(node.this), "eq", _literal(item)) for item in node.expressions))
+
+
+def _between(node: "exp.Expr", place: Place) -> Having:
+    at, low, high = place(node.this), _literal(node.args["low"]), _literal(node.args["high"])
+    return Every((Compared(at, "gte", low), Compared(at, "lte", high)))
+
+
+def _missing(node: "exp.Expr", place: Place) -> Having:
+    if node.expression.key != "null":
+        raise unsupported("such condition in HAVING", node, _WORKS)
+    return IsNull(place(node.this))
+
+
+def _truth(node: "exp.Expr", place: Place) -> Having:
+    """A key that is a truth value."""
+    return Compared(place(node), "eq", True)
+
+
+_ATOMS: "dict[str, Callable[[exp.Expr, Place], Having]]" = {
+    **dict.fromkeys(_SIGNS, _comparison),
+    "in": _one_of,
+    "between": _between,
+    "is": _missing,
+    "column": _truth,
+}
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*_SIGNS, "is"), ("this", "expression")),
+    "in": ("this", "expressions"),
+    "between": ("this", "low", "high"),
+    "column": ("this", "table"),
+}
+
+
+def _literal(node: "exp.Expr") -> Literal:
+    """The value of a literal: a number exactly, a text, or a truth value."""
+    if node.key == "boolean":
+        return bool(node.this)
+    unsigned = only(node, "this").this if node.key == "neg" else node
+    if unsigned.key != "literal" or (node.key == "neg" and unsigned.is_string):
+        raise unsupported("HAVING but with literals", node, _WORKS)
+    if unsigned.is_string:
+        return str(unsigned.this)
+    try:
+        number = exact(str(unsigned.this), "a number")
+    except InvalidParameter as error:
+        raise unsupported("number of this size", node, str(error)) from None
+    return number if unsigned is node else Exact(-number)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The place of the values to sort by, which way, and whether missing ones come first."""
+
+    place: int
+    downward: bool = False
+    missing_first: bool = False
+
+
+def arranged(rows: Sequence[Row], having: Having | None, order: Sequence[Order], limit: int | None) -> list[Row]:
+    """The rows of which HAVING is true, in this order, at most `limit`; rows that are alike keep their order."""
+    kept = [row for row in rows if having is None or having.holds(row) is True]
+    for by in reversed(order):  # sorting is stable
+        gone = [row for row in kept if row[by.place] is None]
+        there = [row for row in kept if row[by.place] is not None]
+        there.sort(key=itemgetter(by.place), reverse=by.downward)
+        kept = gone + there if by.missing_first else there + gone
+    return kept[:limit]
+
+
+def read_order(node: "exp.Expr", place: Place) -> tuple[Order, ...]:
+    """What ORDER BY sorts by."""
+    terms = [only(term, "this", "desc", "nulls_first") for term in only(node, "expressions").expressions]
+    return tuple(
+        Order(place(term.this), bool(term.args.get("desc")), bool(term.args.get("nulls_first"))) for term in terms
+    )
+
+
+def read_limit(node: "exp.Expr") -> int:
+    """The number in LIMIT."""
+    number = only(node, "expression").expression
+    if number.key != "literal" or number.is_string or not str(number.this).isdecimal():
+        raise unsupported("LIMIT but of a whole number", node, "write LIMIT 5")
+    digits = str(number.this).lstrip("0") or "0"
+    return MOST_KEYS if len(digits) > len(str(MOST_KEYS)) else int(digits)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of SELECT: what it is called, and its place in a row of keys and aggregates."""
+
+    name: str
+    place: int
+
+    @property
+    def part(self) -> str:
+        """What a request for several aggregates calls it: its name, if that is a word.
+
+        >>> Output("n", 1).part, Output("COUNT(*)", 1).part
+        ('n', 'column1')
+        """
+        return self.name if self.name.isidentifier() else f"column{self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class SQLQuery:
+    """What a text asks: a request about a source, and how its answer is shown."""
+
+    source: str
+    joins: tuple[Join, ...]
+    request: Request
+    by: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    having: Having | None
+    order: tuple[Order, ...]
+    limit: int | None
+    units: tuple[str, ...] = ()
+    """The columns that it takes for those that identify a unit."""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """What SELECT calls the columns of GROUP BY."""
+        return tuple(output.name for place in range(len(self.by)) for output in self.outputs if output.place == place)
+
+    @property
+    def aggregates(self) -> tuple[Output, ...]:
+        """The outputs that are aggregates."""
+        return tuple(output for output in self.outputs if output.place >= len(self.by))
+
+    def on(self, source: Source) -> Request:
+        """The request for this source: about the one in FROM if there are several, seeing those that are joined.
+
+        A source that is alone has no name: FROM may call it as it likes.
+        """
+        for column in self.units:
+            if column != source.unit:
+                known = "" if source.unit is None else f": {source.unit}"
+                raise InvalidRequest(
+                    f"COUNT(DISTINCT {column}) is answered of the column that identifies a unit{known}; how many "
+                    "values others have is not"
+                )
+        if not source.names:
+            self._refuse_joins()
+            return self.request
+        if self.source not in source.names:
+            raise InvalidRequest(f"there is no source {self.source!r} for FROM; there are: {', '.join(source.names)}")
+        seen = source.seen_from(self.source)
+        for join in self.joins:
+            if seen.get(join.name) != join.on:
+                known = " ".join(f"LEFT JOIN {name} USING ({key})" for name, key in seen.items()) or "no others"
+                raise InvalidRequest(
+                    f"a row of {self.source} cannot find one of {join.name} by {join.on!r}; it sees {known}"
+                )
+        return about(self.source, self.request)
+
+    def _refuse_joins(self) -> None:
+        for join in self.joins:
+            raise InvalidRequest(
+                f"this session has one source, so {join.name} cannot be joined: give it several, as in "
+                f"Session(Sources({self.source}=..., {join.name}=..., unit='person'), within=...)"
+            )
+
+    def check(self, prepared: Prepared) -> None:
+        """Refuse a HAVING that compares a key with a literal of another type; the keys are public."""
+        for compared in self.having.literals() if self.having is not None and prepared.names else ():
+            place = compared.place
+            if place < len(self.by) and any(compared.is_unlike(_values(key)[place]) for key in prepared.names or ()):
+                raise UnsupportedSQL(
+                    "comparison of texts with numbers", f"HAVING, {self.by[place]}", "write texts in 'single quotes'"
+                )
+
+    def arrange(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows of the answer, keys and then aggregates, that are shown, in their order."""
+        return arranged(rows, self.having, self.order, self.limit)
+
+
+def _values(key: KeyOrTuple) -> tuple[bool | int | str, ...]:
+    return key if isinstance(key, tuple) else (key,)

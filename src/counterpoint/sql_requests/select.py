@@ -1,0 +1,275 @@
+"""`sql(text)`: a SELECT, read clause by clause into a `SQLQuery`. Whatever is not listed here is refused by name.
+
+    SELECT columns of GROUP BY and aggregates, each perhaps AS name
+    FROM source [LEFT JOIN another USING (key)] [WHERE condition] [GROUP BY columns]
+    [HAVING condition on the answer] [ORDER BY outputs of the answer] [LIMIT number]
+
+The dialect is DuckDB's. A row of the answer has the keys of GROUP BY first and then the aggregates; an output of SELECT
+is one of its places. HAVING and ORDER BY name keys and aggregates that are there: the exact values behind them are not
+released, and an aggregate that SELECT lacks would have to be paid for. The keys of GROUP BY are declared, or else WHERE
+lists them, as in `WHERE carrier IN ('UA', 'AA')`.
+
+>>> query = sql("SELECT carrier, COUNT(*) AS n FROM flights WHERE month <= 3 GROUP BY carrier HAVING n > 100")
+>>> query.request
+Histogram(column='carrier', where='month <= 3')
+>>> sql("SELECT arr_delay FROM flights")
+Traceback (most recent call last):
+...
+counterpoint.errors.UnsupportedSQL: SQL here has no raw column in SELECT (at character 8, 'arr_delay'): ...
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, TypeVar
+
+from counterpoint.errors import InvalidParameter, InvalidRequest, UnsupportedSQL
+from counterpoint.numbers.exact import exact
+from counterpoint.queries.grouping import By, read_by
+from counterpoint.queries.request import Request
+from counterpoint.queries.select import Select
+from counterpoint.schema.columns import MOST_KEYS
+from counterpoint.schema.expressions.syntax import operands
+from counterpoint.sql_requests.aggregates import KNOWN, Aggregate, Keys, is_aggregate, read_aggregate
+from counterpoint.sql_requests.logic import key_name, plain_text, where_text
+from counterpoint.sql_requests.parse import SHAPE, Scope, only, parsed, unsupported, written
+from counterpoint.sql_requests.query import Output, SQLQuery, read_having, read_limit, read_order
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+T = TypeVar("T")
+
+_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
+_SUFFIXES = ("", "_error", "_rank_error")
+"""What the names of the columns of an answer end in: each aggregate has a column of values, and one of errors."""
+_RAW = f"rows are never shown: name it in GROUP BY, or take an aggregate of it; SELECT takes {KNOWN}"
+
+
+def sql(text: str) -> SQLQuery:
+    """What a SELECT asks, for `session.ask` and `session.would_cost`; `session.sql` asks it at once.
+
+    >>> sql("SELECT AVG(arr_delay) FROM flights").request
+    Mean('arr_delay')
+    """
+    tree = parsed(text)
+    try:
+        return _read(tree)
+    except RecursionError:
+        raise UnsupportedSQL("query that is nested so deeply", "", "ask for less at a time") from None
+
+
+def _read(tree: "exp.Expr") -> SQLQuery:
+    if tree.args.get("distinct"):
+        raise unsupported("SELECT DISTINCT", tree, "name the columns in GROUP BY, with an aggregate such as COUNT(*)")
+    only(tree, *_CLAUSES)
+    scope = Scope.read(tree)
+    clause = tree.args.get("where")
+    condition = None if clause is None else scope.unaliased(only(clause, "this").this)
+    where = None if condition is None else where_text(condition)
+    columns = tuple(_grouped(tree, scope))
+    by = read_by(columns) if columns else None
+    groups = AskedRows(where, by, _listed(condition, columns))
+    selected = Outputs.read(tree, scope, columns, groups)
+    having, order, limit = (tree.args.get(name) for name in ("having", "order", "limit"))
+    query = SQLQuery(
+        scope.source,
+        scope.joins,
+        selected.request(),
+        columns,
+        selected.outputs,
+        None if having is None else read_having(only(having, "this").this, partial(selected.place, "HAVING")),
+        () if order is None else read_order(order, partial(selected.place, "ORDER BY")),
+        None if limit is None else read_limit(limit),
+        selected.units,
+    )
+    if not columns and (having or order or limit):
+        raise unsupported("HAVING, ORDER BY or LIMIT without GROUP BY", tree, "the answer has one row: leave them out")
+    return query
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRows:
+    """What all aggregates of a query share: the rows that count, and how they are grouped."""
+
+    where: str | None
+    by: By | None
+    keys: Keys
+
+    def ask(self, aggregate: Aggregate) -> Request:
+        """The request of an aggregate of these rows."""
+        return aggregate.request(self.where, self.by, self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The outputs of SELECT, and the requests of its aggregates in their order."""
+
+    scope: Scope
+    by: tuple[str, ...]
+    groups: AskedRows
+    outputs: tuple[Output, ...]
+    requests: tuple[Request, ...]
+    units: tuple[str, ...] = ()
+
+    @staticmethod
+    def read(tree: "exp.Expr", scope: Scope, by: tuple[str, ...], groups: AskedRows) -> "Outputs":
+        """The outputs, each a column of GROUP BY or an aggregate."""
+        selected = Outputs(scope, by, groups, (), ())
+        for node in tree.expressions:
+            named = node.key == "alias"
+            inner = only(node, "this", "alias").this if named else node
+            selected = selected._with(inner, str(node.alias) if named else None, node)
+        if not selected.requests:
+            raise unsupported("query without an aggregate", tree, "which keys occur is private: add COUNT(*)")
+        for place, column in enumerate(by):
+            if place not in [output.place for output in selected.outputs]:
+                raise unsupported(f"GROUP BY {column} without it in SELECT", tree, f"add {column} to SELECT")
+        return selected
+
+    def _with(self, node: "exp.Expr", alias: str | None, whole: "exp.Expr") -> "Outputs":
+        requests, units = self.requests, self.units
+        key = self._key(node)
+        if key is not None:
+            name, place = alias or (str(node.name) if node.key == "column" else written(node)), key
+        else:
+            aggregate = self._aggregate(node)
+            request = self.groups.ask(aggregate)
+            if request in requests:
+                raise unsupported("aggregate twice", node, "once is enough, and costs once")
+            requests, units = (*requests, request), (*units, *([aggregate.unit] if aggregate.unit else []))
+            name, place = alias or written(node), len(self.by) + len(requests) - 1
+        taken = {f"{output.name}{suffix}" for output in self.outputs for suffix in _SUFFIXES}
+        if name in taken or any(f"{name}{suffix}" == output.name for output in self.outputs for suffix in _SUFFIXES):
+            raise unsupported("two outputs of one name", whole, "give one of them another name with AS")
+        if alias in self.by and place != self.by.index(alias):
+            raise unsupported("alias that is a column of GROUP BY", whole, "choose another name")
+        return Outputs(self.scope, self.by, self.groups, (*self.outputs, Output(name, place)), requests, units)
+
+    def _key(self, node: "exp.Expr") -> int | None:
+        """Which of the columns of GROUP BY a node is, if it is one."""
+        if node.key == "star" or (node.key == "column" and node.this.key == "star"):
+            return None
+        name = plain_text(node, self.scope)
+        return self.by.index(name) if name in self.by else None
+
+    def _aggregate(self, node: "exp.Expr") -> Aggregate:
+        if node.key == "column" and node.this.key == "identifier":
+            raise unsupported("raw column in SELECT", node, _RAW)
+        if node.key == "star" or (node.key == "column" and node.this.key == "star"):
+            raise unsupported("SELECT *", node, _RAW)
+        if not is_aggregate(node) and any(is_aggregate(part) for part in node.walk()):
+            raise unsupported(
+                "arithmetic on aggregates", node, "select the aggregates, and compute in Python from the answer"
+            )
+        if node.key in ("literal", "boolean", "null", "neg"):
+            raise unsupported("constants in SELECT", node, SHAPE)
+        return read_aggregate(node, self.scope)
+
+    def request(self) -> Request:
+        """The one request for all aggregates."""
+        if len(self.requests) == 1:
+            return self.requests[0]
+        names = [output.part for output in self.outputs if output.place >= len(self.by)]
+        try:
+            return Select(tuple(names), self.requests)
+        except InvalidRequest as error:
+            raise UnsupportedSQL("such aggregates together", "", str(error)) from None
+
+    def place(self, clause: str, node: "exp.Expr") -> int:
+        """In which place of a row the value is that a node of HAVING or ORDER BY names."""
+        if node.key == "paren":
+            return self.place(clause, only(node, "this").this)
+        if clause == "ORDER BY" and node.key == "literal" and not node.is_string:
+            return _numbered(node, self.outputs).place
+        if node.key == "column" and node.this.key == "identifier" and node.args.get("table") is None:
+            for output in self.outputs:
+                if output.name == node.name:
+                    return output.place
+        key = self._key(node)
+        if key is not None:
+            return key
+        if node.key == "column":
+            raise unsupported(
+                f"{clause} of a raw column",
+                node,
+                f"rows are compared in WHERE; {clause} takes keys and aggregates of SELECT, as the answer has them",
+            )
+        if is_aggregate(node):
+            request = self.groups.ask(read_aggregate(node, self.scope))
+            if request in self.requests:
+                return len(self.by) + self.requests.index(request)
+            raise unsupported(
+                f"{clause} of an aggregate that SELECT lacks",
+                node,
+                "add it to SELECT, where it is answered and charged",
+            )
+        raise unsupported(
+            f"such expression in {clause}", node, "name a column of GROUP BY, an aggregate of SELECT or its AS"
+        )
+
+
+def _grouped(tree: "exp.Expr", scope: Scope) -> "Iterator[str]":
+    """The columns of GROUP BY; a number stands for an output."""
+    group = tree.args.get("group")
+    if group is None:
+        return
+    if not only(group, "expressions").expressions:
+        raise unsupported("GROUP BY of nothing", tree, "name columns after it, or leave it out")
+    for node in group.expressions:
+        if node.key == "literal" and not node.is_string:
+            node = _numbered(node, tree.expressions)  # noqa: PLW2901 - what the number stands for
+            node = node.this if node.key == "alias" else node  # noqa: PLW2901
+        if any(map(is_aggregate, node.walk())):
+            raise unsupported("GROUP BY of an aggregate", node, "group by columns, or by parts of dates")
+        yield key_name(node, scope)
+
+
+def _numbered(node: "exp.Expr", outputs: Sequence[T]) -> T:
+    """The output that a number stands for, counted from 1."""
+    number = str(node.this)
+    if not number.isdecimal() or len(number) > 5 or not 1 <= int(number) <= len(outputs):
+        raise unsupported("output of this number", node, f"SELECT has {len(outputs)} of them, counted from 1")
+    return outputs[int(number) - 1]
+
+
+def _listed(condition: "exp.Expr | None", columns: tuple[str, ...]) -> Keys:
+    """The keys of these columns, if WHERE lists them for all of these, by IN or by =; None if it does not."""
+    lists = dict(_lists(condition)) if condition is not None else {}
+    if not columns or any(column not in lists for column in columns):
+        return None
+    values = [lists[column] for column in columns]
+    if prod(map(len, values)) > MOST_KEYS:
+        return None
+    return tuple(values[0]) if len(columns) == 1 else tuple(product(*values))
+
+
+def _lists(condition: "exp.Expr") -> "Iterator[tuple[str, list[bool | int | str]]]":
+    """Each column of which a part of WHERE lists the values, with these."""
+    for part in operands(condition) if condition.key == "and" else [condition]:
+        if part.key not in ("in", "eq") or part.this.key != "column" or part.args.get("negate"):
+            continue
+        keys = [_key(literal) for literal in (part.expressions if part.key == "in" else [part.expression])]
+        if keys and None not in keys:
+            yield _dotted(part.this), list(dict.fromkeys(key for key in keys if key is not None))
+
+
+def _dotted(column: "exp.Expr") -> str:
+    return f"{column.args['table'].name}.{column.name}" if column.args.get("table") else str(column.name)
+
+
+def _key(node: "exp.Expr") -> bool | int | str | None:
+    """A literal that can be a key: a text, a whole number or a truth value."""
+    if node.key == "boolean":
+        return bool(node.this)
+    if node.key != "literal":
+        return None
+    if node.is_string:
+        return str(node.this)
+    try:
+        number = exact(str(node.this))
+    except InvalidParameter:  # which the request refuses with its own words
+        return None
+    return number.numerator if number.denominator == 1 else None

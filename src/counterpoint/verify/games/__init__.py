@@ -1,1 +1,0 @@
-"""The game that defines privacy, and what an adversary may send in it."""

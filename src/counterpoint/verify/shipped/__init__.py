@@ -1,1 +1,0 @@
-"""Everything that is shipped, on small instances."""

@@ -1,1 +1,0 @@
-"""A mechanism as a postprocessing of one randomized response."""
