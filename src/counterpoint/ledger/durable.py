@@ -6,6 +6,7 @@ does `transact` return: an answer leaves after it is on disk. Nothing is refunde
 between is finished from its seed, on the pinned data.
 
 >>> import counterpoint as cp, tempfile, os.path
+>>> from counterpoint.ledger.store.sqlite import SqliteStore
 >>> folder = tempfile.mkdtemp()
 >>> ledger = DurableLedger(SqliteStore(os.path.join(folder, "ledger.db")), "people", MasterKey(bytes(32)))
 >>> ledger.bind("fingerprint of the data")

@@ -8,6 +8,7 @@ so that a change made by another process counts from the next request on. A chan
 once the witness has seen it.
 
 >>> import tempfile, os.path
+>>> from counterpoint.ledger.location import Durable, hold, release
 >>> place = Durable(os.path.join(tempfile.mkdtemp(), "ledger.db"))
 >>> store = hold(place, existing=False)
 >>> register = Register(store, place)

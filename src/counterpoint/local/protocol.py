@@ -15,6 +15,8 @@ lets users come, go and change their data (Henzinger et al. 2024, Remark 8.10).
 ...         return None
 ...     def turn(self, own, answers, coins):
 ...         return own, Round((0, 1, 2), Among(1, (1,))) if answers is None else Done(sum(bit for bit, in answers))
+>>> from counterpoint.privacy.relations import FirstMessage
+>>> from counterpoint.local.properties import AtMost
 >>> protocol = Protocol(Once(), [Membership(2, bits=1)] * 3, first_pair_consistent(1, FirstMessage()), AtMost(1))
 >>> protocol.claim.loss, protocol.run([1, 0, 1], SeededCoins(1)).result in range(4)
 (PureDP(2), True)

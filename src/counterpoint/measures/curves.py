@@ -233,7 +233,7 @@ _SHORTER = (1.0, 1 - 1e-14, 1 - 1e-12, 1 - 1e-10, 1 - 1e-8, 1 - 1e-6, 1 - 1e-4)
 def rest_after(launched: Points, left: Points) -> Points | None:
     """A rest R' with launched (x) R' nowhere below `left`; None if none was found.
 
-    >>> rest_after(curves.NO_LOSS, curves.NO_LOSS) == curves.NO_LOSS
+    >>> rest_after(NO_LOSS, NO_LOSS) == NO_LOSS
     True
     """
     if launched == NO_LOSS:
@@ -253,7 +253,7 @@ def rest_after(launched: Points, left: Points) -> Points | None:
 def lies_above_with(launched: Points, rest: Points, left: Points) -> bool:
     """Whether launched (x) rest is nowhere below `left`; exact, and without writing the product out.
 
-    >>> lies_above_with(curves.NO_LOSS, curves.NO_LOSS, curves.NO_LOSS)
+    >>> lies_above_with(NO_LOSS, NO_LOSS, NO_LOSS)
     True
     """
     firsts, rests = _over_one_unit(atoms(launched)), _over_one_unit(atoms(rest))

@@ -9,6 +9,7 @@ answered with `Refused`, changes nothing and draws nothing (the convention of Ha
 al.'s halt). It is a mechanism like any other, so it can be launched in itself.
 
 >>> from counterpoint import Ask, Concurrent, Filter, Laplace, PureDP, SeededCoins
+>>> from counterpoint.privacy.relations import every_step
 >>> both, coins = Concurrent(Filter(PureDP(1)), every_step()), SeededCoins(3)
 >>> state = both.start(coins)
 >>> state, child = both.step(state, Ask(Launch(Laplace(0.4))), coins)

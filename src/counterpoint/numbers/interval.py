@@ -177,7 +177,7 @@ class Precision:
     def value(self, function: Function, x: Decimal) -> "Interval":
         """Enclose function(x).
 
-        >>> Precision(5).value(functions.exp, Decimal(1))
+        >>> Precision(5).value(exp, Decimal(1))
         Interval(2.7182, 2.7184)
         """
         return Interval(*bounds(function, x, self.nearest), self)

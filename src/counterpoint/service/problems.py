@@ -3,6 +3,7 @@
 The `type` names the library's class, and what the error carries is there exactly, so that our own client raises the
 same error as a local session does.
 
+>>> from counterpoint import PureDP
 >>> said = problem(BudgetExceeded("PureDP(2) does not fit", requested=PureDP(2)))
 >>> said["status"], said["type"], error_of(said).requested
 (409, 'urn:counterpoint:BudgetExceeded', PureDP(2))

@@ -5,6 +5,7 @@ What a durable ledger stores, as a database sees it: records of public text and 
 Every entry's hash covers the one before it, so the last hash stands for the whole history; an entry holds public facts
 and the fingerprints of sealed blobs, never a secret and never the fingerprint of one (an answer is easily guessed).
 
+>>> from counterpoint.ledger.chain import Entry
 >>> first = Entry(1, "open", "root", (), "Filter", "")
 >>> first.hash(bytes(32)) == first.hash(bytes(32)) != Entry(2, "open", "root", (), "Filter", "").hash(bytes(32))
 True

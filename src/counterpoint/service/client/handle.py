@@ -16,13 +16,14 @@ that failed on its way is made again from the same memory with the same coins, a
 
 >>> from counterpoint import Ask, Laplace, Postprocessor, SeededCoins, postprocess
 >>> from counterpoint.encoding import Value
+>>> from counterpoint.service.client import codec
 >>> class AsksTwice(Postprocessor, Value, frozen=True):
 ...     def start(self):
 ...         return None
 ...     def react(self, own, request, ask):
 ...         return own, ask() + ask()
 >>> mechanism = postprocess(AsksTwice(), Laplace(1, asks=2))
->>> served = around(mechanism, InService(saying.innermost(mechanism), lambda public: (20, False)))
+>>> served = around(mechanism, InService(codec.innermost(mechanism), lambda public: (20, False)))
 >>> served.step(begun(mechanism, halted=False), Ask(private=0), SeededCoins(1))[1]
 40
 """

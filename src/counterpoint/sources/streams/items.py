@@ -270,6 +270,7 @@ class RunningTotal(Tagged, Value, frozen=True):
 def total(of: "str | Sequence[str] | None" = None) -> RunningTotal:
     """The sum of all items that have arrived, for one-shot mechanisms; of records, the sum of a field, or how many.
 
+    >>> from counterpoint import Stream
     >>> Stream(bound=5, unit="user", per_unit=3).prepare(total()).sensitivity
     15
     >>> total("clicks"), total(["clicks", "minutes"])

@@ -29,7 +29,7 @@ engine of its own.
 >>> def slots(start, end):
 ...     return updates[start:end], replaced[start:end], [None] * (end - start)
 >>> rows = PresentRows(Declaration(None, 1, "replace", (Named("age", number(0, 120)),)), slots)
->>> [rows.run(f"SELECT SUM(c0) FROM {ROWS} WHERE c1 < ? AND c2 >= ?", pin) for pin in (1, 2, 3)]
+>>> [rows.run(f"SELECT SUM(c0) FROM {PRESENT} WHERE c1 < ? AND c2 >= ?", pin) for pin in (1, 2, 3)]
 [[(30,)], [(31,)], [(None,)]]
 """
 

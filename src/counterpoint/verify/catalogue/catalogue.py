@@ -6,7 +6,7 @@ Every shipped mechanism, rule and composite on a small instance: its claimed los
 enumerated as shipped: counters under zCDP have too fine a grid and run the same code on a coarse one (`coarse.py`), and
 Whitehouse et al.'s time-uniform odometers, which promise a bound at all times at once, have their own tests.
 
->>> from counterpoint.verify.catalogue.catalogue.instances import measure
+>>> from counterpoint.verify.catalogue.instances import measure
 >>> measured = measure(find_instance("randomized response"))
 >>> measured.verdict, round(measured.tightness, 3)
 (Verdict.HOLDS, 1.0)
