@@ -75,8 +75,8 @@ def test_variances_and_deviations_know_their_errors_also_by_key():
     assert isinstance(by, cp.TableAnswer) and list(by.columns()) == ["city", "value", "error"]
     assert abs(by["Rome"] - 16.33) < 0.01 + by["Rome"].error(surely) and by["Rome"].error() < 0.1
     assert by["<b>Ys</b>"] is None
-    steps = by.mechanism.answer_error(by._origin.prepared.message(), "0.95", 3)
-    assert by["Rome"]._origin.steps("0.95") == steps, "all three numbers are within their noise at once"
+    steps = by.mechanism.answer_error(by._provenance.prepared.message(), "0.95", 3)
+    assert by["Rome"]._provenance.steps("0.95") == steps, "all three numbers are within their noise at once"
 
 
 # ------------------------------------------------------------------------------------------------ choices and keys

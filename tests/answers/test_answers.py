@@ -17,8 +17,8 @@ from tests.session.deeds import lines
 
 import counterpoint as cp
 from counterpoint.answers import frame as answer_table
-from counterpoint.answers.origin import Origin
-from counterpoint.answers.present import labelled
+from counterpoint.answers.present import present
+from counterpoint.answers.provenance import Provenance
 from counterpoint.answers.scalars import written
 from counterpoint.coins.enumerated import gaussian_options, laplace_options, rounded_normal_options
 from counterpoint.encoding import encode
@@ -122,7 +122,7 @@ def test_the_error_of_a_mean_holds_whenever_the_noise_of_both_numbers_does(centr
 
 def test_the_error_of_a_mean_counts_with_both_numbers_at_once():
     answer = session().ask(cp.mean("age"), epsilon=50)
-    facts, released = answer._origin.prepared, answer._origin.released
+    facts, released = answer._provenance.prepared, answer._provenance.released
     steps = answer.mechanism.error("0.95", facts.sensitivity, width=2)
     assert answer.error() >= facts.error_from(released, steps) > facts.error_from(released, steps - 1)
 
@@ -218,7 +218,7 @@ def test_no_error_is_stated_where_the_units_are_no_multiple_and_nothing_else_is_
     facts = Doubled(None, 1, 1, None, Fraction(1))
     with pytest.raises(NotCovered, match="no error is stated"):
         facts.error_in_units(3)
-    assert type(labelled(Origin(cp.Laplace(1), facts, 3))) is Fraction
+    assert type(present(Provenance(cp.Laplace(1), facts, 3))) is Fraction
 
 
 def test_displays_align_numbers_at_the_right_and_escape_what_they_show():
@@ -257,31 +257,31 @@ def test_what_is_mostly_noise_says_so_by_what_was_released_alone():
     s = session(cp.PureDP(10**6))
     people, few = s.ask(cp.count(), epsilon=10), s.ask(cp.count(where="age > 119"), epsilon="0.001")
     assert not people.mostly_noise and "noise" not in repr(people)
-    origin = few._origin
+    provenance = few._provenance
     for released in (-2995, 2995, 0, 2996, -2996):
-        cell = labelled(Origin(origin.mechanism, origin.prepared, released))
+        cell = present(Provenance(provenance.mechanism, provenance.prepared, released))
         assert cell.error() == 2996
         assert cell.mostly_noise == (abs(released) < 2996) == repr(cell).endswith("(mostly noise)")
         assert (cell.suppress(signal_to_noise=1) is None) == cell.mostly_noise
-    assert labelled(Origin(origin.mechanism, origin.prepared, 5000)).suppress(2) is None
-    assert labelled(Origin(origin.mechanism, origin.prepared, 5992)).suppress(2) == 5992
+    assert present(Provenance(provenance.mechanism, provenance.prepared, 5000)).suppress(2) is None
+    assert present(Provenance(provenance.mechanism, provenance.prepared, 5992)).suppress(2) == 5992
 
 
 def test_a_mean_is_noise_where_its_count_is():
     s = session(cp.PureDP(10**6))
-    mean, var = s.ask(cp.mean("age"), epsilon=100)._origin, s.ask(cp.variance("age"), epsilon=100)._origin
-    for origin, weigh in ((mean, lambda weight: (0, weight)), (var, lambda weight: (0, 0, weight))):
-        steps = origin.steps("0.95")
-        assert labelled(Origin(origin.mechanism, origin.prepared, weigh(steps - 1))).mostly_noise
-        assert not labelled(Origin(origin.mechanism, origin.prepared, weigh(steps))).mostly_noise, (
+    mean, var = s.ask(cp.mean("age"), epsilon=100)._provenance, s.ask(cp.variance("age"), epsilon=100)._provenance
+    for provenance, weigh in ((mean, lambda weight: (0, weight)), (var, lambda weight: (0, 0, weight))):
+        steps = provenance.steps("0.95")
+        assert present(Provenance(provenance.mechanism, provenance.prepared, weigh(steps - 1))).mostly_noise
+        assert not present(Provenance(provenance.mechanism, provenance.prepared, weigh(steps))).mostly_noise, (
             "though the mean is 0"
         )
 
 
 def test_a_table_suppresses_what_is_below_a_ratio_and_shows_that():
     s = session(cp.PureDP(10**6))
-    origin = s.ask(cp.histogram("city"), epsilon=1)._origin
-    answer = labelled(Origin(origin.mechanism, origin.prepared, (30, 5, -1)))
+    provenance = s.ask(cp.histogram("city"), epsilon=1)._provenance
+    answer = present(Provenance(provenance.mechanism, provenance.prepared, (30, 5, -1)))
     assert answer.error() == 3
     assert repr(answer).splitlines()[3].split("  ")[-1] == "mostly noise" and repr(answer).count("mostly noise") == 1
     kept = answer.suppress(signal_to_noise=2)
@@ -346,7 +346,7 @@ def asked_together(first, second, names=None):
 def test_several_answers_by_key_are_one_table_each_with_its_error():
     n, pay = table().prepare(cp.count(by="city")), table().prepare(cp.mean("pay", by="city"))
     facts = asked_together(n, pay, n.names)
-    answer = labelled(Origin(cp.Laplace(7), facts, (30, 28, 1, -300, 600, -280, 560, 3, 2)))
+    answer = present(Provenance(cp.Laplace(7), facts, (30, 28, 1, -300, 600, -280, 560, 3, 2)))
     steps = cp.Laplace(7).error("0.95", 7)
     assert list(answer.keys()) == ["Paris", "Rome", "<b>Ys</b>"] and "Rome" in answer and len(answer) == 3
     assert answer["Paris"]["n"] == 30 and answer["Paris"]["n"].error() == steps, "by the noise of the whole request"
@@ -363,7 +363,7 @@ def test_several_answers_by_key_are_one_table_each_with_its_error():
 
 def test_several_answers_without_keys_are_a_row():
     facts = asked_together(table().prepare(cp.count()), table().prepare(cp.mean("pay")))
-    answer = labelled(Origin(cp.Laplace(1), facts, (30, -300, 600)))
+    answer = present(Provenance(cp.Laplace(1), facts, (30, -300, 600)))
     assert answer["pay"] == 2.5 and list(answer.keys()) == ["n", "pay"] and pd.DataFrame(answer).shape == (1, 4)
 
 
@@ -379,7 +379,7 @@ def test_what_is_chosen_without_a_stated_error_still_knows_its_price():
             return tuple(self.names[choice.index] for choice in answer)
 
     facts = Best(None, 1, 1, 3, Fraction(1), names=("a", "b", "c"))
-    answer = labelled(Origin(cp.NoisyMax(2), facts, (Chosen(2), Chosen(0))))
+    answer = present(Provenance(cp.NoisyMax(2), facts, (Chosen(2), Chosen(0))))
     assert answer == ("c", "a") and answer.cost == cp.PureDP(2) and isinstance(answer, cp.TupleAnswer)
     with pytest.raises(NotCovered, match="NoisyMax"):
         answer.error()

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import counterpoint as cp
-from counterpoint.answers.frame import AnswerTable, pictured
+from counterpoint.answers.frame import AnswerTable, plot_answer
 from counterpoint.display.charts import Series, Whisker, Whiskers, thinned, written
 from counterpoint.ledger.ledger import MemoryLedger
 
@@ -62,12 +62,14 @@ def test_suppressed_values_are_not_drawn():
 
 def test_choices_by_key_show_their_rank_errors_in_words_and_no_whisker():
     errors = {"value": ("rank_error", [14, 20])}
-    picture = pictured(AnswerTable({"city": ["Rome", "Bonn"]}, {"value": [40, 41]}, errors, ["", ""]), "median", "0.95")
+    picture = plot_answer(
+        AnswerTable({"city": ["Rome", "Bonn"]}, {"value": [40, 41]}, errors, ["", ""]), "median", "0.95"
+    )
     found, words = drawn(picture)
     assert "rank ± 14 rows" in words and found["point"] == 2 and found["whisker"] == found["whisker-end"] == 0
     dates = AnswerTable({"city": ["Rome"]}, {"value": ["2026-01-01"]}, {"value": ("rank_error", [14])}, [""])
     with pytest.raises(cp.InvalidParameter, match="texts, which no scale shows"):
-        pictured(dates, "median", "0.95")
+        plot_answer(dates, "median", "0.95")
 
 
 def test_several_questions_have_no_common_scale():
@@ -76,7 +78,7 @@ def test_several_questions_have_no_common_scale():
     with pytest.raises(
         cp.InvalidParameter, match=r"plot one of them, as in answer\['late'\]\.plot\(\), or answer\.part"
     ):
-        pictured(table, "select", "0.95")
+        plot_answer(table, "select", "0.95")
 
 
 def test_pictures_of_a_rehearsal_say_that_they_are_made_up():

@@ -207,7 +207,7 @@ def _number(value: float | str | None) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def pictured(table: AnswerTable, request: object, probability: Number) -> Picture:
+def plot_answer(table: AnswerTable, request: object, probability: Number) -> Picture:
     """The table as whiskers on one scale."""
     if len(table.values) > 1:
         names = list(table.values)

@@ -1,6 +1,6 @@
 """From what was released to an answer; marks of synthetic ones.
 
-Answers that know themselves: what was released, with its error, its price and its origin.
+Answers that know themselves: what was released, with its error, its price and its provenance.
 
 A scalar answer is an int or a float (`scalars`), a choice the chosen candidate, and selected keys a tuple (`choices`).
 A keyed answer is a small table of such numbers (`tables`).
@@ -27,7 +27,7 @@ from collections.abc import KeysView, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from counterpoint.answers.origin import Origin
+from counterpoint.answers.provenance import Provenance
 from counterpoint.answers.scalars import KeysAnswer, NumberAnswer, TupleAnswer, choice, scalar
 from counterpoint.answers.tables import Cell, Label, RecordAnswer, SeveralAnswer, TableAnswer
 from counterpoint.numbers import Exact
@@ -36,33 +36,35 @@ from counterpoint.queries.request import About, Prepared, Request
 from counterpoint.sql_requests.query import Row, SQLQuery
 
 
-def labelled(origin: Origin) -> object:
+def present(provenance: Provenance) -> object:
     """The answer in units, with what it knows; what has no stated error stays as it is."""
-    shares = origin.prepared.parts(origin.released)
-    parts = {name: _answer(origin.of(share, part)) for name, (part, share) in shares.items()}
+    shares = provenance.prepared.parts(provenance.released)
+    parts = {name: _answer(provenance.of(share, part)) for name, (part, share) in shares.items()}
     if parts:
-        return RecordAnswer(parts, origin) if origin.prepared.names is None else SeveralAnswer(parts, origin)
-    return _answer(origin)
+        return (
+            RecordAnswer(parts, provenance) if provenance.prepared.names is None else SeveralAnswer(parts, provenance)
+        )
+    return _answer(provenance)
 
 
-def _answer(origin: Origin) -> Any:
-    prepared, released = origin.prepared, origin.released
+def _answer(provenance: Provenance) -> Any:
+    prepared, released = provenance.prepared, provenance.released
     answer = prepared.in_units(released)
     if prepared.wants == "keys":
         assert isinstance(answer, tuple)
-        return KeysAnswer(answer, origin)
+        return KeysAnswer(answer, provenance)
     if not prepared.states_error:
-        return _without_error(answer, origin)
+        return _without_error(answer, provenance)
     if not isinstance(answer, tuple):
-        return _cell(answer, origin)
+        return _cell(answer, provenance)
     whole = released if isinstance(released, tuple) else (released,)  # a choice for one key is no tuple
     heads, labels = _names(prepared, len(answer))
     raws = whole if prepared.together == 1 else tuple(cell_by_cell(whole, prepared.together))
-    cells = {label: _cell(value, origin.of(raw)) for label, value, raw in zip(labels, answer, raws, strict=True)}
-    return TableAnswer(heads, cells, origin)
+    cells = {label: _cell(value, provenance.of(raw)) for label, value, raw in zip(labels, answer, raws, strict=True)}
+    return TableAnswer(heads, cells, provenance)
 
 
-def suppressed(answer: object, ratio: Fraction) -> object:
+def suppress_noisy(answer: object, ratio: Fraction) -> object:
     """The answer without what is less than `ratio` times its error; None where noise left no number at all."""
     if answer is None:
         return None
@@ -70,14 +72,14 @@ def suppressed(answer: object, ratio: Fraction) -> object:
     return answer.suppress(ratio)
 
 
-def _without_error(answer: object, origin: Origin) -> object:
-    if isinstance(answer, tuple) and origin.prepared.wants == "choice":
-        return TupleAnswer(answer, origin)
-    return marked(answer) if origin.made_up else answer
+def _without_error(answer: object, provenance: Provenance) -> object:
+    if isinstance(answer, tuple) and provenance.prepared.wants == "choice":
+        return TupleAnswer(answer, provenance)
+    return marked(answer) if provenance.made_up else answer
 
 
-def _cell(value: object, origin: Origin) -> Cell:
-    return choice(value, origin) if origin.prepared.wants == "choice" else scalar(value, origin)
+def _cell(value: object, provenance: Provenance) -> Cell:
+    return choice(value, provenance) if provenance.prepared.wants == "choice" else scalar(value, provenance)
 
 
 def _names(prepared: Prepared, cells: int) -> tuple[tuple[str, ...], Sequence[Label]]:
@@ -92,18 +94,18 @@ SQLAnswer: TypeAlias = SeveralAnswer | RecordAnswer
 """The answer of a query: by key and then by the names of SELECT; without GROUP BY, by the names alone."""
 
 
-def shown(query: SQLQuery, answer: Any, origin: Origin) -> SQLAnswer:
+def as_sql_table(query: SQLQuery, answer: Any, provenance: Provenance) -> SQLAnswer:
     """The table of a query, from the answer to its request."""
     heads = query.heads
     if not heads:
         cells = answer if isinstance(answer, RecordAnswer) else {output.part: answer for output in query.aggregates}
-        return RecordAnswer({output.name: cells[output.part] for output in query.aggregates}, origin)
+        return RecordAnswer({output.name: cells[output.part] for output in query.aggregates}, provenance)
     several = isinstance(answer, SeveralAnswer)
     parts = {output.name: answer.part(output.part) if several else answer for output in query.aggregates}
     keys: KeysView[Label] = answer.keys()
     rows = query.arrange([(*_values(key, len(heads)), *(part[key] for part in parts.values())) for key in keys])
     kept = [_key(row, len(heads)) for row in rows]
-    return SeveralAnswer({name: part.arranged(kept, heads) for name, part in parts.items()}, origin)
+    return SeveralAnswer({name: part.arranged(kept, heads) for name, part in parts.items()}, provenance)
 
 
 def _values(key: Label, columns: int) -> tuple[Label, ...]:
@@ -123,26 +125,26 @@ class _Marked:
         return f"{super().__repr__()} (made up)"
 
 
-class MadeUpInt(_Marked, int):
+class SyntheticInt(_Marked, int):
     """A made-up whole number."""
 
     __str__ = int.__repr__
 
 
-class MadeUpNumber(_Marked, Exact):
+class SyntheticNumber(_Marked, Exact):
     """A made-up number."""
 
     __slots__ = ()
 
 
-class MadeUpText(_Marked, str):
+class SyntheticText(_Marked, str):
     """A made-up text, such as a chosen key."""
 
     __slots__ = ()
     __str__ = str.__str__
 
 
-class MadeUpTuple(_Marked, tuple[Any, ...]):
+class SyntheticTuple(_Marked, tuple[Any, ...]):
     """Made-up numbers or keys."""
 
     __slots__ = ()
@@ -158,4 +160,4 @@ def marked(answer: Any) -> Any:
     return answer if kind is None else kind(answer)
 
 
-_MARKED: dict[type, type] = {int: MadeUpInt, Exact: MadeUpNumber, str: MadeUpText, tuple: MadeUpTuple}
+_MARKED: dict[type, type] = {int: SyntheticInt, Exact: SyntheticNumber, str: SyntheticText, tuple: SyntheticTuple}

@@ -29,8 +29,8 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import Any, NoReturn, Self, TypeAlias
 
-from counterpoint.answers.frame import AnswerTable, pictured
-from counterpoint.answers.origin import SURE, Known, Origin
+from counterpoint.answers.frame import AnswerTable, plot_answer
+from counterpoint.answers.provenance import SURE, Answer, Provenance
 from counterpoint.display.markup import Picture
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Exact, Number
@@ -40,7 +40,7 @@ MOSTLY_NOISE = "mostly noise"
 """What displays say beside a number that is smaller than its error at 95 %."""
 
 
-class NumberAnswer(Known):
+class NumberAnswer(Answer):
     """A number with noise: how it compares with its own error."""
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class NumberAnswer(Known):
     @property
     def mostly_noise(self) -> bool:
         """Whether it is smaller than its error at 95 %; of a mean or a variance, whether the count under it is."""
-        return not self._origin.exceeds_noise(Fraction(1))
+        return not self._provenance.exceeds_noise(Fraction(1))
 
     def suppress(self, signal_to_noise: Number) -> Self | None:
         """The answer itself, or None if it is less than `signal_to_noise` times its error at 95 %.
@@ -62,15 +62,15 @@ class NumberAnswer(Known):
         >>> visits.suppress(signal_to_noise=1000) is None, visits.suppress(signal_to_noise=0) is visits
         (True, True)
         """
-        return self if self._origin.exceeds_noise(read_ratio(signal_to_noise)) else None
+        return self if self._provenance.exceeds_noise(read_ratio(signal_to_noise)) else None
 
     def plot(self, probability: Number = SURE) -> Picture:
         """The number with its error, as a picture."""
-        value, error = self._as_float(), float(self._origin.error(probability))
+        value, error = self._as_float(), float(self._provenance.error(probability))
         notes = [MOSTLY_NOISE if self.mostly_noise else ""]
         measured = None if self.units is None else f"in {self.units}"
         table = AnswerTable({}, {"value": [value]}, {"value": ("error", [error])}, notes, measured, self.made_up)
-        return pictured(table, self.request, probability)
+        return plot_answer(table, self.request, probability)
 
     @abstractmethod
     def _as_float(self) -> float:
@@ -99,15 +99,15 @@ class IntAnswer(NumberAnswer, int):
     (True, <class 'int'>, True)
     """
 
-    def __new__(cls, value: int, origin: Origin) -> "IntAnswer":
+    def __new__(cls, value: int, provenance: Provenance) -> "IntAnswer":
         """An int, and where it comes from."""
         answer = super().__new__(cls, value)
-        answer._origin = origin
+        answer._provenance = provenance
         return answer
 
     def error(self, probability: Number = SURE) -> int:
         """How far off it is at most, with this probability: the least whole number that holds."""
-        error = self._origin.error(probability)
+        error = self._provenance.error(probability)
         assert isinstance(error, int)
         return error
 
@@ -138,16 +138,16 @@ class FloatAnswer(NumberAnswer, float):
 
     exact: Exact
 
-    def __new__(cls, value: Fraction | float, origin: Origin) -> "FloatAnswer":
+    def __new__(cls, value: Fraction | float, provenance: Provenance) -> "FloatAnswer":
         """A float, its exact value, and where it comes from."""
         answer = super().__new__(cls, float(value))
         answer.exact = Exact(value)
-        answer._origin = origin
+        answer._provenance = provenance
         return answer
 
     def error(self, probability: Number = SURE) -> float:
         """How far off it is at most, with this probability; the next larger float where it is none."""
-        error = self._origin.error(probability)
+        error = self._provenance.error(probability)
         return float(error) if Fraction(float(error)) >= error else nextafter(float(error), inf)
 
     def _as_float(self) -> float:
@@ -181,12 +181,12 @@ Scalar: TypeAlias = IntAnswer | FloatAnswer
 """A number that knows its error."""
 
 
-def scalar(value: object, origin: Origin) -> Scalar | None:
+def scalar(value: object, provenance: Provenance) -> Scalar | None:
     """A number with what it knows; None where noise left none."""
     if value is None:
         return None
     assert isinstance(value, int | float | Fraction)
-    return IntAnswer(value, origin) if type(value) is int else FloatAnswer(value, origin)
+    return IntAnswer(value, provenance) if type(value) is int else FloatAnswer(value, provenance)
 
 
 def no_error_of_a_choice() -> NotCovered:
@@ -197,7 +197,7 @@ def no_error_of_a_choice() -> NotCovered:
     )
 
 
-class Choice(Known):
+class Choice(Answer):
     """A chosen candidate: how much worse it may be than the best one."""
 
     __slots__ = ()
@@ -212,7 +212,7 @@ class Choice(Known):
         With this probability, by the exact law of the choice, for the worst data. If every value that the column can
         have is a candidate, the best candidate is the quantile itself.
         """
-        rows = Exact(self._origin.error(probability))
+        rows = Exact(self._provenance.error(probability))
         return rows.numerator if rows.denominator == 1 else rows
 
     def error(self, probability: Number = SURE) -> NoReturn:
@@ -227,10 +227,10 @@ class Choice(Known):
 class IntChoice(Choice, int):
     """A chosen whole number that knows its rank error; else it is an int."""
 
-    def __new__(cls, value: int, origin: Origin) -> "IntChoice":
+    def __new__(cls, value: int, provenance: Provenance) -> "IntChoice":
         """An int, and where it comes from."""
         choice = super().__new__(cls, value)
-        choice._origin = origin
+        choice._provenance = provenance
         return choice
 
     def __repr__(self) -> str:
@@ -248,11 +248,11 @@ class FloatChoice(Choice, float):
 
     exact: Exact
 
-    def __new__(cls, value: Fraction, origin: Origin) -> "FloatChoice":
+    def __new__(cls, value: Fraction, provenance: Provenance) -> "FloatChoice":
         """A float, its exact value, and where it comes from."""
         choice = super().__new__(cls, float(value))
         choice.exact = Exact(value)
-        choice._origin = origin
+        choice._provenance = provenance
         return choice
 
     def __repr__(self) -> str:
@@ -268,10 +268,10 @@ class FloatChoice(Choice, float):
 class TextChoice(Choice, str):
     """A chosen text, such as a date, that knows its rank error; else it is a str."""
 
-    def __new__(cls, value: str, origin: Origin) -> "TextChoice":
+    def __new__(cls, value: str, provenance: Provenance) -> "TextChoice":
         """A str, and where it comes from."""
         choice = super().__new__(cls, value)
-        choice._origin = origin
+        choice._provenance = provenance
         return choice
 
     def __repr__(self) -> str:
@@ -286,21 +286,21 @@ class TextChoice(Choice, str):
 AnyChoice: TypeAlias = IntChoice | FloatChoice | TextChoice
 
 
-def choice(value: object, origin: Origin) -> AnyChoice:
+def choice(value: object, provenance: Provenance) -> AnyChoice:
     """A candidate with what it knows."""
     if isinstance(value, str):
-        return TextChoice(value, origin)
+        return TextChoice(value, provenance)
     assert isinstance(value, int | Fraction)
-    return IntChoice(value, origin) if isinstance(value, int) else FloatChoice(value, origin)
+    return IntChoice(value, provenance) if isinstance(value, int) else FloatChoice(value, provenance)
 
 
-class TupleAnswer(Known, tuple[Any, ...]):
+class TupleAnswer(Answer, tuple[Any, ...]):
     """Several things that were chosen, which know what they cost; else it is a tuple."""
 
-    def __new__(cls, chosen: Iterable[Any], origin: Origin) -> Self:
+    def __new__(cls, chosen: Iterable[Any], provenance: Provenance) -> Self:
         """A tuple, and where it comes from."""
         answer = super().__new__(cls, chosen)
-        answer._origin = origin
+        answer._provenance = provenance
         return answer
 
     def error(self, probability: Number = SURE) -> NoReturn:
@@ -323,15 +323,15 @@ class KeysAnswer(TupleAnswer):
         A key without units is never among them. `NotCovered` if the request's `most` cut the answer off: then a key may
         be missing however many units it has.
         """
-        origin = self._origin
-        assert isinstance(origin.released, tuple)
-        if len(origin.released) > len(self):
+        provenance = self._provenance
+        assert isinstance(provenance.released, tuple)
+        if len(provenance.released) > len(self):
             raise NotCovered(
                 f"more keys were selected than the {len(self)} that the request wanted at most, so a key with many "
                 "units may be missing too: ask again with a larger most="
             )
-        facts = origin.prepared
-        needed: int = origin.mechanism.error(probability, facts.sensitivity, facts.squared)
+        facts = provenance.prepared
+        needed: int = provenance.mechanism.error(probability, facts.sensitivity, facts.squared)
         return needed
 
     def __repr__(self) -> str:

@@ -12,12 +12,12 @@ Answers to several questions that were asked at once: by name, and with `by=` a 
 
 >>> from fractions import Fraction
 >>> from counterpoint import Laplace
->>> from counterpoint.answers.origin import Origin
+>>> from counterpoint.answers.provenance import Provenance
 >>> from counterpoint.answers.scalars import IntAnswer
 >>> from counterpoint.queries.request import Prepared
 >>> count = Prepared(None, 1, 1, None, Fraction(1))
->>> rows, late = (IntAnswer(number, Origin(Laplace(1), count, number)) for number in (60, 2))
->>> both = RecordAnswer({"rows": rows, "late": late}, rows._origin)
+>>> rows, late = (IntAnswer(number, Provenance(Laplace(1), count, number)) for number in (60, 2))
+>>> both = RecordAnswer({"rows": rows, "late": late}, rows._provenance)
 >>> both["rows"], both
 (60 +- 3, rows  rows_error  late  late_error
   60        +- 3     2        +- 3  late mostly noise)
@@ -34,11 +34,11 @@ from counterpoint.answers.frame import (
     as_frame,
     as_polars,
     html,
-    pictured,
     plain,
+    plot_answer,
     rich_table,
 )
-from counterpoint.answers.origin import SURE, Known, Origin
+from counterpoint.answers.provenance import SURE, Answer, Provenance
 from counterpoint.answers.scalars import MOSTLY_NOISE, AnyChoice, Choice, Scalar, no_error_of_a_choice, read_ratio
 from counterpoint.display.markup import Picture
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -50,7 +50,7 @@ Cell: TypeAlias = Scalar | AnyChoice | None
 """A number or a choice; None where noise left nothing, or where it was suppressed."""
 
 
-class Tabular(Known):
+class Tabular(Answer):
     """What is a table to other libraries and on screens: its columns are those of `table()`."""
 
     def table(self, probability: Number = SURE) -> AnswerTable:
@@ -78,7 +78,7 @@ class Tabular(Known):
 
     def plot(self, probability: Number = SURE) -> Picture:
         """Each value with its error on one scale, as a picture; what is mostly noise is said."""
-        return pictured(self.table(probability), self.request, probability)
+        return plot_answer(self.table(probability), self.request, probability)
 
     def to_pandas(self, probability: Number = SURE) -> Any:
         """A pandas DataFrame of keys, values and errors."""
@@ -124,14 +124,14 @@ class TableAnswer(Tabular):
         self,
         heads: tuple[str, ...],
         cells: Mapping[Label, Cell],
-        origin: Origin,
+        provenance: Provenance,
         suppressed: frozenset[Label] = frozenset(),
         *,
         released: int | None = None,
     ) -> None:
         self._heads = heads
         self._cells = dict(cells)
-        self._origin = origin
+        self._provenance = provenance
         self._suppressed = suppressed
         self._released = len(self._cells) if released is None else released
 
@@ -161,19 +161,19 @@ class TableAnswer(Tabular):
 
         All are those that were released: which of them a SELECT shows may depend on their noise.
         """
-        if self._origin.prepared.wants == "choice":
+        if self._provenance.prepared.wants == "choice":
             raise no_error_of_a_choice()
         return self._off(probability, simultaneous)
 
     def rank_error(self, probability: Number = SURE, *, simultaneous: bool = False) -> int | float:
         """By how many rows the rank of each choice is farther off than the best one's at most; or of all at once."""
-        if self._origin.prepared.wants != "choice":
+        if self._provenance.prepared.wants != "choice":
             raise NotCovered("rank_error is about chosen candidates, such as medians: these are numbers, with an error")
         return self._off(probability, simultaneous)
 
     def _off(self, probability: Number, simultaneous: bool) -> int | float:
-        steps = self._origin.steps_of(self._released if simultaneous else 1, probability)
-        error = self._origin.prepared.error_in_units(steps)
+        steps = self._provenance.steps_of(self._released if simultaneous else 1, probability)
+        error = self._provenance.prepared.error_in_units(steps)
         return error if isinstance(error, int) else float(error)
 
     def suppress(self, signal_to_noise: Number) -> "TableAnswer":
@@ -194,7 +194,7 @@ class TableAnswer(Tabular):
             if cell is not None and not isinstance(cell, Choice) and cell.suppress(ratio) is None
         }
         cells = {key: None if key in gone else cell for key, cell in self._cells.items()}
-        return TableAnswer(self._heads, cells, self._origin, self._suppressed | gone, released=self._released)
+        return TableAnswer(self._heads, cells, self._provenance, self._suppressed | gone, released=self._released)
 
     def arranged(self, keys: Iterable[Label], heads: tuple[str, ...]) -> "TableAnswer":
         """The cells of these keys, in this order, and what the keys are called: postprocessing, so it costs nothing.
@@ -206,7 +206,7 @@ class TableAnswer(Tabular):
         {'button': [2, 0], 'value': [0, 0], 'error': [0, 0]}
         """
         cells = {key: self._cells[key] for key in keys}
-        return TableAnswer(heads, cells, self._origin, self._suppressed, released=self._released)
+        return TableAnswer(heads, cells, self._provenance, self._suppressed, released=self._released)
 
     def table(self, probability: Number = SURE) -> AnswerTable:
         """The table as data: keys, values, errors, and a note where a value is mostly noise."""
@@ -217,7 +217,7 @@ class TableAnswer(Tabular):
             MOSTLY_NOISE if key in self._suppressed or (cell is not None and cell.mostly_noise) else ""
             for key, cell in cells
         ]
-        error = "rank_error" if self._origin.prepared.wants == "choice" else "error"
+        error = "rank_error" if self._provenance.prepared.wants == "choice" else "error"
         measured = None if self.units is None else f"in {self.units}"
         return AnswerTable(
             self._key_columns(), {"value": values}, {"value": (error, errors)}, notes, measured, self.made_up
@@ -230,9 +230,9 @@ class TableAnswer(Tabular):
         return {head: [_readable(key[at]) for key in self._cells] for at, head in enumerate(self._heads)}
 
 
-def one_cell(cell: Cell, origin: Origin) -> TableAnswer:
+def one_cell(cell: Cell, provenance: Provenance) -> TableAnswer:
     """A table of one cell."""
-    return TableAnswer(("number",), {0: cell}, origin if cell is None else cell._origin)
+    return TableAnswer(("number",), {0: cell}, provenance if cell is None else cell._provenance)
 
 
 def _plain(cell: Cell) -> int | float | str | None:
@@ -258,9 +258,9 @@ class RecordAnswer(Tabular):
     It reads as a mapping (`answer["late"]`, `answer.items()`, `dict(answer)`); iterating gives its row.
     """
 
-    def __init__(self, cells: Mapping[str, Cell], origin: Origin) -> None:
+    def __init__(self, cells: Mapping[str, Cell], provenance: Provenance) -> None:
         self._cells = dict(cells)
-        self._origin = origin
+        self._provenance = provenance
 
     def __getitem__(self, name: str) -> Cell:
         return self._cells[name]
@@ -285,12 +285,12 @@ class RecordAnswer(Tabular):
 
     def suppress(self, signal_to_noise: Number) -> "RecordAnswer":
         """The same answers, with None in place of each that is less than `signal_to_noise` times its error at 95 %."""
-        kept = {name: one_cell(cell, self._origin).suppress(signal_to_noise)[0] for name, cell in self.items()}
-        return RecordAnswer(kept, self._origin)
+        kept = {name: one_cell(cell, self._provenance).suppress(signal_to_noise)[0] for name, cell in self.items()}
+        return RecordAnswer(kept, self._provenance)
 
     def table(self, probability: Number = SURE) -> AnswerTable:
         """The table as data, with one row and no keys."""
-        parts = {name: one_cell(cell, self._origin) for name, cell in self.items()}
+        parts = {name: one_cell(cell, self._provenance) for name, cell in self.items()}
         return beside({}, parts, probability, self.made_up)
 
 
@@ -301,13 +301,13 @@ class SeveralAnswer(Tabular):
     Iterating gives rows.
     """
 
-    def __init__(self, parts: Mapping[str, TableAnswer], origin: Origin) -> None:
+    def __init__(self, parts: Mapping[str, TableAnswer], provenance: Provenance) -> None:
         self._parts = dict(parts)
         self._first = next(iter(self._parts.values()))
-        self._origin = origin
+        self._provenance = provenance
 
     def __getitem__(self, key: Label) -> RecordAnswer:
-        return RecordAnswer({name: part[key] for name, part in self._parts.items()}, self._origin)
+        return RecordAnswer({name: part[key] for name, part in self._parts.items()}, self._provenance)
 
     def __len__(self) -> int:
         return len(self._first)
@@ -333,7 +333,9 @@ class SeveralAnswer(Tabular):
 
     def suppress(self, signal_to_noise: Number) -> "SeveralAnswer":
         """The same table, with None for every value less than `signal_to_noise` times its error at 95 %."""
-        return SeveralAnswer({name: part.suppress(signal_to_noise) for name, part in self._parts.items()}, self._origin)
+        return SeveralAnswer(
+            {name: part.suppress(signal_to_noise) for name, part in self._parts.items()}, self._provenance
+        )
 
     def table(self, probability: Number = SURE) -> AnswerTable:
         """The table as data: keys, and each value beside its error."""

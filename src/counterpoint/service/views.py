@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from counterpoint.answers.origin import Origin
+from counterpoint.answers.provenance import Provenance
 from counterpoint.encoding import encode, plain_number
 from counterpoint.errors import NotAllowed, NotCovered
 from counterpoint.ledger.chain import Disclosure, Signed
@@ -141,21 +141,21 @@ def quote_shown(quoted: Quote) -> dict[str, Any]:
     }
 
 
-def answer_shown(answer: object, origin: Origin) -> dict[str, Any]:
+def answer_shown(answer: object, provenance: Provenance) -> dict[str, Any]:
     """The answer of a question with its error at 95 % where it states one, its price, and how it came about."""
-    reason = origin.reason
+    reason = provenance.reason
     return {
         "value": plain(answer),
         **_with_error(answer),
-        "units": origin.prepared.measured_in,
-        "cost": loss_shown(origin.mechanism.claim.loss),
-        "mechanism": mechanism_shown(origin.mechanism),
-        "why": reason.text(origin.mechanism, origin.asked),
-        "made_up": origin.made_up,
+        "units": provenance.prepared.measured_in,
+        "cost": loss_shown(provenance.mechanism.claim.loss),
+        "mechanism": mechanism_shown(provenance.mechanism),
+        "why": reason.text(provenance.mechanism, provenance.asked),
+        "made_up": provenance.made_up,
         "exact": {
-            "mechanism": _exact(origin.mechanism),
-            "prepared": _exact(origin.prepared),
-            "released": _exact(origin.released),
+            "mechanism": _exact(provenance.mechanism),
+            "prepared": _exact(provenance.prepared),
+            "released": _exact(provenance.released),
             "compared": _exact(reason.compared),
             "wanted": reason.wanted,
         },

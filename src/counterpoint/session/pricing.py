@@ -30,7 +30,7 @@ from functools import lru_cache
 from math import exp, expm1, floor, inf, log, log1p, log10, sqrt
 from statistics import NormalDist
 
-from counterpoint.answers.origin import SURE, Mechanisms, least_error
+from counterpoint.answers.provenance import SURE, Mechanisms, least_error
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.measures import ApproxDP, ApproxzCDP, GaussianDP, PureDP, zCDP
 from counterpoint.measures.loss import Loss

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypedDict
 
-from counterpoint.answers.origin import SURE, Mechanisms, Origin, Reason
-from counterpoint.answers.present import labelled, shown, suppressed
+from counterpoint.answers.present import as_sql_table, present, suppress_noisy
+from counterpoint.answers.provenance import SURE, Mechanisms, Provenance, Reason
 from counterpoint.answers.scalars import read_ratio
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError, NotAllowed
 from counterpoint.ledger.ledger import made_up
@@ -157,7 +157,7 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
     return presented(request, release(session, request, on, id), on.suppress)
 
 
-def release(session: "Session", request: object, on: AnswerTerms, id: str | None) -> Origin:
+def release(session: "Session", request: object, on: AnswerTerms, id: str | None) -> Provenance:
     """The same, as what was released with where it comes from: all that an answer is made of."""
     source, engine = session._source, session._engine
     own = made_up() if id is None else id  # so that a question which cannot be answered now can be repeated
@@ -174,15 +174,15 @@ def release(session: "Session", request: object, on: AnswerTerms, id: str | None
     except BaseException as error:
         error.add_note(f"This question has been paid for: repeat it with id={own!r}, and nothing more is charged.")
         raise
-    return Origin(row.mechanism, prepared, released, on.reason(mechanisms), source.made_up)
+    return Provenance(row.mechanism, prepared, released, on.reason(mechanisms), source.made_up)
 
 
-def presented(request: object, origin: Origin, suppress: Fraction | None) -> object:
+def presented(request: object, provenance: Provenance, suppress: Fraction | None) -> object:
     """The answer to a request, made of what was released: postprocessing, so it can be done anywhere."""
-    answer = labelled(origin)
+    answer = present(provenance)
     if isinstance(request, SQLQuery):
-        answer = shown(request, answer, origin)
-    return answer if suppress is None else suppressed(answer, suppress)
+        answer = as_sql_table(request, answer, provenance)
+    return answer if suppress is None else suppress_noisy(answer, suppress)
 
 
 def would_launch(session: "Session", given: object, on: GivenTerms) -> Mechanism:

@@ -204,8 +204,8 @@ def answered(found: Session, request: object, data: TermsBody, id: str) -> Json:
     """Ask a question on these terms: one charge, one answer and one receipt for one id."""
     found._must_be_open()
     on = terms(**data.given())
-    origin = release(found, request, on, id)
-    answer = answer_shown(presented(request, origin, on.suppress), origin)
+    provenance = release(found, request, on, id)
+    answer = answer_shown(presented(request, provenance, on.suppress), provenance)
     return {**answer, **receipt_shown(id, *found._engine.question_receipt(found._path, id))}
 
 

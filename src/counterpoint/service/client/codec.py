@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from counterpoint.answers.origin import Origin, Reason
+from counterpoint.answers.provenance import Provenance, Reason
 from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.continual.windowed import Windowed
 from counterpoint.display.timeline import Score
@@ -73,11 +73,11 @@ def quote_of(said: dict[str, Any]) -> Quote:
     )
 
 
-def origin_of(said: dict[str, Any]) -> Origin:
+def provenance_of(said: dict[str, Any]) -> Provenance:
     """What was released to a question, and where it comes from."""
     exact = said["exact"]
     compared: Any = _read(exact["compared"], Plain)  # type: ignore[arg-type]  # plain data is read by what it is
-    return Origin(
+    return Provenance(
         _read(exact["mechanism"], Mechanism),  # type: ignore[type-abstract]
         prepared_of(exact["prepared"]),
         _plain(exact["released"]),

@@ -125,14 +125,14 @@ class RemoteSession(Remote):
         checked = terms(**on)
         body = {"request": codec.request(request), **codec.terms(on)}
         said = yield Call("POST", f"{self._url}/questions", body, codec.own(id))
-        return presented(request, codec.origin_of(said), checked.suppress)
+        return presented(request, codec.provenance_of(said), checked.suppress)
 
     @served
     def sql(self, text: str, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
         """Ask what a SELECT of aggregates says, on the terms of `ask`."""
         query, checked = sql(text), terms(**on)
         said = yield Call("POST", f"{self._url}/sql", {"text": text, **codec.terms(on)}, codec.own(id))
-        return presented(query, codec.origin_of(said), checked.suppress)
+        return presented(query, codec.provenance_of(said), checked.suppress)
 
     @served
     def launch(

@@ -11,8 +11,8 @@ import msgspec
 from litestar import Response, get
 from markupsafe import Markup
 
-from counterpoint.answers.origin import Origin
-from counterpoint.answers.present import labelled
+from counterpoint.answers.present import present
+from counterpoint.answers.provenance import Provenance
 from counterpoint.answers.scalars import NumberAnswer
 from counterpoint.answers.tables import Tabular
 from counterpoint.display.charts import Whisker, Whiskers, written
@@ -105,7 +105,7 @@ def _cells(session: Session, row: Row, asked: Asking, one: AnsweredAsk) -> list[
 
 def _cells_in_units(session: Session, row: Row, asked: Asking, released: Any) -> list[AnswerCell]:
     if asked.prepared is not None and not isinstance(released, bool):
-        whiskers = _whiskers(Origin(row.mechanism, asked.prepared, released))
+        whiskers = _whiskers(Provenance(row.mechanism, asked.prepared, released))
         if whiskers:
             return [_cell(whisker, whiskers) for whisker in whiskers]
     source = session._engine.source_at(session._source, asked.at, len(session._path))
@@ -113,10 +113,10 @@ def _cells_in_units(session: Session, row: Row, asked: Asking, released: Any) ->
     return [AnswerCell("", _text(value))]
 
 
-def _whiskers(origin: Origin) -> Sequence[Whisker]:
+def _whiskers(provenance: Provenance) -> Sequence[Whisker]:
     """The values with their errors; none where no error is stated, or where values have no common scale."""
     try:
-        answer = labelled(origin)
+        answer = present(provenance)
         picture = answer.plot() if isinstance(answer, NumberAnswer | Tabular) else None
         return picture.cells if isinstance(picture, Whiskers) else ()
     except (InvalidParameter, NotCovered):

@@ -67,7 +67,7 @@ ONLY_ONE = Reason()
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class Provenance:
     """Where a number comes from: the mechanism, the request with its public facts, what was released, and why so."""
 
     mechanism: Mechanism
@@ -85,10 +85,10 @@ class Origin:
         """The request that the mechanism answered."""
         return self.prepared if self.whole is None else self.whole
 
-    def of(self, released: Plain, part: Prepared | None = None) -> "Origin":
-        """The origin of a cell of this answer, or of one of its parts."""
+    def of(self, released: Plain, part: Prepared | None = None) -> "Provenance":
+        """The provenance of a cell of this answer, or of one of its parts."""
         prepared, whole = (self.prepared, self.whole) if part is None else (part, self.asked)
-        return Origin(self.mechanism, prepared, released, self.reason, self.made_up, whole, self.known)
+        return Provenance(self.mechanism, prepared, released, self.reason, self.made_up, whole, self.known)
 
     def steps(self, probability: Number) -> int:
         """How far off each of the released numbers that make up this one is at most, all at once; on their grid."""
@@ -112,35 +112,35 @@ class Origin:
         return self.prepared.signal(self.released) >= ratio * self.steps(SURE)
 
 
-class Known:
-    """What every answer knows of its origin."""
+class Answer:
+    """What every answer knows of its provenance."""
 
-    _origin: Origin
+    _provenance: Provenance
 
     @property
     def cost(self) -> Loss:
         """What the mechanism cost that gave this answer, and perhaps others."""
-        return self._origin.mechanism.claim.loss
+        return self._provenance.mechanism.claim.loss
 
     @property
     def mechanism(self) -> Mechanism:
         """The mechanism that gave this answer."""
-        return self._origin.mechanism
+        return self._provenance.mechanism
 
     @property
     def request(self) -> Plain:
         """What was asked."""
-        return self._origin.asked.request
+        return self._provenance.asked.request
 
     @property
     def why(self) -> str:
         """Why this mechanism was chosen, and what it was compared with."""
-        return self._origin.reason.text(self._origin.mechanism, self._origin.asked)
+        return self._provenance.reason.text(self._provenance.mechanism, self._provenance.asked)
 
     @property
     def made_up(self) -> bool:
         """Whether it is an answer of a rehearsal, about made-up rows."""
-        return self._origin.made_up
+        return self._provenance.made_up
 
     @property
     def _mark(self) -> str:
@@ -149,4 +149,4 @@ class Known:
     @property
     def units(self) -> str | None:
         """What the value is measured in, if the column declares it: `number(0, 600, units="minutes")`."""
-        return self._origin.prepared.measured_in
+        return self._provenance.prepared.measured_in
