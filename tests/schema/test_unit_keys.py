@@ -34,6 +34,7 @@ VALUES = {
     pa.decimal128(10, 2): [Decimal("17.00"), Decimal("17.50"), Decimal("-0.00"), Decimal("-17.00")],
     pa.decimal128(38, 18): [Decimal("17"), Decimal("0.000000000000000001"), Decimal("17.000000000000000001")],
     pa.float64(): [17.0, -0.0, 17.5, float("nan"), float("inf"), 2.0**53, 2.0**53 - 1, 1e300, -5e-324],
+    pa.float32(): [np.float32(value) for value in (17, 17.5, -0.0, 2**24 - 1, 2**24, -(2**24), 1e30, "nan", "inf")],
     pa.date32(): [DAY, datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
 }
 """Values by the types of columns that hold them."""
@@ -42,7 +43,7 @@ ONLY_EMBEDDED = (pa.uint64(),)
 
 def fits(kind, of):
     """Whether a column of this type may name units of that one."""
-    return not (kind == pa.float64() and of == "text") and not (kind == pa.date32() and of == "whole")
+    return not (pa.types.is_floating(kind) and of == "text") and not (kind == pa.date32() and of == "whole")
 
 
 def keys(table):
@@ -75,7 +76,11 @@ def test_types_that_one_engine_alone_has_give_the_same_keys(of):
         "i": ("numeric", ["17.00", "17.5", "NaN", "Infinity", "1e60", "-0.0"], [17, None, None, None, None, 0]),
         "c": ("char(6)", ["17", "ann"], ["17", "ann"]),
         "s": ("smallint", ["17", "-1"], [17, -1]),
-        "r": ("real", ["17", "17.5", "NaN"], [17, None, None] if of == "whole" else None),
+        "r": (
+            "real",
+            ["17", "17.5", "NaN", "16777215", "16777216"],
+            [17, None, None, 2**24 - 1, None] if of == "whole" else None,
+        ),
         "u": ("uuid", [str(ID), str(ID).upper()], None if of == "whole" else [ID, ID]),
     }
     for kind, values, meant in columns.values():
@@ -182,6 +187,18 @@ def test_a_value_that_names_no_unit_is_missing_and_leaves_the_others_alone():
         data = stream(of)
         data.extend([{"who": value, "x": 1} for value in [17, *missing, *more]])
         assert reveal(data.resolve(data.pin(), data.prepare(cp.count()))) == 1
+
+
+@pytest.mark.parametrize(("kind", "limit"), [(np.float16, 2**11), (np.float32, 2**24), (np.float64, 2**53)])
+def test_a_float_that_several_integers_may_have_become_names_no_unit(kind, limit):
+    values = np.array([17, limit - 1, limit, limit + 1, -limit], kind)
+    known = ["17", str(limit - 1)]
+    assert [unit_key(value) for value in values] == [*known, None, None, None]
+    for column in (values, pd.Series(list(values), dtype=object)):
+        assert keys(cp.Table(pd.DataFrame({"who": column}), "who", 9, unit_type="whole")) == sorted(known)
+    data = stream("whole")
+    data.extend([{"who": value, "x": 1} for value in values])
+    assert reveal(data.resolve(data.pin(), data.prepare(cp.count_distinct()))) == 2
 
 
 def test_objects_of_pandas_name_units_by_the_same_keys():

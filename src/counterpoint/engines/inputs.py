@@ -41,7 +41,7 @@ import numpy as np
 from counterpoint.engines.engine import unreadable
 from counterpoint.errors import InvalidParameter
 from counterpoint.schema.columns import is_readable
-from counterpoint.schema.unit_keys import unit_key
+from counterpoint.schema.unit_keys import EXACT_FLOATS, unit_key
 
 _NULLABLE = {"i": "Int{}", "u": "UInt{}", "b": "boolean"}
 """pandas' nullable types, by the kind of the values; the number of bits is filled in."""
@@ -244,6 +244,8 @@ def _typed(frame: Any, units: Sequence[str] = ()) -> object:
                 typed[name] = _bounded_in(frame[name])
             elif kept is None and _holds_texts(kind):
                 typed[name] = type(frame[name])(write(_objects(frame[name])), frame.index, object)
+            elif str(name) in units and str(kind) == "float16":  # which the engine reads as floats of 32 bits
+                typed[name] = frame[name].where(frame[name].abs() < EXACT_FLOATS[16])
         return typed
     raise unreadable()
 

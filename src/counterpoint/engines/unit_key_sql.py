@@ -24,7 +24,8 @@ from counterpoint.schema.unit_keys import (
 SMALL = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 """The types of whole numbers that 64 bits hold."""
 _WIDE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
-_FLOATS = {"DOUBLE", "FLOAT"}
+_FLOATS = {"DOUBLE": 64, "FLOAT": 32}
+"""The types of floats, with their widths in bits."""
 _LARGEST = 10**MOST_DIGITS - 1
 SPELLED_OUT = 100_000
 """The most characters of a text in the spelling of a row; an engine's longest text has room for 1,600 of them."""
@@ -44,7 +45,7 @@ def key_of(kind: str, value: str, of: UnitType, dialect: Dialect) -> tuple[str, 
     if kind in SMALL:
         return ("BIGINT", f"CAST({value} AS BIGINT)") if of == "whole" else ("VARCHAR", dialect.written(value))
     if kind in _FLOATS:  # a NaN is larger than any number, in every engine
-        is_whole = f"ABS({value}) < {EXACT_FLOATS} AND {value} = FLOOR({value})"
+        is_whole = f"ABS({value}) < {EXACT_FLOATS[_FLOATS[kind]]} AND {value} = FLOOR({value})"
         return ("BIGINT", f"CASE WHEN {is_whole} THEN CAST({value} AS BIGINT) END") if of == "whole" else None
     if kind in _WIDE:
         return "VARCHAR", _digits(dialect.whole_of_wide.format(value), dialect)

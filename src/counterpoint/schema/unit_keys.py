@@ -9,7 +9,8 @@ Two values name the same unit if and only if they have the same key, which is a 
   whole numbers reads it, so that 17, "17" and "017" are one unit, and any other text is missing.
 
 A value that has no key is a missing unit: NULL and NaN, a number with a fraction or of more than 38 digits, a float
-beyond 2^53 (several integers may have become that float), a text that some engine cannot store. Truth values, bytes
+of 64 bits beyond 2^53, of 32 bits beyond 2^24 or of 16 bits beyond 2^11 (several integers may have become that float),
+a text that some engine cannot store. Truth values, bytes
 and times name no units: their types are refused. `tables.owners` computes the same keys in SQL.
 
 >>> from decimal import Decimal
@@ -47,8 +48,8 @@ LONGEST_DIGITS = 200
 HEXADECIMAL = "-".join(f"[0-9a-fA-F]{{{many}}}" for many in (8, 4, 4, 4, 12))
 """A text that spells a UUID."""
 UUID_LENGTH = 36
-EXACT_FLOATS = 2**53
-"""Below this, a float without a fraction is one integer."""
+EXACT_FLOATS = {64: 2**53, 32: 2**24, 16: 2**11}
+"""For each width in bits: below this, a float without a fraction is one integer."""
 _BEYOND = 10**MOST_DIGITS
 _MISSING = ("NoneType", "NAType", "NaTType")
 
@@ -62,7 +63,8 @@ def unit_key(given: object, of: UnitType = "text") -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(int(value)) if -_BEYOND < value < _BEYOND else None
     if isinstance(value, float):
-        return str(int(value)) if abs(value) < EXACT_FLOATS and value.is_integer() else None
+        bits = 8 * given.itemsize if isinstance(given, np.generic) else 64
+        return str(int(value)) if abs(value) < EXACT_FLOATS[bits] and value.is_integer() else None
     if isinstance(value, Decimal):
         is_whole = value.is_finite() and -_BEYOND < value < _BEYOND and int(value) == value  # compared exactly
         return str(int(value)) if is_whole else None
