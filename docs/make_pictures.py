@@ -38,7 +38,7 @@ def in_state(state: str) -> object:
     return cp.count(where=f"state = '{state}'")
 
 
-def score() -> Picture:
+def timeline() -> Picture:
     """Every mark: launches, asks, refusals, a halt, a partition and a delegation with launches inside."""
     session = opened(people(), cp.ApproxDP(1, 1e-6))
     watch = session.launch(cp.SparseVector(epsilon=0.3, threshold=1000, hits=2))
@@ -95,7 +95,7 @@ def counter() -> Picture:
     return running.plot(seen)
 
 
-PICTURES = {"score": score, "crowded": crowded, "answers": answers, "counter": counter}
+PICTURES = {"timeline": timeline, "crowded": crowded, "answers": answers, "counter": counter}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

@@ -8,7 +8,7 @@ import pytest
 
 import counterpoint as cp
 from counterpoint.answers.frame import AnswerTable, plot_answer
-from counterpoint.display.charts import Series, Whisker, Whiskers, thinned, written
+from counterpoint.display.charts import ErrorBar, ErrorBars, Series, thinned, written
 from counterpoint.ledger.ledger import MemoryLedger
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,7 +41,7 @@ def test_a_keyed_answer_has_a_whisker_for_each_cell_and_says_what_is_noise(narro
 def test_the_picture_has_the_numbers_of_the_table():
     answer = session().ask(cp.mean("age", by="city"), epsilon=2)
     picture = answer.plot(probability=0.5)
-    assert isinstance(picture, Whiskers) and picture.sure == "50 %" and "in years" in picture.asked
+    assert isinstance(picture, ErrorBars) and picture.sure == "50 %" and "in years" in picture.asked
     for cell, row in zip(picture.cells, answer.table(0.5).rows(), strict=True):
         assert (cell.key, cell.value, cell.error) == (row.city, row.value, row.error)
 
@@ -88,7 +88,7 @@ def test_pictures_of_a_rehearsal_say_that_they_are_made_up():
 
 
 def test_many_cells_are_cut_and_counted():
-    picture = Whiskers("x", ("key",), tuple(Whisker(str(n), float(n), 1.0) for n in range(1000)), "95 %")
+    picture = ErrorBars("x", ("key",), tuple(ErrorBar(str(n), float(n), 1.0) for n in range(1000)), "95 %")
     found, words = drawn(picture)
     assert found["point"] == 60 and "and 940 more" in words and "and 940 more" in picture.text(80)
     assert len(picture.rows()[1]) == 1000
@@ -96,8 +96,8 @@ def test_many_cells_are_cut_and_counted():
 
 @pytest.mark.parametrize("values", [[0.0], [-5.0, -7.0], [1e9, 2.0], [None], [], [0.25, None]])
 def test_every_scale_can_be_drawn(values):
-    cells = tuple(Whisker(f"<{n}>", value, None if value is None else 0.0) for n, value in enumerate(values))
-    picture = Whiskers("x", ("key",), cells, "95 %")
+    cells = tuple(ErrorBar(f"<{n}>", value, None if value is None else 0.0) for n, value in enumerate(values))
+    picture = ErrorBars("x", ("key",), cells, "95 %")
     for narrow in (False, True):
         drawn(picture, narrow)
     assert picture.text(80) and picture.text(20, unicode=False).isascii() and "<0>" not in picture._repr_html_()
@@ -127,7 +127,7 @@ def test_numbers_are_written_as_people_write_them():
 
 
 def test_a_whisker_reaches_as_far_as_the_error():
-    root = ElementTree.fromstring(Whiskers("x", (), (Whisker("a", 50.0, 50.0),), "95 %").svg())
+    root = ElementTree.fromstring(ErrorBars("x", (), (ErrorBar("a", 50.0, 50.0),), "95 %").svg())
     (line,) = (element for element in root.iter(f"{SVG}line") if element.get("class") == "whisker")
     marks = [element for element in root.iter(f"{SVG}line") if element.get("class") in ("grid", "base")]
     assert {line.get("x1"), line.get("x2")} == {mark.get("x1") for mark in marks}, (

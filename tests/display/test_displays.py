@@ -108,7 +108,7 @@ def test_ipython_shows_refusals_short_and_bugs_in_full(capsys):
     assert len(capsys.readouterr().out.strip().splitlines()) > 3
 
 
-def test_a_terminal_shows_a_session_as_a_score_and_a_table():
+def test_a_terminal_shows_a_session_as_a_timeline_and_a_table():
     s = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
     s.launch(cp.Laplace(epsilon=0.25))
     shown = StringIO()

@@ -366,9 +366,9 @@ def test_a_picture_of_a_recovered_session_shows_its_launches_and_that_all_is_spe
     place, _ = behind
     with recovered(place) as s:
         for session, budget in ((s, 1.0), (s.given[0], 0.2)):
-            score = session.plot().score
-            assert (score.lost, score.left) == (budget, 0.0) and score.events[-1].kind == "recovery"
-            assert [lane.name for lane in score.lanes if not lane.reserve and not lane.depth]
+            timeline = session.plot().timeline
+            assert (timeline.lost, timeline.left) == (budget, 0.0) and timeline.events[-1].kind == "recovery"
+            assert [lane.name for lane in timeline.lanes if not lane.reserve and not lane.depth]
         assert "5 launches lost ε 1.0 of 1; 0.0 is left" in repr(s.plot()) and "ε" in s._repr_html_()
 
 
@@ -382,4 +382,4 @@ def test_a_picture_of_a_recovered_odometer_is_drawn(tmp_path):
         s.handles[0].ask("apples")
     shutil.copy(copy, place.url)
     with recovered(place) as s:
-        assert [event.kind for event in s.plot().score.events] == ["launch", "recovery"]
+        assert [event.kind for event in s.plot().timeline.events] == ["launch", "recovery"]

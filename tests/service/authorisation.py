@@ -23,7 +23,7 @@ ROUTES = {
     ("GET", "/v1/sessions/{session}/events?seconds=1"): {"carol", "ann", "olga"},
     ("GET", "/v1/sessions/{session}/receipts?id=first"): {"ann"},
     ("GET", "/v1/sessions/{session}/loss?distance=2"): {"carol", "ann", "olga"},
-    ("GET", "/v1/sessions/{session}/score"): {"carol", "ann"},
+    ("GET", "/v1/sessions/{session}/timeline"): {"carol", "ann"},
     ("POST", "/v1/sessions/{session}/epsilons"): {"carol", "ann"},
     ("POST", "/v1/sessions/{session}/launches"): {"ann"},
     ("POST", "/v1/sessions/{session}/questions"): {"ann"},

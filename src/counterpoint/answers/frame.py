@@ -11,7 +11,7 @@ Rome      21  +- 30  mostly noise
 >>> cities.columns()
 {'city': ['Paris', 'Rome'], 'value': [902, 21], 'error': [30, 30]}
 
-An answer as a picture: each value with the whisker of its error. It shows what the answer's table has.
+An answer as a picture: each value with its error bar. It shows what the answer's table has.
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
@@ -25,7 +25,7 @@ from html import escape
 from importlib import import_module
 from typing import Any
 
-from counterpoint.display.charts import Whisker, Whiskers
+from counterpoint.display.charts import ErrorBar, ErrorBars
 from counterpoint.display.markup import Picture
 from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Number
@@ -208,7 +208,7 @@ def _number(value: float | str | None) -> str:
 
 
 def plot_answer(table: AnswerTable, request: object, probability: Number) -> Picture:
-    """The table as whiskers on one scale."""
+    """The table as bars on one scale."""
     if len(table.values) > 1:
         names = list(table.values)
         raise InvalidParameter(
@@ -218,21 +218,21 @@ def plot_answer(table: AnswerTable, request: object, probability: Number) -> Pic
     made_up = " (made up)" if table.made_up else ""
     measured = f", {table.measured}" if table.measured else ""
     sure = f"{float(100 * exact(probability)):g} %"
-    return Whiskers(f"{request!r}{measured}{made_up}", tuple(table.keys), tuple(_whiskers(table)), sure)
+    return ErrorBars(f"{request!r}{measured}{made_up}", tuple(table.keys), tuple(_error_bars(table)), sure)
 
 
-def _whiskers(table: AnswerTable) -> Iterator[Whisker]:
+def _error_bars(table: AnswerTable) -> Iterator[ErrorBar]:
     keys = list(zip(*table.keys.values(), strict=True)) or [()] * len(table.notes)
     ((head, values),) = table.values.items()
     stated, errors = table.errors[head]
     for key, value, error, note in zip(keys, values, errors, table.notes, strict=True):
-        yield _whisker(" · ".join(map(str, key)), value, stated, error, note)
+        yield _error_bar(" · ".join(map(str, key)), value, stated, error, note)
 
 
-def _whisker(key: str, value: object, stated: str, error: object, note: str) -> Whisker:
+def _error_bar(key: str, value: object, stated: str, error: object, note: str) -> ErrorBar:
     if isinstance(value, str):
         raise InvalidParameter("these answers are texts, which no scale shows: print them, or use to_pandas()")
     assert isinstance(value, int | float | None) and isinstance(error, int | float | None)
     if stated.endswith("rank_error"):  # how far off a chosen value's rank is, which is not on this scale
-        return Whisker(key, value, None, f"rank ± {error} rows")
-    return Whisker(key, value, error, note or ("" if value is not None else "noise left no value"), bool(note))
+        return ErrorBar(key, value, None, f"rank ± {error} rows")
+    return ErrorBar(key, value, error, note or ("" if value is not None else "noise left no value"), bool(note))

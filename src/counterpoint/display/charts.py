@@ -1,9 +1,9 @@
 """Answers with error bars, and a counter's line with its band.
 
-Answers with their errors: a whisker for each cell, on one scale; what is mostly noise is said aloud.
+Answers with their errors: an error bar for each cell, on one scale; what is mostly noise is said aloud.
 
->>> cells = (Whisker("Paris", 902, 30), Whisker("Rome", 21, 30, "mostly noise", noisy=True))
->>> picture = Whiskers("count by city", ("city",), cells, "95 %")
+>>> cells = (ErrorBar("Paris", 902, 30), ErrorBar("Rome", 21, 30, "mostly noise", noisy=True))
+>>> picture = ErrorBars("count by city", ("city",), cells, "95 %")
 >>> print(picture.text(60))
 city   value        -9                      932
 Paris    902  ± 30  ───────────────────────├●┤
@@ -39,7 +39,7 @@ _ASCII = str.maketrans("●├┤─±…", "o[]-~.")
 
 
 @dataclass(frozen=True, slots=True)
-class Whisker:
+class ErrorBar:
     """A value with its error, and what is said about it; `noisy` if that is that it is mostly noise."""
 
     key: str
@@ -56,12 +56,12 @@ class Whisker:
 
 
 @dataclass(frozen=True, repr=False)
-class Whiskers(Picture):
+class ErrorBars(Picture):
     """The cells of an answer: what was asked, what the keys are, and with which probability each error holds."""
 
     asked: str
     keyed_by: tuple[str, ...]
-    cells: tuple[Whisker, ...]
+    cells: tuple[ErrorBar, ...]
     sure: str
 
     @property
@@ -73,13 +73,13 @@ class Whiskers(Picture):
 
     @property
     def scale(self) -> tuple[float, float]:
-        """From the lowest to the highest end of a whisker, with 0 in it."""
+        """From the lowest to the highest end of an error bar, with 0 in it."""
         ends = [end for cell in self._shown for end in cell.ends]
         low, high = min([0.0, *ends]), max([0.0, *ends])
         return (low, high) if high > low else (low, low + 1)
 
     def draw(self, narrow: bool, hatch: str) -> tuple[Markup, float]:
-        """A row for each cell: key, value, error, whisker."""
+        """A row for each cell: key, value, error, error bar."""
         rows = _Rows(self, narrow)
         pitch = _PITCH[narrow]
         lines = (rows.row(cell, _TOP + pitch * place + 10) for place, cell in enumerate(self._shown))
@@ -104,8 +104,8 @@ class Whiskers(Picture):
         text = "\n".join([*lines, *([self._more] if self._more else [])])
         return text if unicode else text.translate(_ASCII).encode("ascii", "replace").decode()
 
-    def _line(self, cell: Whisker, columns: int) -> str:
-        """From 0 to the whisker, over `columns` columns."""
+    def _line(self, cell: ErrorBar, columns: int) -> str:
+        """From 0 to the error bar, over `columns` columns."""
         if cell.value is None:
             return ""
         low, high = self.scale
@@ -122,7 +122,7 @@ class Whiskers(Picture):
         return head, [(cell.key, written(cell.value), _error(cell), cell.note) for cell in self.cells]
 
     @property
-    def _shown(self) -> tuple[Whisker, ...]:
+    def _shown(self) -> tuple[ErrorBar, ...]:
         return self.cells[:_MOST_CELLS]
 
     @property
@@ -132,9 +132,9 @@ class Whiskers(Picture):
 
 
 class _Rows:
-    """One layout of whiskers: columns for key, value and error, and the scale."""
+    """One layout of error bars: columns for key, value and error, and the scale."""
 
-    def __init__(self, picture: Whiskers, narrow: bool) -> None:
+    def __init__(self, picture: ErrorBars, narrow: bool) -> None:
         self.picture = picture
         self.narrow = narrow
         self.left, self.right = (0.62, 0.93) if narrow else (0.46, 0.8)
@@ -156,7 +156,7 @@ class _Rows:
             yield element("line", class_=kind, x1=self.x(mark), x2=self.x(mark), y1=64, y2=bottom)
             yield element("text", written(mark), class_="small faint mid", x=self.x(mark), y=58)
 
-    def row(self, cell: Whisker, y: float) -> Markup:
+    def row(self, cell: ErrorBar, y: float) -> Markup:
         """One cell."""
         shown = f"{cell.key}: {written(cell.value)} {_error(cell)} {cell.note}".rstrip()
         parts = [
@@ -164,7 +164,7 @@ class _Rows:
             element("text", short(cell.key, 12 if self.narrow else 34), x=20, y=y + 4),
             element("text", written(cell.value), class_="strong end", x=percent(self.value), y=y + 4),
             element("text", _error(cell), class_="small end", x=percent(self.error), y=y + 4),
-            *self._whisker(cell, y),
+            *self._error_bar(cell, y),
         ]
         if cell.note and not self.narrow:
             parts.append(element("text", cell.note, class_="small stop", x=percent(self.right + 0.02), y=y + 4))
@@ -172,7 +172,7 @@ class _Rows:
             parts.append(element("text", cell.note, class_="tiny stop", x=20, y=y + 15))
         return element("g", *parts, aria_label=shown)
 
-    def _whisker(self, cell: Whisker, y: float) -> Iterator[Markup]:
+    def _error_bar(self, cell: ErrorBar, y: float) -> Iterator[Markup]:
         """A line between its ends; dashed, and an open point, where the value is mostly noise."""
         if cell.value is None:
             return
@@ -196,7 +196,7 @@ def written(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
-def _error(cell: Whisker) -> str:
+def _error(cell: ErrorBar) -> str:
     return "" if cell.error is None else f"± {written(cell.error)}"
 
 

@@ -1,8 +1,8 @@
 """The timeline of a session as data, and in a terminal.
 
-A session as a score: what was lost stands above, and each mechanism has a lane below, on one axis of events.
+A session as a timeline: what was lost stands above, and each mechanism has a lane below, on one axis of events.
 
-These are the values that a score is drawn from: public facts of a history, in order. `session/timeline.py` reads
+These are the values that a timeline is drawn from: public facts of a history, in order. `session/timeline.py` reads
 them off a session. With more than 30 lanes, those that have ended fold into one another, then the inner ones into the
 reserve that paid for them, then the oldest; with more than 500 asks, asks are drawn as a density.
 
@@ -10,29 +10,29 @@ reserve that paid for them, then the oldest; with more than 500 asks, asks are d
 >>> [lane.name for lane in folded(lanes)]
 ['39 ended', 'Laplace']
 
-A part of a score: some of its events, the level of the loss that they begin with, and the lanes that they are in.
+A part of a timeline: some of its events, the level of the loss that they begin with, and the lanes that they are in.
 
-A session of thousands of events is drawn folded and as a density (`score.py`). A part of it has room for each stroke.
+A session of thousands of events is folded and drawn as a density (`timeline_svg.py`). A part has room for each stroke.
 
->>> from counterpoint.display.timeline import LossAxis, ScoreEvent, Step
+>>> from counterpoint.display.timeline import LossAxis, TimelineEvent, Step
 >>> lanes = tuple(Lane(str(n), "Laplace", "1 ask", (2 * n - 1,), asks=(Mark(2 * n, ""),)) for n in (1, 2, 3))
->>> events = tuple(ScoreEvent(kind, lane.number, "") for lane in lanes for kind in ("launch", "ask"))
+>>> events = tuple(TimelineEvent(kind, lane.number, "") for lane in lanes for kind in ("launch", "ask"))
 >>> steps = tuple(Step(2 * n - 1, (n - 1) / 4, n / 4, str(n), "") for n in (1, 2, 3))
->>> part = zoomed(Score("people", LossAxis("ε", 1, "budget ε 1"), events, steps, (), lanes), 3, 4)
+>>> part = zoomed(Timeline("people", LossAxis("ε", 1, "budget ε 1"), events, steps, (), lanes), 3, 4)
 >>> part.before, part.after, [lane.number for lane in part.lanes], part.lost
 (2, 2, ['2'], 0.5)
 
-A score in a terminal: the same marks in the same order, in as many columns as there are.
+A timeline in a terminal: the same marks in the same order, in as many columns as there are.
 
->>> from counterpoint.display.timeline import Lane, LossAxis, Mark, Score, ScoreEvent, Step
+>>> from counterpoint.display.timeline import Lane, LossAxis, Mark, Timeline, TimelineEvent, Step
 >>> laplace = Lane("1", "Laplace", "2 asks", (1,), "0.5", asks=(Mark(2, ""), Mark(3, "")), halted=3)
->>> events = (ScoreEvent("launch", "1", ""), ScoreEvent("ask", "1", ""), ScoreEvent("ask", "1", ""))
->>> score = Score("people", LossAxis("ε", 1, "budget ε 1"), events, (Step(1, 0, 0.5, "1", ""),), (), (laplace,))
->>> print(as_text(score, 60))
+>>> events = (TimelineEvent("launch", "1", ""), TimelineEvent("ask", "1", ""), TimelineEvent("ask", "1", ""))
+>>> timeline = Timeline("people", LossAxis("ε", 1, "budget ε 1"), events, (Step(1, 0, 0.5, "1", ""),), (), (laplace,))
+>>> print(as_text(timeline, 60))
 people     ε 0.5 of 1 lost, 0.5 left  █████░░░░░
 loss       ▄▄▄
 1 Laplace  ●┼┼┃  0.5
->>> print(as_text(score, 60, unicode=False))
+>>> print(as_text(timeline, 60, unicode=False))
 people     e 0.5 of 1 lost, 0.5 left  #####.....
 loss       444
 1 Laplace  o||]  0.5
@@ -51,7 +51,7 @@ MOST_ASKS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreEvent:
+class TimelineEvent:
     """One line of the history: which kind, in which lane (by its number), and what the record says of it."""
 
     kind: str
@@ -130,7 +130,7 @@ class LossAxis:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class Timeline:
     """A session, event by event. Events are numbered from 1.
 
     With `times`, in seconds since 1970, the axis is the time of each event, else its number. Of a part of a session
@@ -139,7 +139,7 @@ class Score:
 
     name: str
     budget: LossAxis
-    events: tuple[ScoreEvent, ...] = ()
+    events: tuple[TimelineEvent, ...] = ()
     steps: tuple[Step, ...] = ()
     refusals: tuple[Mark, ...] = ()
     lanes: tuple[Lane, ...] = ()
@@ -318,20 +318,20 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def zoomed(score: Score, first: int, last: int) -> Score:
+def zoomed(timeline: Timeline, first: int, last: int) -> Timeline:
     """The events from `first` to `last`, which are numbers of events, and what they need to be understood."""
     part = replace(
-        score,
-        events=score.events[first - 1 : last],
-        times=score.times[first - 1 : last],
+        timeline,
+        events=timeline.events[first - 1 : last],
+        times=timeline.times[first - 1 : last],
         before=first - 1,
-        after=max(0, len(score.events) - last),
+        after=max(0, len(timeline.events) - last),
     )
     return replace(
         part,
-        steps=(*_level_before(score.steps, first), *(step for step in score.steps if part.has(step.at))),
-        refusals=_within(part, score.refusals),
-        lanes=_active(part, [_cut_lane(part, lane) for lane in score.lanes]),
+        steps=(*_level_before(timeline.steps, first), *(step for step in timeline.steps if part.has(step.at))),
+        refusals=_within(part, timeline.refusals),
+        lanes=_active(part, [_cut_lane(part, lane) for lane in timeline.lanes]),
     )
 
 
@@ -346,15 +346,15 @@ def _level_before(steps: Sequence[Step], first: int) -> tuple[Step, ...]:
     return Step(at, 0.0, spent, "", "lost before"), Step(at, spent, level, "", "reserved before", reserve=True)
 
 
-def _within(part: Score, marks: Sequence[Mark]) -> tuple[Mark, ...]:
+def _within(part: Timeline, marks: Sequence[Mark]) -> tuple[Mark, ...]:
     return tuple(mark for mark in marks if part.has(mark.at))
 
 
-def _cut_lane(part: Score, lane: Lane) -> Lane:
+def _cut_lane(part: Timeline, lane: Lane) -> Lane:
     return replace(lane, asks=_within(part, lane.asks), refusals=_within(part, lane.refusals))
 
 
-def _active(part: Score, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+def _active(part: Timeline, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
     """The lanes in which something happens, and the reserves that they are paid from, which stand above them."""
     found: list[Lane] = []
     needed = 0
@@ -371,14 +371,14 @@ _PLAIN = str.maketrans("●○┼×┃▒─█░…–εδρμα▁▂▃▄�
 """The marks where Unicode is missing."""
 
 
-def as_text(score: Score, width: int, unicode: bool = True) -> str:
+def as_text(timeline: Timeline, width: int, unicode: bool = True) -> str:
     """The lines: a head with a bar, the loss, and a lane for each mechanism."""
-    lanes = folded(score.lanes)
+    lanes = folded(timeline.lanes)
     names = [_name(lane) for lane in lanes]
-    margin = min(max(map(len, [score.name, "loss", *names])) + 2, 26)
-    columns = max(8, min(len(score.events), width - margin - 10))
-    rows = [_shorten(score.name, margin) + _head(score), *_loss(score, columns, margin)]
-    rows += [_shorten(name, margin) + _lane(score, lane, columns) for name, lane in zip(names, lanes, strict=True)]
+    margin = min(max(map(len, [timeline.name, "loss", *names])) + 2, 26)
+    columns = max(8, min(len(timeline.events), width - margin - 10))
+    rows = [_shorten(timeline.name, margin) + _head(timeline), *_loss(timeline, columns, margin)]
+    rows += [_shorten(name, margin) + _lane(timeline, lane, columns) for name, lane in zip(names, lanes, strict=True)]
     text = "\n".join(row.rstrip() for row in rows)
     return text if unicode else text.translate(_PLAIN).encode("ascii", "replace").decode()
 
@@ -391,57 +391,57 @@ def _shorten(name: str, margin: int) -> str:
     return (name if len(name) < margin else f"{name[: margin - 3]}… ").ljust(margin)
 
 
-def _head(score: Score) -> str:
-    symbol, ceiling, left = score.budget.symbol, score.budget.ceiling, score.left
+def _head(timeline: Timeline) -> str:
+    symbol, ceiling, left = timeline.budget.symbol, timeline.budget.ceiling, timeline.left
     if ceiling is None or left is None:
-        return f"{symbol} {score.lost:.{decimals([score.lost])}f} lost"
-    places = decimals([score.lost, left])
+        return f"{symbol} {timeline.lost:.{decimals([timeline.lost])}f} lost"
+    places = decimals([timeline.lost, left])
     parts = (
-        [round(_BAR * (score.lost - score.reserved) / ceiling), round(_BAR * score.lost / ceiling)]
+        [round(_BAR * (timeline.lost - timeline.reserved) / ceiling), round(_BAR * timeline.lost / ceiling)]
         if ceiling
         else [0, 0]
     )
     bar = "█" * parts[0] + "▒" * (parts[1] - parts[0]) + "░" * (_BAR - parts[1])
-    return f"{symbol} {score.lost:.{places}f} of {ceiling:g} lost, {left:.{places}f} left  {bar}"
+    return f"{symbol} {timeline.lost:.{places}f} of {ceiling:g} lost, {left:.{places}f} left  {bar}"
 
 
-def _loss(score: Score, columns: int, margin: int) -> Iterator[str]:
+def _loss(timeline: Timeline, columns: int, margin: int) -> Iterator[str]:
     """The level after the events of each column, in eighths of the ceiling; a cross where a launch was refused."""
-    if not score.steps and not score.refusals:
+    if not timeline.steps and not timeline.refusals:
         return
-    highest = score.budget.ceiling or score.lost
-    heights = [" "] * _used(score, columns)
-    for step in score.steps:
+    highest = timeline.budget.ceiling or timeline.lost
+    heights = [" "] * _used(timeline, columns)
+    for step in timeline.steps:
         height = "▁▂▃▄▅▆▇"[max(0, min(6, round(8 * step.after / highest) - 1))] if highest else "▁"
-        place = _column(score, step.at, columns)
+        place = _column(timeline, step.at, columns)
         heights[place:] = height * (len(heights) - place)
-    for mark in score.refusals:
-        heights[_column(score, mark.at, columns)] = "×"
+    for mark in timeline.refusals:
+        heights[_column(timeline, mark.at, columns)] = "×"
     yield "loss".ljust(margin) + "".join(heights)
 
 
-def _lane(score: Score, lane: Lane, columns: int) -> str:
+def _lane(timeline: Timeline, lane: Lane, columns: int) -> str:
     """Marks on a line; where several fall into one column, the rarer one is shown."""
-    used = _used(score, columns)
-    start = _column(score, lane.start, columns)
-    end = used - 1 if lane.halted is None else _column(score, lane.halted, columns)
+    used = _used(timeline, columns)
+    start = _column(timeline, lane.start, columns)
+    end = used - 1 if lane.halted is None else _column(timeline, lane.halted, columns)
     line = [" "] * start + ["▒" if lane.reserve else "─"] * (end - start + 1) + [" "] * (used - end)
     for marks, sign in ((lane.asks, "┼"), (lane.refusals, "×")):
         for mark in marks:
-            line[_column(score, mark.at, columns)] = sign
+            line[_column(timeline, mark.at, columns)] = sign
     if lane.halted is not None:
         line[end + 1] = "┃"
     for at in lane.starts:
-        line[_column(score, at, columns)] = "○" if lane.inner else "●"
+        line[_column(timeline, at, columns)] = "○" if lane.inner else "●"
     return f"{''.join(line)}  {lane.cost}"
 
 
-def _used(score: Score, columns: int) -> int:
-    return max(1, min(columns, len(score.events)))
+def _used(timeline: Timeline, columns: int) -> int:
+    return max(1, min(columns, len(timeline.events)))
 
 
-def _column(score: Score, at: int, columns: int) -> int:
+def _column(timeline: Timeline, at: int, columns: int) -> int:
     """In which column an event stands; one each, if there is room."""
-    events = len(score.events)
-    place = min(max(at - score.before, 1), events) - 1
+    events = len(timeline.events)
+    place = min(max(at - timeline.before, 1), events) - 1
     return place if events <= columns else place * columns // events

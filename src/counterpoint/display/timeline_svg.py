@@ -1,4 +1,4 @@
-"""A score as a drawing: x in percent and y in pixels, so that it is fluid at any width.
+"""A timeline as a drawing: x in percent and y in pixels, so that it is fluid at any width.
 
 Shape before colour: ● launch, ○ launch paid from a reserve, | ask, × refused, a thin and a thick barline where a
 mechanism halted, hatch for what is reserved.
@@ -14,8 +14,8 @@ from counterpoint.display.timeline import (
     MOST_ASKS,
     Lane,
     Mark,
-    Score,
     Step,
+    Timeline,
     as_text,
     count,
     decimals,
@@ -36,67 +36,71 @@ _BINS = {False: 120, True: 48}
 
 
 @dataclass(frozen=True, repr=False)
-class ScorePicture(Picture):
+class TimelinePicture(Picture):
     """A session's burn-down and lanes; with `trace`, also lines from ask to ask, which a style sheet shows."""
 
-    score: Score
+    timeline: Timeline
     trace: bool = False
 
     @property
     def sentence(self) -> str:
         """How much was lost, by how many launches, and what is left."""
-        score, symbol = self.score, self.score.budget.symbol
-        if not score.events:
-            return f"Nothing was launched yet; {score.budget.words}."
-        whole = score.last + score.after
-        part = "" if len(score.events) == whole else f"Events {score.before + 1:,} to {score.last:,} of {whole:,}: "
-        places = decimals([score.lost, score.left or 0, score.reserved])
-        refused = sum(event.kind == "refused" for event in score.events)
-        charged = [step for step in score.steps if score.has(step.at) and step.after >= step.before]
+        timeline, symbol = self.timeline, self.timeline.budget.symbol
+        if not timeline.events:
+            return f"Nothing was launched yet; {timeline.budget.words}."
+        whole = timeline.last + timeline.after
+        part = (
+            ""
+            if len(timeline.events) == whole
+            else f"Events {timeline.before + 1:,} to {timeline.last:,} of {whole:,}: "
+        )
+        places = decimals([timeline.lost, timeline.left or 0, timeline.reserved])
+        refused = sum(event.kind == "refused" for event in timeline.events)
+        charged = [step for step in timeline.steps if timeline.has(step.at) and step.after >= step.before]
         launched = [step for step in charged if step.number]
         launches = count(len(launched), "launch", "launches")
-        lost = f"{symbol} {score.lost:.{places}f}"
+        lost = f"{symbol} {timeline.lost:.{places}f}"
         parts = [f"{part}{launches}, and {lost}" if part else f"{launches} lost {lost}"]
-        if score.budget.ceiling is not None:
-            parts[0] += f" of {score.budget.ceiling:g}{' is lost by then' if part else ''}"
-            parts.append(f"{score.left:.{places}f} is left")
-        if score.reserved:
-            parts.append(f"{score.reserved:.{places}f} of it is reserved")
-        parts.append(count(score.asks, "ask"))
+        if timeline.budget.ceiling is not None:
+            parts[0] += f" of {timeline.budget.ceiling:g}{' is lost by then' if part else ''}"
+            parts.append(f"{timeline.left:.{places}f} is left")
+        if timeline.reserved:
+            parts.append(f"{timeline.reserved:.{places}f} of it is reserved")
+        parts.append(count(timeline.asks, "ask"))
         if refused:
             parts.append(f"{refused} refused, free")
         return f"{'; '.join(parts)}."
 
     def draw(self, narrow: bool, hatch: str) -> tuple[Markup, float]:
         """The burn-down, the lanes and what the marks mean."""
-        return _Page(self.score, narrow, hatch, self.trace).draw()
+        return _Page(self.timeline, narrow, hatch, self.trace).draw()
 
     def text(self, width: int, unicode: bool = True) -> str:
         """The same marks in the same order."""
-        return as_text(self.score, width, unicode)
+        return as_text(self.timeline, width, unicode)
 
     def rows(self) -> tuple[tuple[str, ...], Rows]:
         """The events in order."""
-        events = enumerate(self.score.events, self.score.before + 1)
+        events = enumerate(self.timeline.events, self.timeline.before + 1)
         return ("event", "lane", "", "what"), [(str(at), event.lane, event.kind, event.says) for at, event in events]
 
 
 class _Page:
-    """One layout of a score. On a narrow page, names stand above their lanes."""
+    """One layout of a timeline. On a narrow page, names stand above their lanes."""
 
-    def __init__(self, score: Score, narrow: bool, hatch: str, trace: bool) -> None:
-        self.score = score
+    def __init__(self, timeline: Timeline, narrow: bool, hatch: str, trace: bool) -> None:
+        self.timeline = timeline
         self.trace = trace
         self.narrow = narrow
         self.hatch = f"url(#{hatch})"
-        self.lanes = folded(score.lanes)
-        self.dense = score.asks > MOST_ASKS
+        self.lanes = folded(timeline.lanes)
+        self.dense = timeline.asks > MOST_ASKS
         self.left, self.right = (0.04, 0.96) if narrow else (0.245, 0.885)
         self.lane_height = 64 if narrow else 48
         self.lanes_top = _BASE + 24
         self.axis = self.lanes_top + self.lane_height * len(self.lanes) + (20 if self.lanes else -8)
-        budget = score.budget
-        highest = max(score.lost, budget.ceiling or 0.0) or 1.0
+        budget = timeline.budget
+        highest = max(timeline.lost, budget.ceiling or 0.0) or 1.0
         self.highest = highest if budget.ceiling is not None else 1.1 * highest
         self.most_asks = max(map(max, map(self._bins, self.lanes)), default=1) if self.dense else 1
 
@@ -105,12 +109,12 @@ class _Page:
         return percent(self._share(at))
 
     def _share(self, at: float) -> float:
-        return self.left + (self.right - self.left) * self.score.share(at)
+        return self.left + (self.right - self.left) * self.timeline.share(at)
 
     @property
     def now(self) -> float:
         """Behind the last event."""
-        return max(self.score.last, 1) + 1
+        return max(self.timeline.last, 1) + 1
 
     def y(self, level: float) -> float:
         """Where a level of loss stands."""
@@ -126,12 +130,12 @@ class _Page:
     # the burn-down
 
     def _head(self) -> Iterator[Markup]:
-        score, symbol = self.score, self.score.budget.symbol
-        yield element("text", score.name, class_="title", x=20, y=30)
-        ceiling = score.budget.ceiling
-        places = decimals([score.lost, ceiling or 0])
-        lost = f"{score.lost:.{places}f}" + (" lost" if ceiling is None else f" of {ceiling:g} is lost")
-        lost += " by then" if score.after else ""
+        timeline, symbol = self.timeline, self.timeline.budget.symbol
+        yield element("text", timeline.name, class_="title", x=20, y=30)
+        ceiling = timeline.budget.ceiling
+        places = decimals([timeline.lost, ceiling or 0])
+        lost = f"{timeline.lost:.{places}f}" + (" lost" if ceiling is None else f" of {ceiling:g} is lost")
+        lost += " by then" if timeline.after else ""
         if self.narrow:
             yield element("text", f"{symbol} {lost}", class_="end", x="96%", y=30)
         else:
@@ -150,10 +154,10 @@ class _Page:
                     yield element("text", f"{level:.{places}f}", class_="small faint halo", x=ends["x1"], y=y + 13)
             else:
                 yield element("text", f"{level:.{places}f}", class_="small end faint", x=ends["x1"], dx=-8, y=y + 4)
-        if self.score.budget.ceiling is not None:
+        if self.timeline.budget.ceiling is not None:
             yield element("line", class_="ceiling", y1=_TOP, y2=_TOP, **ends)
-        yield element("text", self.score.budget.words, class_="small strong", x=ends["x1"], y=_TOP - 8)
-        if not self.score.events:
+        yield element("text", self.timeline.budget.words, class_="small strong", x=ends["x1"], y=_TOP - 8)
+        if not self.timeline.events:
             words = "Nothing was launched yet."
             yield element("text", words, class_="faint mid", x=percent((self.left + self.right) / 2), y=_BASE - 76)
             how = (
@@ -173,10 +177,10 @@ class _Page:
                 yield element("rect", fill=self.hatch, x=x, y=self.y(step.after), width=width, height=high)
         for step, end in zip(steps, ends, strict=True):
             x, low, high = self.x(step.at), self.y(step.before), self.y(step.after)
-            if self.score.has(step.at):
+            if self.timeline.has(step.at):
                 yield element("line", class_="step", x1=x, x2=x, y1=low, y2=high)
             yield element("line", class_="step", x1=x, x2=self.x(end), y1=high, y2=high)
-        for mark in self._apart(self.score.refusals):
+        for mark in self._apart(self.timeline.refusals):
             yield self._cross(mark.at, _TOP, mark.says)
         yield from self._numerals()
         if steps and not self.narrow:
@@ -186,16 +190,18 @@ class _Page:
         """The steps, or the last one in each of 200 places on the axis."""
         reserved = 0.0
         found: dict[int, _Level] = {}
-        for step in self.score.steps:
+        for step in self.timeline.steps:
             reserved += (step.after - step.before) if step.reserve else 0.0
-            place = step.at if len(self.score.steps) <= _MOST_STEPS else int(_MOST_STEPS * self.score.share(step.at))
+            place = (
+                step.at if len(self.timeline.steps) <= _MOST_STEPS else int(_MOST_STEPS * self.timeline.share(step.at))
+            )
             first: _Level | Step = found.get(place, step)
             found[place] = _Level(first.at, first.before, step.after, reserved)
         return list(found.values())
 
     def _numerals(self) -> Iterator[Markup]:
         """A numeral at each step that has room for one, over dots at the others, as far as these stand apart."""
-        steps = [step for step in self.score.steps if self.score.has(step.at)]
+        steps = [step for step in self.timeline.steps if self.timeline.has(step.at)]
         numbered = self._spaced(steps, _CLOSE[self.narrow])
         for step in self._spaced(steps, _CLOSE[self.narrow] / 5):
             if step not in numbered:
@@ -211,17 +217,17 @@ class _Page:
         """The steps that stand at least so far from the one before, as a share of the plot."""
         found: list[Step] = []
         for step in steps:
-            if not found or self.score.share(step.at) - self.score.share(found[-1].at) >= gap:
+            if not found or self.timeline.share(step.at) - self.timeline.share(found[-1].at) >= gap:
                 found.append(step)
         return found
 
     def _sums(self) -> Iterator[Markup]:
         """What is left, reserved and spent, beside the end of the line."""
-        score = self.score
-        spent = score.lost - score.reserved
-        sums = [("spent", 0.0, spent), ("reserved", spent, score.lost)]
-        if score.budget.ceiling is not None:
-            sums.append(("left", score.lost, score.budget.ceiling))
+        timeline = self.timeline
+        spent = timeline.lost - timeline.reserved
+        sums = [("spent", 0.0, spent), ("reserved", spent, timeline.lost)]
+        if timeline.budget.ceiling is not None:
+            sums.append(("left", timeline.lost, timeline.budget.ceiling))
         places = decimals([high - low for _, low, high in sums])
         lowest = float(_BASE)
         for word, low, high in sums:
@@ -278,7 +284,7 @@ class _Page:
 
     def _halts(self, lane: Lane) -> bool:
         """Whether a mechanism halts in what is drawn."""
-        return lane.halted is not None and self.score.has(lane.halted)
+        return lane.halted is not None and self.timeline.has(lane.halted)
 
     def _line(self, lane: Lane, y: float) -> Iterator[Markup]:
         halts = self._halts(lane)
@@ -291,7 +297,7 @@ class _Page:
             return
         kind = "lane" if lane.halted is None else "over"
         yield element("line", class_=kind, x1=self.x(lane.start), x2=self.x(end), y1=y, y2=y)
-        if not halts and not self.score.after:
+        if not halts and not self.timeline.after:
             yield element("circle", class_="inner", cx=self.x(end), cy=y, r=3.5)
         elif halts:
             thin = element("line", class_="thin", x1=6, x2=6, y1=-10, y2=10)
@@ -306,7 +312,7 @@ class _Page:
     def _bins(self, lane: Lane) -> list[int]:
         """How many asks are in each part of the axis."""
         bins = _BINS[self.narrow]
-        found = Counter(int(bins * self.score.share(mark.at)) for mark in lane.asks)
+        found = Counter(int(bins * self.timeline.share(mark.at)) for mark in lane.asks)
         return [found[place] for place in range(bins)]
 
     def _density(self, lane: Lane, y: float) -> Iterator[Markup]:
@@ -324,8 +330,8 @@ class _Page:
 
     def _launches(self, lane: Lane, y: float) -> Iterator[Markup]:
         folds = len(lane.starts) > 1
-        starts = [start for start in lane.starts if self.score.has(start)]
-        apart = {int(80 * self.score.share(start)): start for start in reversed(starts)}
+        starts = [start for start in lane.starts if self.timeline.has(start)]
+        apart = {int(80 * self.timeline.share(start)): start for start in reversed(starts)}
         for start in sorted(apart.values()):
             shape, size = ("inner", 5) if lane.inner else ("launch", 7)
             yield element("circle", class_=shape, cx=self.x(start), cy=y, r=4 if folds else size)
@@ -334,7 +340,7 @@ class _Page:
 
     def _apart(self, marks: Sequence[Mark]) -> list[Mark]:
         """Marks that do not hide one another: of those at one place the last."""
-        return list({int(100 * self.score.share(mark.at)): mark for mark in marks}.values())
+        return list({int(100 * self.timeline.share(mark.at)): mark for mark in marks}.values())
 
     def _cross(self, at: float, y: float, says: str) -> Markup:
         shape = element("path", element("title", says), class_="refused", d="M-5-5 5 5M5-5-5 5")
@@ -343,29 +349,29 @@ class _Page:
     # below
 
     def _axis(self) -> Iterator[Markup]:
-        y, score = self.axis, self.score
+        y, timeline = self.axis, self.timeline
         if not self.narrow:
-            title = "time, UTC" if score.times else "number of the event"
+            title = "time, UTC" if timeline.times else "number of the event"
             yield element("text", title, class_="small faint", x=20, y=y)
         for share, word in self._marks():
-            if score.share(self.now) - share > (0.15 if self.narrow else 0.08):
+            if timeline.share(self.now) - share > (0.15 if self.narrow else 0.08):
                 x = percent(self.left + (self.right - self.left) * share)
                 yield element("text", word, class_="small faint mid", x=x, y=y)
-        if score.events and not score.after:
+        if timeline.events and not timeline.after:
             x = self.x(self.now)
             yield element("line", class_="now", x1=x, x2=x, y1=_TOP, y2=y - 16)
             yield element("text", "now", class_="small strong mid", x=x, y=y)
 
     def _marks(self) -> list[tuple[float, str]]:
         """Round numbers of events, or round moments, and where they stand."""
-        score = self.score
-        if score.times:
+        timeline = self.timeline
+        if timeline.times:
             few = 2 if self.narrow else 1
-            found = moments(score.times[0], score.times[-1])[::few]
-            return [(score.share_of_time(seconds), word) for seconds, word in found]
-        step = next((int(at) for at in levels(len(score.events))[1:] if at == int(at)), 1)
-        numbers = range(step * (score.before // step + 1), score.last + 1, step)
-        return [(score.share(at), f"{at:,}") for at in numbers]
+            found = moments(timeline.times[0], timeline.times[-1])[::few]
+            return [(timeline.share_of_time(seconds), word) for seconds, word in found]
+        step = next((int(at) for at in levels(len(timeline.events))[1:] if at == int(at)), 1)
+        numbers = range(step * (timeline.before // step + 1), timeline.last + 1, step)
+        return [(timeline.share(at), f"{at:,}") for at in numbers]
 
     def _legend(self) -> tuple[list[Markup], float]:
         """What the marks mean that occur; one line, or two columns on a narrow page."""
@@ -381,16 +387,16 @@ class _Page:
         return parts, y + 20 if parts else self.axis + 8
 
     def _meanings(self) -> Iterator[tuple[Markup, str]]:
-        lanes, score = self.lanes, self.score
+        lanes, timeline = self.lanes, self.timeline
         if lanes:
             yield element("circle", class_="launch", r=7), "launch, charged here"
         if any(lane.inner for lane in lanes):
             yield element("circle", class_="inner", r=5), "launch from a reserve"
-        if score.asks and not self.dense:
+        if timeline.asks and not self.dense:
             yield element("line", class_="ask", y1=-8, y2=8), "ask, free"
-        if score.asks and self.dense:
+        if timeline.asks and self.dense:
             yield element("rect", class_="density", x=-4, y=-8, width=4, height=16), "asks, by how many"
-        if any(event.kind == "refused" for event in score.events):
+        if any(event.kind == "refused" for event in timeline.events):
             yield element("path", class_="refused", d="M-5-5 5 5M5-5-5 5"), "refused, free"
         if any(self._halts(lane) for lane in lanes):
             thin = element("line", class_="thin", x1=-4, x2=-4, y1=-8, y2=8)

@@ -27,7 +27,7 @@ from counterpoint.composition.filters import Filter
 from counterpoint.composition.parallel import Parallel
 from counterpoint.composition.rule import Rule
 from counterpoint.display.markup import Picture
-from counterpoint.display.timeline_svg import ScorePicture
+from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.errors import InvalidParameter, NotAllowed, RelationMismatch
 from counterpoint.ledger.ledger import Ledger
 from counterpoint.ledger.location import Place
@@ -47,7 +47,7 @@ from counterpoint.session.questions import GivenTerms, ask, epsilon_for, terms, 
 from counterpoint.session.runner import Engine
 from counterpoint.session.scope import bind, closed_on_error, ledger_of, open_root, rehearse
 from counterpoint.session.subsessions import DelegatingSession, Partition
-from counterpoint.session.timeline import as_html, as_rich, score_of
+from counterpoint.session.timeline import as_html, as_rich, timeline_of
 from counterpoint.sources.streams.items import followed_among
 from counterpoint.sql_requests.select import sql
 
@@ -382,12 +382,12 @@ class Session(DelegatingSession):
         self._engine.reopen_data()
 
     def plot(self, by: str = "order") -> Picture:
-        """The session as a score: the loss under its budget, and a lane for each launch, on one axis of events.
+        """The session as a timeline: the loss under its budget, and a lane for each launch, on one axis of events.
 
         With `by="time"` events stand at their times. Public facts only. A notebook shows it, `print` and rich write it
         in a terminal, and `plot().save("session.svg")` keeps it.
         """
-        return ScorePicture(score_of(self, by))
+        return TimelinePicture(timeline_of(self, by))
 
     def __enter__(self) -> Self:
         return self

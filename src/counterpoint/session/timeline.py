@@ -1,6 +1,6 @@
 """A session as a timeline, and how it shows itself.
 
-A session as a score: what its history says, in order, and what each launch added to the loss. Public facts only.
+A session as a timeline: what its history says, in order, and what each launch added to the loss. Public facts only.
 
 The axis is the order of events, or the times that the recording process gave them. Where a rule is not a sum, a step is
 the increase that the launch caused when it was admitted. A part of a partition has no lane of its own: what is launched
@@ -10,8 +10,8 @@ in it has.
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
 >>> noisy = session.launch(cp.Laplace(epsilon=0.4, asks=2))
 >>> answer = noisy.ask(cp.total())
->>> score = score_of(session)
->>> score.lost, score.left, [(lane.name, lane.detail) for lane in score.lanes]
+>>> timeline = timeline_of(session)
+>>> timeline.lost, timeline.left, [(lane.name, lane.detail) for lane in timeline.lanes]
 (0.4, 0.6, [('Laplace', '1 ask')])
 >>> print(session.plot())
 session    ε 0.4 of 1 lost, 0.6 left  ████░░░░░░
@@ -42,7 +42,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from counterpoint.composition.filters import Filter
-from counterpoint.display.timeline import Lane, LossAxis, Mark, Score, ScoreEvent, Step, count
+from counterpoint.display.timeline import Lane, LossAxis, Mark, Step, Timeline, TimelineEvent, count
 from counterpoint.errors import InvalidParameter, LedgerError, NotCovered, shown
 from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, granted
 from counterpoint.measures import PureDP
@@ -62,14 +62,14 @@ _READ_AT = Fraction(1, 10**6)
 """The delta at which a loss is read that has no number of its own to draw, such as a curve."""
 
 
-def score_of(session: "Session", by: str = "order", shows: Callable[[Fact], bool] = lambda fact: True) -> Score:
-    """The session's score, from its history and from the mechanisms that were launched; by order, or by time.
+def timeline_of(session: "Session", by: str = "order", shows: Callable[[Fact], bool] = lambda fact: True) -> Timeline:
+    """The session's timeline, from its history and from the mechanisms that were launched; by order, or by time.
 
     What `shows` leaves out is everything below a path: a reserve is then a lane without what happened in it.
     """
     if by not in ("order", "time"):
         raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
-    return _Reading(session).score(by, shows)
+    return _Reading(session).timeline(by, shows)
 
 
 @dataclass
@@ -104,7 +104,7 @@ class _Reading:
         self._steps: list[Step] = []
         self._refusals: list[Mark] = []
 
-    def score(self, by: str, shows: Callable[[Fact], bool]) -> Score:
+    def timeline(self, by: str, shows: Callable[[Fact], bool]) -> Timeline:
         """All that is shown of it."""
         here = len(self._path)
         facts = [
@@ -112,7 +112,7 @@ class _Reading:
             for fact in self._engine.ledger.history()
             if fact.kind == "recovery" or (fact.path[:here] == self._path and shows(fact))
         ]
-        known: dict[str, Callable[[int, Fact], ScoreEvent]] = {
+        known: dict[str, Callable[[int, Fact], TimelineEvent]] = {
             "launch": self._launch,
             "delegation": self._launch,
             "ask": self._ask,
@@ -127,14 +127,14 @@ class _Reading:
         lanes = tuple(self._lane(line) for line in sorted(self._lines.values(), key=self._order))
         name = f"{self._engine.ledger.name}{' (made-up rows)' if self._made_up else ''}"
         steps, refusals = tuple(self._steps), tuple(self._refusals)
-        return Score(name, self._read.budget, tuple(events), steps, refusals, lanes, times)
+        return Timeline(name, self._read.budget, tuple(events), steps, refusals, lanes, times)
 
-    def _launch(self, at: int, fact: Fact) -> ScoreEvent:
+    def _launch(self, at: int, fact: Fact) -> TimelineEvent:
         """A launch charges the session at its path; its child has the next number there, or is a part."""
         row = self._row(fact.path)
         if row is not None and row.by is not None:
             around = self._around(fact.path)
-            return ScoreEvent("part", "" if around is None else around.number, "a part is looked at")
+            return TimelineEvent("part", "" if around is None else around.number, "a part is looked at")
         child = (*fact.path, self._launched[fact.path])
         self._launched[fact.path] += 1
         mechanism, by = launched_at(self._engine, child)
@@ -144,7 +144,7 @@ class _Reading:
         says = self._reserved(line) if reserve else fact.what
         if fact.path == self._path:
             self._charge(line, says)
-        return ScoreEvent("reserve" if reserve else "launch", line.number, says)
+        return TimelineEvent("reserve" if reserve else "launch", line.number, says)
 
     def _reserved(self, line: _Line) -> str:
         """What a delegation or a partition has reserved, in words."""
@@ -159,7 +159,7 @@ class _Reading:
         reserve = isinstance(line.mechanism, Concurrent)
         self._steps.append(Step(line.start, before, after, line.number, f"event {line.start}: {says}", reserve))
 
-    def _recount(self, at: int, fact: Fact) -> ScoreEvent:
+    def _recount(self, at: int, fact: Fact) -> TimelineEvent:
         """The level falls to what a revoked grant has used of its reserve."""
         number = int(fact.what.removeprefix("child ").partition(":")[0])
         line = self._lines[(*fact.path, number)]
@@ -168,14 +168,14 @@ class _Reading:
             self._account = self._recounted(line.row, line.path)
             after = self._read(self._rule.loss(self._account))
             self._steps.append(Step(at, before, after, line.number, f"event {at}: {fact.what}", True))
-        return ScoreEvent("recount", line.number, fact.what)
+        return TimelineEvent("recount", line.number, fact.what)
 
-    def _recovery(self, at: int, fact: Fact) -> ScoreEvent:
+    def _recovery(self, at: int, fact: Fact) -> TimelineEvent:
         """The level rises to all that the rule promises, where it promises something: what was lost is not known."""
         before, after = self._steps[-1].after if self._steps else 0.0, self._read(self._whole)
         if isfinite(after):
             self._steps.append(Step(at, before, max(before, after), "", f"event {at}: {fact.what}"))
-        return ScoreEvent("recovery", "", fact.what)
+        return TimelineEvent("recovery", "", fact.what)
 
     def _recounted(self, child: Row, path: Path) -> Account:
         assert isinstance(child.mechanism, Concurrent) and isinstance(child.state, Node)
@@ -183,17 +183,17 @@ class _Reading:
         claims = [row.mechanism.claim for row in rows if row is not None]
         return self._rule.recounted(self._account, child.mechanism.rule, child.mechanism.claim, claims)
 
-    def _ask(self, at: int, fact: Fact) -> ScoreEvent:
+    def _ask(self, at: int, fact: Fact) -> TimelineEvent:
         line = self._lines[fact.path]
         line.asks.append(Mark(at, f"event {at}: asked {fact.what}".rstrip()))
-        return ScoreEvent("ask", line.number, fact.what)
+        return TimelineEvent("ask", line.number, fact.what)
 
-    def _refusal(self, at: int, fact: Fact) -> ScoreEvent:
+    def _refusal(self, at: int, fact: Fact) -> TimelineEvent:
         """A launch that was refused, in this session or in one that it gave a budget to."""
         mark = Mark(at, f"event {at}: {fact.what}; nothing was charged")
         line = self._around(fact.path)
         (self._refusals if line is None else line.refusals).append(mark)
-        return ScoreEvent("refused", "" if line is None else line.number, fact.what)
+        return TimelineEvent("refused", "" if line is None else line.number, fact.what)
 
     def _around(self, path: Path) -> _Line | None:
         """The lane that a session inside this one is shown in."""
@@ -342,7 +342,7 @@ def _would_fit(session: "Session", rule: Filter) -> str:
 
 
 def as_rich(session: "Session") -> object:
-    """The score and a rich table; of a session that is closed, the table alone."""
+    """The timeline and a rich table; of a session that is closed, the table alone."""
     from rich.console import Group  # noqa: PLC0415 - rich is imported only where something is shown
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
@@ -357,7 +357,7 @@ def as_rich(session: "Session") -> object:
 
 
 def as_html(session: "Session") -> str:
-    """The score and an HTML table; of a session that is closed, the table alone."""
+    """The timeline and an HTML table; of a session that is closed, the table alone."""
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in summary(session))
     table = f"<table>{rows}</table>"
     try:

@@ -2,7 +2,7 @@
 
 Sessions: launch, ask, quote, delegate, partition; what was lost, by which theorem, and what was done.
 
-Readings of a session that take some computing: its loss at a distance, the epsilon for an error, its score.
+Readings of a session that take some computing: its loss at a distance, the epsilon for an error, its timeline.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ from counterpoint.session.handle import Handle
 from counterpoint.session.questions import presented, release, terms
 from counterpoint.session.session import Session
 from counterpoint.session.subsessions import Partition
-from counterpoint.session.timeline import score_of
+from counterpoint.session.timeline import timeline_of
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 
@@ -274,10 +274,10 @@ def epsilon_for(house: TheHouse, who: Caller, session: InPath, data: JSONBody[Qu
     return {"epsilon": plain(least), "exact": plain_number(least)}
 
 
-@get("/{session:str}/score", summary="The session as a score", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def score(house: TheHouse, who: Caller, session: InPath, by: Axis = "order") -> Json:
+@get("/{session:str}/timeline", summary="The session as a timeline", guards=[for_roles(*WORKERS)], sync_to_thread=True)
+def timeline(house: TheHouse, who: Caller, session: InPath, by: Axis = "order") -> Json:
     """The loss under its budget and a lane for each launch, as values to be drawn. Public facts only."""
-    return dataclasses.asdict(score_of(to_read(house, who, session)[1], by))
+    return dataclasses.asdict(timeline_of(to_read(house, who, session)[1], by))
 
 
-READING_ROUTES = Router("/v1/sessions", route_handlers=[loss_at, epsilon_for, score])
+READING_ROUTES = Router("/v1/sessions", route_handlers=[loss_at, epsilon_for, timeline])

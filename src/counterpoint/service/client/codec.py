@@ -19,7 +19,7 @@ import msgspec
 from counterpoint.answers.provenance import Provenance, Reason
 from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.continual.windowed import Windowed
-from counterpoint.display.timeline import Score
+from counterpoint.display.timeline import Timeline
 from counterpoint.encoding import Plain, Tagged, decode, plain_number
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed, shown
 from counterpoint.ledger.ledger import made_up
@@ -105,9 +105,9 @@ def certificate_of(said: dict[str, Any]) -> Certificate:
     return Certificate(said["statement"], said["theorem"], tuple(map(certificate_of, said["premises"])))
 
 
-def score_of(said: dict[str, Any]) -> Score:
+def timeline_of(said: dict[str, Any]) -> Timeline:
     """What a session is drawn from."""
-    return msgspec.convert(said, Score)
+    return msgspec.convert(said, Timeline)
 
 
 def fact_of(said: dict[str, Any]) -> Fact:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Unpack
 
 from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.display.markup import Picture
-from counterpoint.display.timeline_svg import ScorePicture
+from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.errors import InvalidParameter, NotAllowed, shown
 from counterpoint.ledger.chain import Disclosure, Signed
 from counterpoint.ledger.state import Fact, Path, mechanism_names
@@ -257,10 +257,10 @@ class RemoteSession(Remote):
 
     @served
     def plot(self, by: str = "order") -> Calls[Picture]:
-        """The session as a score, drawn here from the facts that the service has; with `by="time"`, at their times."""
+        """The session as a timeline, drawn here from what the service sends; `by="time"` places events by time."""
         if by not in ("order", "time"):
             raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
-        return ScorePicture(codec.score_of((yield Call("GET", f"{self._url}/score", query={"by": by}))))
+        return TimelinePicture(codec.timeline_of((yield Call("GET", f"{self._url}/timeline", query={"by": by}))))
 
     def events(self, seconds: float | None = None) -> Any:
         """What changes here, as it changes: `LossChanged` and `ItemsArrived`, first as they are now.

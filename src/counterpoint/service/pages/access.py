@@ -4,7 +4,7 @@ Signing in with a key, and out; and the pages' own way to know who calls.
 
 A key is sent in the body of a form, once; after that the browser has a cookie of its own (`service/identity.py`).
 
-Who sees what. Every page reads sessions, scores and histories through these functions.
+Who sees what. Every page reads sessions, timelines and histories through these functions.
 
 | | custodian | analyst | auditor | producer |
 |---|---|---|---|---|
@@ -34,7 +34,7 @@ from litestar.middleware import AbstractAuthenticationMiddleware, ASGIMiddleware
 from litestar.params import Body
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from counterpoint.display.timeline import Lane, Score
+from counterpoint.display.timeline import Lane, Timeline
 from counterpoint.ledger.state import Fact, Grant, Path, granted
 from counterpoint.queries.source import Source
 from counterpoint.service.api.inputs import TheHouse
@@ -45,7 +45,7 @@ from counterpoint.service.pages.render import elsewhere, page, set_cookie
 from counterpoint.service.problems import SessionId, unknown
 from counterpoint.service.registry import Given, House
 from counterpoint.session.session import Session
-from counterpoint.session.timeline import score_of
+from counterpoint.session.timeline import timeline_of
 from counterpoint.sources.streams.stream import Stream
 
 Form: TypeAlias = Annotated[dict[str, Any], Body(media_type=RequestEncodingType.URL_ENCODED)]
@@ -193,15 +193,15 @@ def seen_history(session: Session, who: Principal) -> list[Fact]:
     return list(filter(shown_facts(session, who), session.history))
 
 
-def seen_score(session: Session, who: Principal, by: str = "order") -> Score:
-    """A session as a score, as far as a principal sees it."""
-    score = score_of(session, by, shown_facts(session, who))
-    return _without_halts(score) if who.role is Role.AUDITOR else score
+def visible_timeline(session: Session, who: Principal, by: str = "order") -> Timeline:
+    """A session as a timeline, as far as a principal sees it."""
+    timeline = timeline_of(session, by, shown_facts(session, who))
+    return _without_halts(timeline) if who.role is Role.AUDITOR else timeline
 
 
-def _without_halts(score: Score) -> Score:
+def _without_halts(timeline: Timeline) -> Timeline:
     """Where a mechanism halted may depend on its answers, as a sparse vector's does."""
-    return replace(score, lanes=tuple(map(_running, score.lanes)))
+    return replace(timeline, lanes=tuple(map(_running, timeline.lanes)))
 
 
 def _running(lane: Lane) -> Lane:

@@ -1,6 +1,6 @@
 """The answers of a principal's own asks, with their errors: read from the record, nothing is asked again.
 
-An answer is drawn from 0 to the end of its whisker, on a scale of its own.
+An answer is drawn from 0 to the end of its error bar, on a scale of its own.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from counterpoint.answers.present import present
 from counterpoint.answers.provenance import Provenance
 from counterpoint.answers.scalars import NumberAnswer
 from counterpoint.answers.tables import Tabular
-from counterpoint.display.charts import Whisker, Whiskers, written
+from counterpoint.display.charts import ErrorBar, ErrorBars, written
 from counterpoint.display.markup import element, percent
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.ledger.commands import Asking, read_wanted
@@ -43,7 +43,7 @@ class AnswerCell:
     value: str
     error: str = ""
     note: str = ""
-    whisker: Markup | str = ""
+    bar: Markup | str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,30 +105,30 @@ def _cells(session: Session, row: Row, asked: Asking, one: AnsweredAsk) -> list[
 
 def _cells_in_units(session: Session, row: Row, asked: Asking, released: Any) -> list[AnswerCell]:
     if asked.prepared is not None and not isinstance(released, bool):
-        whiskers = _whiskers(Provenance(row.mechanism, asked.prepared, released))
-        if whiskers:
-            return [_cell(whisker, whiskers) for whisker in whiskers]
+        bars = _error_bars(Provenance(row.mechanism, asked.prepared, released))
+        if bars:
+            return [_cell(bar, bars) for bar in bars]
     source = session._engine.source_at(session._source, asked.at, len(session._path))
     value = Released(released, asked.prepared, source.update_grid, False).in_units()
     return [AnswerCell("", _text(value))]
 
 
-def _whiskers(provenance: Provenance) -> Sequence[Whisker]:
+def _error_bars(provenance: Provenance) -> Sequence[ErrorBar]:
     """The values with their errors; none where no error is stated, or where values have no common scale."""
     try:
         answer = present(provenance)
         picture = answer.plot() if isinstance(answer, NumberAnswer | Tabular) else None
-        return picture.cells if isinstance(picture, Whiskers) else ()
+        return picture.cells if isinstance(picture, ErrorBars) else ()
     except (InvalidParameter, NotCovered):
         return ()
 
 
-def _cell(cell: Whisker, cells: Sequence[Whisker]) -> AnswerCell:
+def _cell(cell: ErrorBar, cells: Sequence[ErrorBar]) -> AnswerCell:
     error = "" if cell.error is None else f"± {written(cell.error)}"
     return AnswerCell(cell.key, written(cell.value), error, cell.note, _drawn(cell, cells))
 
 
-def _drawn(cell: Whisker, cells: Sequence[Whisker]) -> Markup | str:
+def _drawn(cell: ErrorBar, cells: Sequence[ErrorBar]) -> Markup | str:
     if cell.value is None or cell.error is None:
         return ""
     ends = [end for one in cells for end in one.ends]

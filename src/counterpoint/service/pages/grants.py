@@ -17,7 +17,7 @@ from counterpoint.ledger.state import Grant
 from counterpoint.service import wire
 from counterpoint.service.api.inputs import InPath, TheHouse, for_roles, request_id
 from counterpoint.service.identity import Principal, Role, SignedIn
-from counterpoint.service.pages.access import OVERSEERS, By, Form, seen_grants, seen_score
+from counterpoint.service.pages.access import OVERSEERS, By, Form, seen_grants, visible_timeline
 from counterpoint.service.pages.render import elsewhere, page
 from counterpoint.service.pages.session import PageRefusal, refusal
 from counterpoint.service.pages.widgets import Meter, meter_of
@@ -145,7 +145,7 @@ def _line(given: Given, who: Principal, now: float, recounted: set[int]) -> Gran
         str(given.id),
         given.id.data_set,
         grant.to,
-        meter_of(given.session, seen_score(given.session, who)),
+        meter_of(given.session, visible_timeline(given.session, who)),
         "all" if grant.mechanisms is None else ", ".join(grant.mechanisms),
         "no end" if grant.until is None else day(grant.until),
         mark,
@@ -166,7 +166,7 @@ def _state(grant: Grant, now: float) -> tuple[str, str]:
 
 def _left(house: House, who: Principal, name: str) -> str:
     whole = house.data_set(name).session()
-    meter = meter_of(whole, seen_score(whole, who))
+    meter = meter_of(whole, visible_timeline(whole, who))
     return "an odometer" if meter.ceiling is None else f"{meter.symbol} {figure(meter.left)} left"
 
 

@@ -19,7 +19,7 @@ from counterpoint.display.timeline import count, moments
 from counterpoint.ledger.state import Fact
 from counterpoint.service.api.inputs import TheHouse, for_roles
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.access import OVERSEERS, By, seen_grants, seen_history, seen_score
+from counterpoint.service.pages.access import OVERSEERS, By, seen_grants, seen_history, visible_timeline
 from counterpoint.service.pages.render import page
 from counterpoint.service.pages.widgets import binned, strip
 from counterpoint.service.pages.words import figure, whole_number
@@ -221,12 +221,12 @@ def _with_left(house: House, who: Principal, lines: Sequence[HistoryLine]) -> li
 
 
 def _left_at_refusals(session: Session, who: Principal) -> list[tuple[Fact, str]]:
-    score = seen_score(session, who)
-    if score.budget.ceiling is None:
+    timeline = visible_timeline(session, who)
+    if timeline.budget.ceiling is None:
         return []
     facts = [fact for fact in session.history if fact.path == session._path and fact.kind in _SAME]
     found = []
-    for fact, mark in zip(facts, score.refusals, strict=False):
-        lost = next((step.after for step in reversed(score.steps) if step.at < mark.at), 0.0)
-        found.append((fact, f"{score.budget.symbol} {figure(max(0.0, score.budget.ceiling - lost))} was left"))
+    for fact, mark in zip(facts, timeline.refusals, strict=False):
+        lost = next((step.after for step in reversed(timeline.steps) if step.at < mark.at), 0.0)
+        found.append((fact, f"{timeline.budget.symbol} {figure(max(0.0, timeline.budget.ceiling - lost))} was left"))
     return found

@@ -11,10 +11,10 @@ from litestar import Request, Response, get
 from markupsafe import Markup
 
 from counterpoint.display.markup import element, joined, percent
-from counterpoint.display.timeline import Score, count
+from counterpoint.display.timeline import Timeline, count
 from counterpoint.service.api.inputs import TheHouse
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.access import OVERSEERS, By, seen_grants, seen_score, source_words
+from counterpoint.service.pages.access import OVERSEERS, By, seen_grants, source_words, visible_timeline
 from counterpoint.service.pages.render import drawn, page, refreshing
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import ahead, day, figure
@@ -70,30 +70,30 @@ def _lines(house: House, who: Principal) -> list[IndexLine]:
 
 def _data_set(house: House, who: Principal, name: str) -> IndexLine:
     whole = house.data_set(name).session()
-    score = seen_score(whole, who, by="time")
+    timeline = visible_timeline(whole, who, by="time")
     standing = [given for given in house.granted(name) if not given.grant.revoked]
     sessions = count(len(standing), "grant") if standing else "none"
     return IndexLine(
         name,
         f"/sessions/{name}",
         source_words(whole._source, who),
-        meter_of(whole, score),
-        _spark(score, time.time()),
+        meter_of(whole, timeline),
+        _spark(timeline, time.time()),
         sessions,
-        score.times[-1] if score.times else None,
+        timeline.times[-1] if timeline.times else None,
     )
 
 
 def _granted(name: str, id: SessionId, session: Session, who: Principal) -> IndexLine:
-    score = seen_score(session, who, by="time")
+    timeline = visible_timeline(session, who, by="time")
     return IndexLine(
         str(id),
         f"/sessions/{id}",
         f"your session on {name} · {source_words(session._source, who)}",
-        meter_of(session, score),
-        _spark(score, time.time()),
+        meter_of(session, timeline),
+        _spark(timeline, time.time()),
         "",
-        score.times[-1] if score.times else None,
+        timeline.times[-1] if timeline.times else None,
     )
 
 
@@ -124,14 +124,14 @@ def _ending(house: House, who: Principal, now: float) -> list[Notice]:
     return found
 
 
-def _spark(score: Score, now: float) -> Markup:
+def _spark(timeline: Timeline, now: float) -> Markup:
     """The loss over the last 90 days, under its ceiling."""
-    highest = score.budget.ceiling or score.lost or 1.0
+    highest = timeline.budget.ceiling or timeline.lost or 1.0
     first = now - _DAYS * 86_400
     level, start = 0.0, 0.0
     parts: list[str] = []
-    for step in (*score.steps, None):
-        end = 1.0 if step is None else min(1.0, max(0.0, (score.times[step.at - 1] - first) / (now - first)))
+    for step in (*timeline.steps, None):
+        end = 1.0 if step is None else min(1.0, max(0.0, (timeline.times[step.at - 1] - first) / (now - first)))
         if end > start:
             y = 30 - 26 * min(1.0, level / highest)
             parts.append(
@@ -141,6 +141,6 @@ def _spark(score: Score, now: float) -> Markup:
         start, level = end, level if step is None else step.after
     y = 30 - 26 * min(1.0, level / highest)
     parts.append(element("circle", cx="100%", cy=y, r=3))
-    cap = [element("line", class_="cap", x1=0, x2="100%", y1=4, y2=4)] if score.budget.ceiling else []
-    words = f"{figure(score.lost)} lost, over the last {_DAYS} days"
+    cap = [element("line", class_="cap", x1=0, x2="100%", y1=4, y2=4)] if timeline.budget.ceiling else []
+    words = f"{figure(timeline.lost)} lost, over the last {_DAYS} days"
     return drawn(element("svg", joined(*cap, *parts), class_="spark", role="img", aria_label=words))

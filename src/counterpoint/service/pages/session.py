@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 from litestar import Request, Response, get
 
 from counterpoint.display.markup import as_details
-from counterpoint.display.timeline import MOST_ASKS, Score, count
-from counterpoint.display.timeline_svg import ScorePicture
+from counterpoint.display.timeline import MOST_ASKS, Timeline, count
+from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.errors import BudgetExceeded, CounterpointError, NotAllowed
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.service.api.inputs import InPath, TheHouse
 from counterpoint.service.identity import Principal, Role, SignedIn
-from counterpoint.service.pages.access import WORKERS, By, grants_around, seen_score, seen_session, source_words
+from counterpoint.service.pages.access import WORKERS, By, grants_around, seen_session, source_words, visible_timeline
 from counterpoint.service.pages.answers import own_answers
 from counterpoint.service.pages.render import Refreshing, drawn, page, refreshing
 from counterpoint.service.pages.widgets import EventWindow, Meter, meter_of, reserves
@@ -112,9 +112,9 @@ def session_page(
     """The page, with what became of a form that was sent from it."""
     place = place_of(house, by.who, text)
     session = place.session
-    score = seen_score(session, by.who, by="order" if request.query_params.get("by") == "order" else "time")
-    window = EventWindow.read(place.href, request.query_params, len(score.events))
-    drawn_score = window.seen(score)
+    timeline = visible_timeline(session, by.who, by="order" if request.query_params.get("by") == "order" else "time")
+    window = EventWindow.read(place.href, request.query_params, len(timeline.events))
+    drawn_timeline = window.seen(timeline)
     certificate = session.certificate()
     works_here = by.who.role in WORKERS
     return page(
@@ -125,14 +125,14 @@ def session_page(
         live=live,
         place=place,
         meta=_meta(place, by.who),
-        score=score,
+        timeline=timeline,
         window=window,
-        strip=window.drawn_strip(score) if window.is_offered(score) else None,
-        traceable=drawn_score.asks <= MOST_ASKS and len(drawn_score.lanes) > 1,
-        drawing=drawn(ScorePicture(drawn_score, trace=True).figure()),
-        said=_said(score),
-        meter=(meter := meter_of(session, score)),
-        lines=_lines(session, score, meter),
+        strip=window.drawn_strip(timeline) if window.is_offered(timeline) else None,
+        traceable=drawn_timeline.asks <= MOST_ASKS and len(drawn_timeline.lanes) > 1,
+        drawing=drawn(TimelinePicture(drawn_timeline, trace=True).figure()),
+        said=_said(timeline),
+        meter=(meter := meter_of(session, timeline)),
+        lines=_lines(session, timeline, meter),
         room=_room(session),
         tree=drawn(as_details(certificate)),
         references=cited(certificate),
@@ -163,20 +163,24 @@ def _meta(place: SessionPlace, who: Principal) -> list[str]:
     return words
 
 
-def _said(score: Score) -> str:
-    launches = sum(event.kind in ("launch", "reserve") for event in score.events)
-    refused = sum(event.kind == "refused" for event in score.events)
+def _said(timeline: Timeline) -> str:
+    launches = sum(event.kind in ("launch", "reserve") for event in timeline.events)
+    refused = sum(event.kind == "refused" for event in timeline.events)
     return ", ".join(
-        [count(launches, "launch", "launches"), count(score.asks, "ask"), *([f"{refused} refused"] if refused else [])]
+        [
+            count(launches, "launch", "launches"),
+            count(timeline.asks, "ask"),
+            *([f"{refused} refused"] if refused else []),
+        ]
     )
 
 
-def _lines(session: Session, score: Score, meter: Meter) -> list[tuple[str, str, str]]:
+def _lines(session: Session, timeline: Timeline, meter: Meter) -> list[tuple[str, str, str]]:
     """The bar in figures: kind, name, amount."""
-    names = {lane.number: lane.name for lane in score.lanes}
+    names = {lane.number: lane.name for lane in timeline.lanes}
     kept = [
         ("reserve", f"reserved, {names.get(number, number)}", figure(amount))
-        for number, amount in reserves(session, score)
+        for number, amount in reserves(session, timeline)
     ]
     left = [] if meter.ceiling is None else [("free", "left", figure(meter.left))]
     return [("spent", "spent", figure(meter.spent)), *kept, *left]

@@ -2,7 +2,7 @@
 
 What is left of a budget, as a bar and in figures: spent, granted or reserved and not spent yet, left.
 
-Where a rule is not a sum, a part of the bar is the increase that a launch caused when it was admitted, as in a score.
+Where a rule is not a sum, the bar shows the increase that a launch caused when it was admitted, as a timeline does.
 
 A strip: how many things happened when, as bars that lead there. It tells where to look in much.
 
@@ -17,9 +17,9 @@ part of the address, so a view can be sent to another person.
 
 >>> window = EventWindow("/sessions/people.0", "order", events=1000, first=201, size=200)
 >>> window.words, window.earlier, window.later
-('Events 201 to 400 of 1,000', '/sessions/people.0?by=order&first=1&events=200#score', ...events=200#score')
+('Events 201 to 400 of 1,000', '/sessions/people.0?by=order&first=1&events=200#timeline', ...events=200#timeline')
 >>> window.wider, EventWindow("/sessions/people.0", "order", events=1000).closer
-('/sessions/people.0?by=order&first=1&events=800#score', '/sessions/people.0?by=order&first=801&events=200#score')
+('/sessions/people.0?by=order&first=1&events=800#timeline', '/sessions/people.0?by=order&first=801&events=200#timeline')
 """
 
 from bisect import bisect_left
@@ -33,7 +33,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from counterpoint.display.markup import element, joined, percent
-from counterpoint.display.timeline import MOST_ASKS, MOST_LANES, Score, count, moments, zoomed
+from counterpoint.display.timeline import MOST_ASKS, MOST_LANES, Timeline, count, moments, zoomed
 from counterpoint.service.pages.render import drawn
 from counterpoint.service.pages.words import figure, whole_number
 from counterpoint.session.session import Session
@@ -80,18 +80,18 @@ class Meter:
         return f"{', '.join(parts)}, {figure(self.left)} left"
 
 
-def meter_of(session: Session, score: Score) -> Meter:
-    """The meter of a session, from its score."""
-    budget = score.budget
-    unspent = sum(amount for _, amount in reserves(session, score))
-    return Meter(budget.symbol, budget.ceiling, score.lost, unspent, budget.words.removeprefix("budget "))
+def meter_of(session: Session, timeline: Timeline) -> Meter:
+    """The meter of a session, from its timeline."""
+    budget = timeline.budget
+    unspent = sum(amount for _, amount in reserves(session, timeline))
+    return Meter(budget.symbol, budget.ceiling, timeline.lost, unspent, budget.words.removeprefix("budget "))
 
 
-def reserves(session: Session, score: Score) -> list[tuple[str, float]]:
+def reserves(session: Session, timeline: Timeline) -> list[tuple[str, float]]:
     """What was granted, delegated or set aside for parts and is not spent yet, by the number of its lane."""
     first: dict[str, float] = {}
     charged: dict[str, float] = defaultdict(float)
-    for step in score.steps:
+    for step in timeline.steps:
         if step.reserve:
             first.setdefault(step.number, step.after - step.before)
             charged[step.number] += step.after - step.before
@@ -214,20 +214,20 @@ class EventWindow:
         """The number of the last event."""
         return self.first + self.size - 1 if self.size else self.events
 
-    def seen(self, score: Score) -> Score:
-        """What is drawn of a score."""
-        return score if self.is_whole else zoomed(score, self.first, self.last)
+    def seen(self, timeline: Timeline) -> Timeline:
+        """What is drawn of a timeline."""
+        return timeline if self.is_whole else zoomed(timeline, self.first, self.last)
 
-    def is_offered(self, score: Score) -> bool:
+    def is_offered(self, timeline: Timeline) -> bool:
         """Whether a session is so large that all of it is drawn folded, or a part is drawn now."""
-        return not self.is_whole or score.asks > MOST_ASKS or len(score.lanes) > MOST_LANES
+        return not self.is_whole or timeline.asks > MOST_ASKS or len(timeline.lanes) > MOST_LANES
 
     @property
     def address(self) -> str:
         """The page with this window."""
         said: list[tuple[str, object]] = [("by", self.axis)]
         said += [] if self.is_whole else [("first", self.first), ("events", self.size)]
-        return f"{self.href}?{urlencode(said)}#score"
+        return f"{self.href}?{urlencode(said)}#timeline"
 
     def along(self, axis: str) -> str:
         """The same window on another axis."""
@@ -277,12 +277,12 @@ class EventWindow:
             return f"All {self.events:,} events"
         return f"Events {self.first:,} to {self.last:,} of {self.events:,}"
 
-    def drawn_strip(self, score: Score) -> Markup:
+    def drawn_strip(self, timeline: Timeline) -> Markup:
         """All events of a session, with the window marked; a bar leads to the window that begins with it."""
-        places = score.times or tuple(map(float, range(1, self.events + 1)))
+        places = timeline.times or tuple(map(float, range(1, self.events + 1)))
         low, high = places[0], places[-1]
         span = (high - low) or 1.0
-        bins = binned(places, [event.kind == "refused" for event in score.events], low, high)
+        bins = binned(places, [event.kind == "refused" for event in timeline.events], low, high)
         size = self.size or self._usual
         chosen = None
         if not self.is_whole:
@@ -292,14 +292,14 @@ class EventWindow:
             f"{self.words}; a bar shows the events that begin with it",
             lambda part: self._at(part.first + 1, size).address,
             noun="event",
-            ticks=_ticks(score, low, span),
+            ticks=_ticks(timeline, low, span),
             chosen=chosen,
         )
 
 
-def _ticks(score: Score, low: float, span: float) -> list[tuple[float, str]]:
+def _ticks(timeline: Timeline, low: float, span: float) -> list[tuple[float, str]]:
     """Round moments that stand apart; by order, the bars need no numbers."""
-    if not score.times:
+    if not timeline.times:
         return []
     found = [((at - low) / span, words) for at, words in moments(low, low + span)]
     close = {then for at, then in pairwise(found) if then[0] - at[0] < 0.12}

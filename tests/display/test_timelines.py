@@ -1,4 +1,4 @@
-"""A session as a score: every event is drawn once, large sessions stay legible, and nothing private is in a picture."""
+"""A session as a timeline: every event is drawn once, large sessions stay legible, nothing private is in a picture."""
 
 import re
 from collections import Counter
@@ -8,10 +8,10 @@ import pytest
 
 import counterpoint as cp
 from counterpoint.display.timeline import MOST_LANES, Lane, Mark, folded, levels, zoomed
-from counterpoint.display.timeline_svg import ScorePicture
+from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.ledger.commands import Launching
 from counterpoint.ledger.ledger import MemoryLedger
-from counterpoint.session.timeline import _apart, score_of
+from counterpoint.session.timeline import _apart, timeline_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -45,21 +45,21 @@ def played(ledger=None, seed=1):
 
 
 def test_every_event_of_a_session_is_a_mark_in_its_lane():
-    score = score_of(played())
-    assert [(lane.number, lane.name, lane.depth) for lane in score.lanes] == [
+    timeline = timeline_of(played())
+    assert [(lane.number, lane.name, lane.depth) for lane in timeline.lanes] == [
         ("1", "Laplace", 0),
         ("2", "by page", 0),
         ("a", "home", 1),
         ("3", "delegated", 0),
         ("a", "Laplace", 1),
     ]
-    kinds = [event.kind for event in score.events]
+    kinds = [event.kind for event in timeline.events]
     assert " ".join(kinds) == "launch ask refused reserve part launch ask reserve launch refused ask ask"
-    first, parts, home, given, inner = score.lanes
+    first, parts, home, given, inner = timeline.lanes
     assert [mark.at for mark in first.asks] == [2, 12] and first.halted == 12
     assert parts.reserve and given.reserve and [mark.at for mark in given.refusals] == [10]
-    assert home.halted is None and inner.halted == 11 and [mark.at for mark in score.refusals] == [3]
-    assert (score.lost, round(score.reserved, 6), score.left) == (0.75, 0.55, 0.25)
+    assert home.halted is None and inner.halted == 11 and [mark.at for mark in timeline.refusals] == [3]
+    assert (timeline.lost, round(timeline.reserved, 6), timeline.left) == (0.75, 0.55, 0.25)
 
 
 def test_the_drawing_has_each_mark_by_its_shape():
@@ -74,19 +74,19 @@ def test_the_drawing_has_each_mark_by_its_shape():
         assert lanes[0] == "1 Laplace: launched at event 1 for 0.2, 2 asks, halted at event 12"
 
 
-def test_a_durable_record_draws_the_same_score(tmp_path):
+def test_a_durable_record_draws_the_same_timeline(tmp_path):
     ledger = tmp_path / "ledger.db"
     with played(ledger=str(ledger)) as s:
-        assert score_of(s) == score_of(played())
+        assert timeline_of(s) == timeline_of(played())
 
 
 def test_steps_are_increases_by_the_rule_that_admitted_them():
     s = cp.Session(cp.Stream(bound=1), within=cp.ApproxDP(1, 1e-6))
     for _ in range(60):
         s.launch(cp.Laplace(epsilon=0.02))
-    score = score_of(s)
-    assert score.lost == float(s.loss.epsilon) < 1.2 and len(score.steps) == 60
-    assert all(a.after == b.before for a, b in zip(score.steps, score.steps[1:], strict=False))
+    timeline = timeline_of(s)
+    assert timeline.lost == float(s.loss.epsilon) < 1.2 and len(timeline.steps) == 60
+    assert all(a.after == b.before for a, b in zip(timeline.steps, timeline.steps[1:], strict=False))
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,13 @@ def test_steps_are_increases_by_the_rule_that_admitted_them():
 def test_every_measure_has_an_axis(rule, mechanism, symbol, ceiling):
     s = cp.Session(cp.Stream(bound=1), rule=rule)
     s.launch(mechanism).ask(cp.total())
-    score = score_of(s)
-    assert score.budget.symbol == symbol and score.lost > 0
-    assert ceiling is None if score.budget.ceiling is None else score.budget.ceiling == pytest.approx(ceiling, rel=0.1)
+    timeline = timeline_of(s)
+    assert timeline.budget.symbol == symbol and timeline.lost > 0
+    assert (
+        ceiling is None
+        if timeline.budget.ceiling is None
+        else timeline.budget.ceiling == pytest.approx(ceiling, rel=0.1)
+    )
     classes(s.plot())
     assert str(s.plot())
 
@@ -243,10 +247,10 @@ def test_a_recount_lowers_the_level_to_what_a_revoked_grant_has_used():
     s.launch(cp.Laplace(0.1))
     s.recount(hers)
     s.launch(cp.Laplace(0.4))
-    score = score_of(s)
-    assert [round(step.after, 6) for step in score.steps] == [0.6, 0.7, 0.3, 0.7]
-    assert [event.kind for event in score.events] == ["reserve", "launch", "refused", "launch", "recount", "launch"]
-    assert (round(score.left, 6), round(score.reserved, 6)) == (0.3, 0.2)
+    timeline = timeline_of(s)
+    assert [round(step.after, 6) for step in timeline.steps] == [0.6, 0.7, 0.3, 0.7]
+    assert [event.kind for event in timeline.events] == ["reserve", "launch", "refused", "launch", "recount", "launch"]
+    assert (round(timeline.left, 6), round(timeline.reserved, 6)) == (0.3, 0.2)
     assert "3 launches lost" in repr(s.plot()) and str(s.plot())
 
 
@@ -254,9 +258,9 @@ def test_a_launch_that_a_crash_left_open_is_charged_and_not_started():
     s = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
     wanted = Launching((), None, cp.Laplace("0.5"), s._source.relation, None, None, 0, cp.Laplace("0.5").claim)
     s._engine.ledger.begin("crashed", wanted)
-    score = score_of(s)
-    assert [(lane.name, lane.detail) for lane in score.lanes] == [("Laplace", "0 asks · not started")]
-    assert score.lost == float(s.loss.epsilon) == 0.5
+    timeline = timeline_of(s)
+    assert [(lane.name, lane.detail) for lane in timeline.lanes] == [("Laplace", "0 asks · not started")]
+    assert timeline.lost == float(s.loss.epsilon) == 0.5
     classes(s.plot())
 
 
@@ -272,14 +276,14 @@ def test_a_session_by_time_keeps_its_order_and_says_when(monkeypatch):
     noisy = s.launch(cp.Laplace(epsilon=0.5, asks=5))
     for _ in range(5):
         noisy.ask(cp.total())
-    score = score_of(s, by="time")
-    assert len(score.times) == 6 and score.times == tuple(sorted(score.times))
-    places = [score.share(at) for at in range(1, 8)]
+    timeline = timeline_of(s, by="time")
+    assert len(timeline.times) == 6 and timeline.times == tuple(sorted(timeline.times))
+    places = [timeline.share(at) for at in range(1, 8)]
     assert places == sorted(places) and 0 < places[0] < places[-1] < 1
     _, root = classes(s.plot(by="time"))
     words = "".join(root.itertext())
     assert "12:00" in words and "time, UTC" in words and "number of the event" not in words
-    assert score_of(s).times == ()
+    assert timeline_of(s).times == ()
     with pytest.raises(cp.InvalidParameter, match="drawn by='order' or by='time', not by='day'"):
         s.plot(by="day")
 
@@ -292,8 +296,8 @@ def test_events_of_one_second_and_a_clock_that_was_set_back_stay_in_order():
 
 
 @pytest.mark.parametrize("by", ["order", "time"])
-def test_the_parts_of_a_score_have_every_event_once_and_begin_where_the_loss_was(by):
-    whole = score_of(played(), by)
+def test_the_parts_of_a_timeline_have_every_event_once_and_begin_where_the_loss_was(by):
+    whole = timeline_of(played(), by)
     parts = [zoomed(whole, first, first + 3) for first in (1, 5, 9)]
     assert tuple(event for part in parts for event in part.events) == whole.events
     marks = [mark.at for part in parts for lane in part.lanes for mark in (*lane.asks, *lane.refusals)]
@@ -303,20 +307,20 @@ def test_the_parts_of_a_score_have_every_event_once_and_begin_where_the_loss_was
     for part in parts:
         shares = [part.share(at) for at in range(1, len(whole.events) + 1)]
         assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] < 1
-        assert ScorePicture(part).text(80) and len(ScorePicture(part).rows()[1]) == 4
+        assert TimelinePicture(part).text(80) and len(TimelinePicture(part).rows()[1]) == 4
     assert zoomed(whole, 1, len(whole.events)) == whole, "and all of it is all of it"
 
 
-def test_a_part_of_a_score_shows_the_lanes_in_which_something_happens_with_the_reserves_around_them():
-    whole = score_of(played())
+def test_a_part_of_a_timeline_shows_the_lanes_in_which_something_happens_with_the_reserves_around_them():
+    whole = timeline_of(played())
     assert [(lane.number, lane.name) for lane in zoomed(whole, 7, 7).lanes] == [("2", "by page"), ("a", "home")]
     assert [lane.name for lane in zoomed(whole, 12, 12).lanes] == ["Laplace"]
 
 
-def test_a_part_of_a_score_is_drawn_with_its_own_marks_and_no_present():
-    part = zoomed(score_of(played()), 2, 8)
+def test_a_part_of_a_timeline_is_drawn_with_its_own_marks_and_no_present():
+    part = zoomed(timeline_of(played()), 2, 8)
     for narrow in (False, True):
-        found, root = classes(ScorePicture(part), narrow)
+        found, root = classes(TimelinePicture(part), narrow)
         words = "".join(root.itertext())
         assert found["ask"] == 2 + 1 and found["refused"] == 1 + 1 and "thick" not in found
         assert "now" not in found and "of 1 is lost by then" in words
@@ -326,8 +330,8 @@ def test_a_part_of_a_score_is_drawn_with_its_own_marks_and_no_present():
 
 
 def test_the_order_can_be_traced_from_lane_to_lane():
-    score = score_of(played())
-    _, root = classes(ScorePicture(score, trace=True))
+    timeline = timeline_of(played())
+    _, root = classes(TimelinePicture(timeline, trace=True))
     (trace,) = (e for e in root.iter() if e.get("class") == "trace")
     assert len(list(trace)) == 3, "four asks in four lanes, one after the other"
-    assert "trace" not in classes(ScorePicture(score))[0]
+    assert "trace" not in classes(TimelinePicture(timeline))[0]
