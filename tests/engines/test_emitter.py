@@ -14,7 +14,7 @@ from tests.sources import people
 
 from counterpoint.engines.dialects import DUCKDB, POSTGRES, SPARK
 from counterpoint.queries.plan import ByThreshold, ColumnTotal, QueryPlan, Rows, limbs, statement, tally
-from counterpoint.schema.expressions.tree import Like, Not, OneOf, steady_pattern
+from counterpoint.schema.expressions.tree import In, Like, Not, steady_pattern
 
 SOURCE = people.table({})
 DIALECTS = (DUCKDB, POSTGRES, SPARK)
@@ -35,7 +35,7 @@ def test_every_dialect_parses_and_names_nothing_but_stored_columns(request_):
 
 @pytest.mark.parametrize("text", ["it's", "\\", "\\'", "'; DROP TABLE bound; --", "é😀", '"', "%_", "\n", "$1 ? :x"])
 def test_a_text_literal_means_itself_in_every_dialect(text):
-    plan = QueryPlan(Rows(), ((1,),), OneOf(0, (text,)))
+    plan = QueryPlan(Rows(), ((1,),), In(0, (text,)))
     for dialect in DIALECTS:
         tree = sqlglot.parse_one(statement(plan, "bound", dialect=dialect), read=dialect.name)
         assert [found.this for found in tree.find_all(exp.Literal) if found.is_string] == [text]
@@ -43,7 +43,7 @@ def test_a_text_literal_means_itself_in_every_dialect(text):
     connection.execute("CREATE TABLE bound (c0 VARCHAR)")
     connection.execute("INSERT INTO bound VALUES (?), ('other'), (NULL)", [text])
     assert tally(plan, connection.execute(statement(plan, "bound")).fetchall()) == (1,)
-    negated = QueryPlan(Rows(), ((1,),), Not(OneOf(0, (text,))))
+    negated = QueryPlan(Rows(), ((1,),), Not(In(0, (text,))))
     assert tally(negated, connection.execute(statement(negated, "bound")).fetchall()) == (2,)
 
 

@@ -27,7 +27,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.queries import conformance, known_rows
 from counterpoint.queries.plan import ColumnTotal, Rows
 from counterpoint.schema.expressions.evaluate import evaluator, term_reader
-from counterpoint.schema.expressions.tree import AllOf
+from counterpoint.schema.expressions.tree import And
 
 ONE = pa.table({"x": pa.array([1], pa.int64())})
 
@@ -50,7 +50,7 @@ def test_what_is_known_is_what_python_computes():
     declared, rows = known_rows.declared(), known_rows.STORED
     for what, request, known in known_rows.SUMS:
         plan = request.plan(declared)
-        holds = evaluator(AllOf(()) if plan.condition is None else plan.condition)
+        holds = evaluator(And(()) if plan.condition is None else plan.condition)
         those = [row for row in rows if holds(row)]
         if isinstance(plan.adds, ColumnTotal):
             values = [term_reader(plan.adds.column)(row) for row in those]

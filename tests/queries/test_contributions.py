@@ -15,7 +15,7 @@ from counterpoint.queries import aggregates as requests
 from counterpoint.queries import quantiles as choices
 from counterpoint.queries.contributions import contribution
 from counterpoint.schema.expressions.evaluate import evaluator
-from counterpoint.schema.expressions.tree import Arrived, NotEnded, Short
+from counterpoint.schema.expressions.tree import BeforePin, MaxLength, NotEnded
 from counterpoint.sources.streams.stream import Stream
 
 FIELDS = {"who": cp.number(0, 99), "age": cp.number(-(2**31), 2**31), **people.COLUMNS}
@@ -154,12 +154,12 @@ def test_like_means_the_same_in_python_and_in_the_engine(notes, pattern, negated
 
 
 def test_a_text_is_as_short_as_the_engine_says():
-    assert [evaluator(Short(0, 2))((text,)) for text in ("ab", "é😀", "abc", None)] == [True, True, False, False]
+    assert [evaluator(MaxLength(0, 2))((text,)) for text in ("ab", "é😀", "abc", None)] == [True, True, False, False]
 
 
 def test_whether_a_row_has_arrived_is_not_read_off_its_values():
     with pytest.raises(TypeError):
-        evaluator(Arrived(0))
+        evaluator(BeforePin(0))
     with pytest.raises(TypeError):
         evaluator(NotEnded(0))
 

@@ -4,12 +4,12 @@ Arithmetic is done in wide integers, which every intermediate result fits (`quan
 added up is cast back to 64 bits. The only division is of a number that is at least 0 by one that is at least 1, so that
 every engine rounds it the same way. Texts and truth values are compared as they are.
 
->>> from counterpoint.schema.expressions.tree import Within
+>>> from counterpoint.schema.expressions.tree import Between
 >>> from counterpoint.engines.dialects import DUCKDB, POSTGRES
->>> from counterpoint.schema.expressions.tree import Constant, Plus, Quotient
->>> print(written_condition(Not(Within(Plus(0, Constant(7)), 3, None)), DUCKDB, total=False).sql(DUCKDB.name))
+>>> from counterpoint.schema.expressions.tree import Constant, Plus, FloorDivide
+>>> print(written_condition(Not(Between(Plus(0, Constant(7)), 3, None)), DUCKDB, total=False).sql(DUCKDB.name))
 NOT COALESCE((CAST(c0 AS INT128) + CAST('7' AS INT128)) >= 3, FALSE)
->>> print(written_term(Quotient(0, 1), POSTGRES).sql(POSTGRES.name))
+>>> print(written_term(FloorDivide(0, 1), POSTGRES).sql(POSTGRES.name))
 CAST(DIV(CAST(c0 AS DECIMAL), CAST(c1 AS DECIMAL)) AS BIGINT)
 """
 
@@ -19,27 +19,27 @@ from typing import TYPE_CHECKING
 from counterpoint.engines.dialects import Dialect
 from counterpoint.schema.columns import Key
 from counterpoint.schema.expressions.tree import (
-    AllOf,
-    AnyOf,
-    Arrived,
-    Choose,
+    And,
+    AsBoolean,
+    BeforePin,
+    Between,
+    Case,
+    CaseText,
     Condition,
     Constant,
     DatePart,
-    Label,
+    Equal,
+    FloorDivide,
+    In,
+    IsNull,
     Like,
-    Missing,
+    MaxLength,
     Not,
     NotEnded,
-    OneOf,
+    Or,
     Plus,
-    Quotient,
-    Same,
-    Short,
     Term,
     Times,
-    Truth,
-    Within,
     steady_pattern,
 )
 
@@ -55,19 +55,19 @@ def written_condition(condition: Condition, dialect: Dialect, *, total: bool) ->
     """
     from sqlglot import exp  # noqa: PLC0415
 
-    if isinstance(condition, AllOf):
+    if isinstance(condition, And):
         parts = [written_condition(part, dialect, total=total) for part in condition.parts]
         return exp.and_(*parts, copy=False) if parts else exp.true()
-    if isinstance(condition, AnyOf):
+    if isinstance(condition, Or):
         parts = [written_condition(part, dialect, total=total) for part in condition.parts]
         return exp.or_(*parts, copy=False) if parts else exp.false()
     if isinstance(condition, Not):
         return exp.not_(written_condition(condition.part, dialect, total=True), copy=False)
-    if isinstance(condition, Missing):
+    if isinstance(condition, IsNull):
         return exp.Is(this=_compared(condition.column, dialect), expression=exp.Null())
     bare = _comparison(condition, dialect)
     # DuckDB 2.0 lets rows pass WHERE CASE ... THEN 'text' END IN ('text') whose CASE is missing
-    chosen_text = isinstance(condition, OneOf) and isinstance(condition.column, Label)
+    chosen_text = isinstance(condition, In) and isinstance(condition.column, CaseText)
     return exp.Coalesce(this=bare, expressions=[exp.false()]) if total or chosen_text else bare
 
 
@@ -75,18 +75,20 @@ def written_term(term: Term, dialect: Dialect) -> "exp.Expr":
     """A term in SQL, as a column has it: an integer of 64 bits, a text or a truth value."""
     from sqlglot import exp  # noqa: PLC0415
 
-    if isinstance(term, int | Label | Truth):
+    if isinstance(term, int | CaseText | AsBoolean):
         return _compared(term, dialect)
     return exp.cast(_compared(term, dialect), "BIGINT", dialect=dialect.name)
 
 
-def _comparison(condition: OneOf | Within | Like | Short | Same | Arrived | NotEnded, dialect: Dialect) -> "exp.Expr":
+def _comparison(
+    condition: In | Between | Like | MaxLength | Equal | BeforePin | NotEnded, dialect: Dialect
+) -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
-    if isinstance(condition, Same):
+    if isinstance(condition, Equal):
         return exp.EQ(this=_compared(condition.left, dialect), expression=_compared(condition.right, dialect))
     column = _compared(condition.column, dialect)
-    if isinstance(condition, Arrived):
+    if isinstance(condition, BeforePin):
         return exp.LT(this=column, expression=exp.Placeholder())
     if isinstance(condition, NotEnded):
         return exp.GTE(this=column, expression=exp.Placeholder())
@@ -94,9 +96,9 @@ def _comparison(condition: OneOf | Within | Like | Short | Same | Arrived | NotE
         if dialect.like_backtracks:  # an exploding running time would reveal a row
             return exp.RegexpLike(this=column, expression=exp.Literal.string(steady_pattern(condition.pattern)))
         return exp.Like(this=column, expression=exp.Literal.string(condition.pattern))
-    if isinstance(condition, Short):
+    if isinstance(condition, MaxLength):
         return exp.LTE(this=exp.Anonymous(this="LENGTH", expressions=[column]), expression=_literal(condition.longest))
-    if isinstance(condition, OneOf):
+    if isinstance(condition, In):
         keys = [_literal(key) for key in condition.keys]
         return exp.In(this=column, expressions=keys) if keys else exp.false()
     low, high = condition.low, condition.high
@@ -116,10 +118,10 @@ def _compared(term: Term, dialect: Dialect) -> "exp.Expr":
     match term:
         case int():
             return exp.column(f"c{term}")
-        case Label(cases, otherwise):
+        case CaseText(cases, otherwise):
             texts = [(condition, None if text is None else _literal(text)) for condition, text in cases]
             return _case(texts, None if otherwise is None else _literal(otherwise), dialect)
-        case Truth(condition):
+        case AsBoolean(condition):
             return written_condition(condition, dialect, total=True)
         case _:
             return _wide(term, dialect)
@@ -136,9 +138,9 @@ def _wide(term: Term, dialect: Dialect) -> "exp.Expr":
             return exp.paren(exp.Add(this=_wide(left, dialect), expression=_wide(right, dialect)), copy=False)
         case Times(left, right):
             return exp.paren(exp.Mul(this=_wide(left, dialect), expression=_wide(right, dialect)), copy=False)
-        case Quotient(top, bottom):
+        case FloorDivide(top, bottom):
             return _quotient(_wide(top, dialect), _wide(bottom, dialect), dialect)
-        case Choose(cases, otherwise):
+        case Case(cases, otherwise):
             numbers = [(condition, None if value is None else _wide(value, dialect)) for condition, value in cases]
             return _case(numbers, None if otherwise is None else _wide(otherwise, dialect), dialect)
         case DatePart(part, days):

@@ -23,7 +23,7 @@ from counterpoint.queries import known_rows
 from counterpoint.queries.plan import QueryPlan, Together, statement
 from counterpoint.queries.request import Request
 from counterpoint.schema.declaration import Declaration
-from counterpoint.schema.expressions.tree import AllOf
+from counterpoint.schema.expressions.tree import And
 
 _GIVEN, _STORED, _HEAVY = "known_given", "known_stored", "known_heavy"
 _KEY = "00"
@@ -110,7 +110,7 @@ def _is(found: Any, wanted: Any) -> bool:
 def _answers(engine: SqlEngine) -> bool | str:
     declared = known_rows.declared()
     plans = [request.plan(declared) for _, request, _ in known_rows.SUMS]
-    together = QueryPlan(Together(tuple(plans), (1,) * len(plans)), (), AllOf(()))
+    together = QueryPlan(Together(tuple(plans), (1,) * len(plans)), (), And(()))
     (found,) = engine.run(statement(together, _STORED, None, engine.dialect))
     for value, (what, _, wanted) in zip(found, known_rows.SUMS, strict=True):
         if not _is(value, wanted):

@@ -37,7 +37,7 @@ from counterpoint.queries.sensitivity import Corner, sum_sensitivities
 from counterpoint.schema.columns import KeyOrTuple
 from counterpoint.schema.declaration import Declaration
 from counterpoint.schema.expressions.evaluate import StoredRow, evaluator, term_reader
-from counterpoint.schema.expressions.tree import AllOf
+from counterpoint.schema.expressions.tree import And
 
 _CACHED = 1024
 _LONGEST_CACHED = 2**16
@@ -113,7 +113,7 @@ _cached = lru_cache(_CACHED)(_contribution)
 
 def _reader(request: Request, declared: Declaration, plan: QueryPlan, zero: Raw) -> Callable[[StoredRow], Raw]:
     """A row's cells with its amount in one of them, as the request reads cells: a linear function of the cells."""
-    holds = evaluator(AllOf(()) if plan.condition is None else plan.condition)
+    holds = evaluator(And(()) if plan.condition is None else plan.condition)
     amount, (cells, cell_of) = _amount(plan), _cells(plan)
 
     def read(row: StoredRow) -> Raw:

@@ -9,9 +9,9 @@ failure seen: as `DataFailed`, and the ledger closes the data for everyone until
 **This is the only place where an error of an engine is caught while a request is answered.** What does not depend on
 the rows passes: a connection that was lost (`DataLost`), a table that was closed (`NotAllowed`).
 
->>> from counterpoint.schema.expressions.tree import Within
+>>> from counterpoint.schema.expressions.tree import Between
 >>> from counterpoint.queries.plan import ColumnTotal
->>> plan = QueryPlan(ColumnTotal(0, 9), ((9,),), Within(1, 18, None))
+>>> plan = QueryPlan(ColumnTotal(0, 9), ((9,),), Between(1, 18, None))
 >>> rows = [(5, 41, "ann"), (7, 17, "bob"), (1, 18, "cid"), (None, 99, "dan")]
 >>> fetched(plan, lambda: 1 // 0, lambda: iter(rows))
 [(6,)]
@@ -41,7 +41,7 @@ from counterpoint.queries.plan import (
     narrowed,
 )
 from counterpoint.schema.expressions.evaluate import Reading, StoredRow, Test, evaluator, term_reader
-from counterpoint.schema.expressions.tree import AllOf, Arrived, Condition, NotEnded, Within
+from counterpoint.schema.expressions.tree import And, BeforePin, Between, Condition, NotEnded
 
 _T = TypeVar("_T")
 Fetched = list[tuple[Any, ...]]
@@ -130,18 +130,18 @@ def scanned(
 
 def there(rows: Iterable[StoredRow], width: int, within: Condition | None, pin: int) -> Iterator[StoredRow]:
     """The rows of a log that satisfy a condition at a pin: their first `width` columns, and their unit behind."""
-    holds = evaluator(_at_pin(AllOf(()) if within is None else within, pin))
+    holds = evaluator(_at_pin(And(()) if within is None else within, pin))
     return ((*row[:width], row[-1]) for row in rows if holds(row))
 
 
 def _at_pin(condition: Condition, pin: int) -> Condition:
     match condition:
-        case AllOf(parts):
-            return AllOf(tuple(_at_pin(part, pin) for part in parts))
-        case Arrived(column):
-            return Within(column, None, pin - 1)
+        case And(parts):
+            return And(tuple(_at_pin(part, pin) for part in parts))
+        case BeforePin(column):
+            return Between(column, None, pin - 1)
         case NotEnded(column):
-            return Within(column, pin, None)
+            return Between(column, pin, None)
         case _:
             return condition
 
@@ -193,7 +193,7 @@ def _added_up(
     plan: QueryPlan, rows: Callable[[], Iterator[StoredRow]], piece: _Piece, held: int
 ) -> dict[tuple[Any, ...], list[int]]:
     """The sums of each cell, over the rows; those that need no memory of units in the first pass alone."""
-    holds = evaluator(AllOf(()) if plan.condition is None else plan.condition)
+    holds = evaluator(And(()) if plan.condition is None else plan.condition)
     cell_of, adders = _cells(plan.cells), _adders(plan.adds)
     if piece.number and not any(adder.unit for adder in adders):
         return {}
@@ -238,7 +238,7 @@ class _Adder(NamedTuple):
 def _adders(adds: Adds, only: Condition | None = None) -> list[_Adder]:
     if isinstance(adds, Together):
         return [adder for part in adds.plans for adder in _adders(part.adds, part.condition)]
-    holds = evaluator(AllOf(()) if only is None else only)
+    holds = evaluator(And(()) if only is None else only)
     if isinstance(adds, ColumnTotal):
         value = term_reader(adds.column)
         return [_Adder(partial(_power, value, holds, power)) for power in adds.powers]

@@ -17,12 +17,12 @@ group-by over a balanced tree of comparisons instead of a filter each; if a colu
 first counted by value (on 10^7 rows: no gain for 8 thresholds over 100,000 values, 7 times faster for 64 over 121, 29
 times for 1000 over 100,000). `tally` reads the rows that the statement returned as one integer per cell.
 
->>> from counterpoint.schema.expressions.tree import Not, OneOf, Within
+>>> from counterpoint.schema.expressions.tree import Not, In, Between
 >>> from counterpoint.engines.dialects import SPARK
 >>> from counterpoint.queries.plan import ColumnTotal, QueryPlan, Rows
->>> print(statement(QueryPlan(ColumnTotal(0, 9), ((9,),), Within(1, 18, None)), "rows"))
+>>> print(statement(QueryPlan(ColumnTotal(0, 9), ((9,),), Between(1, 18, None)), "rows"))
 SELECT COALESCE(SUM(c0), 0) FROM rows WHERE c1 >= 18
->>> print(statement(QueryPlan(Rows(), ((1,),), Not(OneOf(2, ("it's",)))), "rows", dialect=SPARK))
+>>> print(statement(QueryPlan(Rows(), ((1,),), Not(In(2, ("it's",)))), "rows", dialect=SPARK))
 SELECT COUNT(*) FROM rows WHERE NOT COALESCE(c2 IN ('it\'s'), FALSE)
 """
 
@@ -38,7 +38,7 @@ from counterpoint.engines.dialects import DUCKDB, Dialect
 from counterpoint.engines.emit import cast_to_wide, written_condition, written_term
 from counterpoint.queries.sensitivity import Corner, Groups
 from counterpoint.schema.columns import Key
-from counterpoint.schema.expressions.tree import AllOf, Condition, Missing, Not, OneOf, Term, columns_of
+from counterpoint.schema.expressions.tree import And, Condition, In, IsNull, Not, Term, columns_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -204,7 +204,7 @@ def statement(plan: QueryPlan, table: str, within: Condition | None = None, dial
     conditions += [] if plan.cells is None else _in_cells(plan.cells)
     source = exp.select().from_(table, dialect=dialect.name)
     if conditions:
-        every = AllOf(tuple(conditions))
+        every = And(tuple(conditions))
         written = written_condition(every, dialect, total=False)
         source = source.where(written if _conjuncts(every) < MANY else _as_one(written))
     return _grouped(plan, source, dialect).sql(dialect=dialect.name)
@@ -218,14 +218,14 @@ def _in_cells(cells: Cells) -> list[Condition]:
         named = [
             (column, cells.mentioned(place)) for place, column in enumerate(cells.columns) if not cells.complete[place]
         ]
-        return [OneOf(column, mentioned) for column, mentioned in named]
-    return [Not(Missing(column)) for column in cells.columns]
+        return [In(column, mentioned) for column, mentioned in named]
+    return [Not(IsNull(column)) for column in cells.columns]
 
 
 def narrowed(table: str, within: Condition | None, dialect: Dialect = DUCKDB) -> str:
     """The SQL of the rows of a table that satisfy a condition, as one row each.
 
-    >>> narrowed("rows", Missing(0))
+    >>> narrowed("rows", IsNull(0))
     'SELECT * FROM rows WHERE c0 IS NULL'
     """
     from sqlglot import exp  # noqa: PLC0415
@@ -341,7 +341,7 @@ def limbs(farthest: int) -> range:
 
 def _conjuncts(condition: Condition) -> int:
     """How many conditions joined by AND an engine would see."""
-    return sum(map(_conjuncts, condition.parts)) if isinstance(condition, AllOf) else 1
+    return sum(map(_conjuncts, condition.parts)) if isinstance(condition, And) else 1
 
 
 def _as_one(condition: "exp.Expr") -> "exp.Expr":

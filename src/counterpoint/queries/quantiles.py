@@ -42,7 +42,7 @@ from counterpoint.queries.sensitivity import Sensitivities, rank_sensitivities, 
 from counterpoint.schema.arguments import check_texts, clamped_text, listed
 from counterpoint.schema.columns import MOST_KEYS, Column, KeyOrTuple, Number, is_readable
 from counterpoint.schema.declaration import Declaration
-from counterpoint.schema.expressions.tree import AllOf, Condition, Short
+from counterpoint.schema.expressions.tree import And, Condition, MaxLength
 from counterpoint.schema.times import Date
 
 T = TypeVar("T")
@@ -113,12 +113,12 @@ class Keys(Request, Value, frozen=True):
                 )
         indices = tuple(map(declared.find, names))
         texts = [index for index, column in zip(indices, columns, strict=True) if column.kind == "text"]
-        parts: list[Condition] = [Short(index, self.longest) for index in texts]
+        parts: list[Condition] = [MaxLength(index, self.longest) for index in texts]
         asked = self._condition(declared)
         parts += [] if asked is None else [asked]
         reach = 1 if self.column in declared.unit_columns else declared.rows_per_unit
         adds = Rows() if declared.rows_per_unit == 1 else Units()
-        return QueryPlan(adds, EITHER_WAY, AllOf(tuple(parts)) if parts else None, ByFound(indices), 0, reach=reach)
+        return QueryPlan(adds, EITHER_WAY, And(tuple(parts)) if parts else None, ByFound(indices), 0, reach=reach)
 
     def read_rows(self, declared: Declaration, plan: QueryPlan, fetched: Sequence[Sequence[Any]]) -> Raw | Tally:
         """The tally."""

@@ -52,7 +52,7 @@ from counterpoint.queries.source import BY_REPLACEMENT, Source
 from counterpoint.schema.columns import Column, Key, undeclared_words
 from counterpoint.schema.declaration import Declaration, Derived, Named, UnknownColumn, with_derived
 from counterpoint.schema.expressions.evaluate import StoredRow
-from counterpoint.schema.expressions.tree import AllOf, Condition, OneOf
+from counterpoint.schema.expressions.tree import And, Condition, In
 from counterpoint.schema.unit_keys import UnitType, checked_unit_types, declared_in
 from counterpoint.schema.units import EachRow, of_table, protected, unit_columns
 from counterpoint.sources.synthetic import made_up_rows
@@ -402,8 +402,8 @@ class Table(Source):
         value = column.key(key)
         if column.known_keys is not None and value not in column.known_keys:
             raise InvalidRequest(f"{shown(key)} is not a key of {by}, which is {column.describe()}")
-        cut = OneOf(self.declaration.index(by), (value,))
-        within = cut if self._within is None else AllOf((self._within, cut))
+        cut = In(self.declaration.index(by), (value,))
+        within = cut if self._within is None else And((self._within, cut))
         most = min(self._limits.rows, self._limits.each.get(by, self._limits.rows))
         return self._narrow(self._rows, within, self._limits._replace(rows=most))
 

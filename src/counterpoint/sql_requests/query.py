@@ -105,7 +105,7 @@ class Compared(Having):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Having):
+class HasNoValue(Having):
     """A value that is missing."""
 
     place: int
@@ -155,7 +155,7 @@ class Every(Having):
 def some(*parts: Having) -> Having:
     """OR, by De Morgan's law.
 
-    >>> some(IsNull(0), Compared(1, "eq", True)).holds((None, None))
+    >>> some(HasNoValue(0), Compared(1, "eq", True)).holds((None, None))
     True
     """
     return Negated(Every(tuple(map(Negated, parts))))
@@ -198,7 +198,7 @@ def _between(node: "exp.Expr", place: Place) -> Having:
 def _missing(node: "exp.Expr", place: Place) -> Having:
     if node.expression.key != "null":
         raise unsupported("such condition in HAVING", node, _WORKS)
-    return IsNull(place(node.this))
+    return HasNoValue(place(node.this))
 
 
 def _truth(node: "exp.Expr", place: Place) -> Having:

@@ -11,7 +11,7 @@ values. Anything else, and a text that is too long or nested too deeply, raises 
 >>> from counterpoint.schema.declaration import Declaration, Named
 >>> people = Declaration(None, 1, "replace", (Named("age", number(0, 120)), Named("state", text())))
 >>> condition("age > 17.5 AND state IN ('CA', 'NY')", people)
-AllOf(parts=(Within(column=0, low=18, high=None), OneOf(column=1, keys=('CA', 'NY'))))
+And(parts=(Between(column=0, low=18, high=None), In(column=1, keys=('CA', 'NY'))))
 >>> condition("age % 2 = 1", people)
 Traceback (most recent call last):
 ...
@@ -27,7 +27,7 @@ one function reads it, from public facts alone, so that a request means the same
 >>> from counterpoint.schema.declaration import Declaration, Named
 >>> flights = Declaration(None, 1, "replace", (Named("late", number(-60, 600)), Named("miles", number(0, 5000))))
 >>> expression("late > 15", flights)
-Expression(term=Truth(condition=Within(column=0, low=16, high=None)), column=Boolean(), number=None)
+Expression(term=AsBoolean(condition=Between(column=0, low=16, high=None)), column=Boolean(), number=None)
 >>> expression("late * miles / 60", flights).number.describe()
 'a number from -5000 to 50000 in steps of 1/60'
 >>> expression("miles / late", flights)
@@ -51,10 +51,10 @@ from counterpoint.schema.expressions.syntax import (
     Logical,
     Numeric,
     Operand,
+    TextLiteral,
     Textual,
     Timed,
     TruthLiteral,
-    Written,
     is_literal,
     only,
     operands,
@@ -62,16 +62,16 @@ from counterpoint.schema.expressions.syntax import (
     unknown,
 )
 from counterpoint.schema.expressions.tree import (
-    AllOf,
-    AnyOf,
+    And,
+    AsBoolean,
     Condition,
+    Equal,
+    In,
+    IsNull,
     Like,
-    Missing,
     Not,
-    OneOf,
-    Same,
+    Or,
     Term,
-    Truth,
     exceeds,
     present,
 )
@@ -91,13 +91,13 @@ MOST_NODES = 10_000
 
 def condition(where: object, declared: "Declaration") -> Condition:
     """The condition of a where, or `InvalidRequest` that says what is allowed."""
-    found = ConditionReader(declared).read(parsed(where, "where", declared.words))
+    found = ConditionTyper(declared).read(parsed(where, "where", declared.words))
     if exceeds(found, MOST_NODES):
         raise InvalidRequest(f"where may have at most {MOST_NODES} operations: declare parts of it as derived columns")
     return found
 
 
-class ConditionReader:
+class ConditionTyper:
     """Reads a syntax tree; every node and every argument of a node must be one that is listed here or in `values`."""
 
     def __init__(self, declared: "Declaration") -> None:
@@ -108,8 +108,8 @@ class ConditionReader:
         readers: dict[str, Callable[[exp.Expr], Condition]] = {
             "paren": lambda inner: self.read(only(inner, "this").this),
             "not": lambda inner: Not(self.read(only(inner, "this").this)),
-            "and": lambda inner: AllOf(tuple(map(self.read, operands(inner)))),
-            "or": lambda inner: AnyOf(tuple(map(self.read, operands(inner)))),
+            "and": lambda inner: And(tuple(map(self.read, operands(inner)))),
+            "or": lambda inner: Or(tuple(map(self.read, operands(inner)))),
             "column": self.truth,
             "case": self.truth,
             "is": self.missing,
@@ -144,7 +144,7 @@ class ConditionReader:
             case Numeric(quantity) | Dated(quantity) | Timed(quantity):
                 return quantities.missing(quantity)
             case Textual(term) | Logical(_, term) if term is not None:
-                return Missing(term)
+                return IsNull(term)
         raise InvalidRequest("a condition is true or false of every row, so IS NULL never holds of it: leave it out")
 
     def comparison(self, node: "exp.Expr") -> Condition:
@@ -172,14 +172,16 @@ class ConditionReader:
         match row:
             case Numeric(quantity) if all(isinstance(value, Numeric) for value in values) and not is_literal(row):
                 return _equal_one(quantity, [value.quantity for value in values if isinstance(value, Numeric)])
-            case Dated(quantity) if all(isinstance(value, Written) for value in values):
+            case Dated(quantity) if all(isinstance(value, TextLiteral) for value in values):
                 return _equal_one(quantity, [as_date(value) for value in values])
-            case Timed(quantity) if all(isinstance(value, Written) for value in values):
-                return _equal_one(quantity, [as_instant(value, row) for value in values if isinstance(value, Written)])
-            case Textual(term) if all(isinstance(value, Written) for value in values):
-                return OneOf(term, tuple(value.text for value in values if isinstance(value, Written)))
+            case Timed(quantity) if all(isinstance(value, TextLiteral) for value in values):
+                return _equal_one(
+                    quantity, [as_instant(value, row) for value in values if isinstance(value, TextLiteral)]
+                )
+            case Textual(term) if all(isinstance(value, TextLiteral) for value in values):
+                return In(term, tuple(value.text for value in values if isinstance(value, TextLiteral)))
             case Logical(_, term) if term is not None and all(isinstance(value, TruthLiteral) for value in values):
-                return OneOf(term, tuple(value.value for value in values if isinstance(value, TruthLiteral)))
+                return In(term, tuple(value.value for value in values if isinstance(value, TruthLiteral)))
         raise _mismatch(node, row)
 
     def between(self, node: "exp.Expr") -> Condition:
@@ -188,9 +190,9 @@ class ConditionReader:
         row, low, high = (self._value(node.args[name]) for name in ("this", "low", "high"))
         if isinstance(row, Textual | Logical):
             raise _unordered(node.this, row)
-        if isinstance(row, Dated) and all(isinstance(end, Dated | Written) for end in (low, high)):
+        if isinstance(row, Dated) and all(isinstance(end, Dated | TextLiteral) for end in (low, high)):
             return _negated(node, _between(row.quantity, as_date(low), as_date(high)))
-        if isinstance(row, Timed) and isinstance(low, Timed | Written) and isinstance(high, Timed | Written):
+        if isinstance(row, Timed) and isinstance(low, Timed | TextLiteral) and isinstance(high, Timed | TextLiteral):
             return _negated(node, _between(row.quantity, as_instant(low, row), as_instant(high, row)))
         if isinstance(row, Numeric) and isinstance(low, Numeric) and isinstance(high, Numeric) and not is_literal(row):
             return _negated(node, _between(row.quantity, low.quantity, high.quantity))
@@ -200,7 +202,7 @@ class ConditionReader:
         """LIKE."""
         only(node, "this", "expression", "negate")
         row, pattern = self._value(node.this), self._value(node.expression)
-        if not (isinstance(row, Textual) and isinstance(pattern, Written)):
+        if not (isinstance(row, Textual) and isinstance(pattern, TextLiteral)):
             raise InvalidRequest(f"{_name(node.this)} is {row.describe}: LIKE is for texts, and compares with a 'text'")
         if "\\" in pattern.text:
             raise InvalidRequest("a LIKE pattern must not contain a backslash: engines disagree about its meaning")
@@ -215,11 +217,11 @@ def _compared(node: "exp.Expr", row: Operand, sign: str, other: Operand) -> Cond
     match row, other:
         case (Numeric(), Numeric()) if not is_literal(row):
             return quantities.compared(row.quantity, sign, other.quantity)
-        case Dated(), Dated() | Written():
+        case Dated(), Dated() | TextLiteral():
             return quantities.compared(row.quantity, sign, as_date(other))
-        case Timed(), Timed() | Written():
+        case Timed(), Timed() | TextLiteral():
             return quantities.compared(row.quantity, sign, as_instant(other, row))
-        case Textual(), Textual() | Written():
+        case Textual(), Textual() | TextLiteral():
             return _equality(node, row, sign, _text_is(row, other))
         case (Logical(), Logical() | TruthLiteral()) if row.term is not None:
             return _equality(node, row, sign, _truth_is(row, other))
@@ -229,13 +231,13 @@ def _compared(node: "exp.Expr", row: Operand, sign: str, other: Operand) -> Cond
 def _equal_one(quantity: Quantity, values: list[Quantity]) -> Condition:
     """The quantity equals one of these constants."""
     if quantity.divides:
-        return AnyOf(tuple(quantities.compared(quantity, "eq", value) for value in values))
+        return Or(tuple(quantities.compared(quantity, "eq", value) for value in values))
     return quantities.one_of(quantity.top, [_constant(value) / quantity.grid for value in values])
 
 
 def _between(quantity: Quantity, low: Quantity, high: Quantity) -> Condition:
     if quantity.divides or low.value is None or high.value is None:
-        return AllOf((quantities.compared(quantity, "gte", low), quantities.compared(quantity, "lte", high)))
+        return And((quantities.compared(quantity, "gte", low), quantities.compared(quantity, "lte", high)))
     return quantities.within(quantity, low.value, high.value)
 
 
@@ -244,17 +246,17 @@ def _constant(quantity: Quantity) -> Fraction:
     return quantity.value
 
 
-def _text_is(row: Textual, other: Textual | Written) -> Condition:
-    return OneOf(row.term, (other.text,)) if isinstance(other, Written) else Same(row.term, other.term)
+def _text_is(row: Textual, other: Textual | TextLiteral) -> Condition:
+    return In(row.term, (other.text,)) if isinstance(other, TextLiteral) else Equal(row.term, other.term)
 
 
 def _truth_is(row: Logical, other: Logical | TruthLiteral) -> Condition:
     assert row.term is not None
     if isinstance(other, TruthLiteral):
-        return OneOf(row.term, (other.value,))
+        return In(row.term, (other.value,))
     if other.term is None:
         raise _two_conditions()
-    return Same(row.term, other.term)
+    return Equal(row.term, other.term)
 
 
 def _equality(node: "exp.Expr", row: Textual | Logical, sign: str, equal: Condition) -> Condition:
@@ -263,8 +265,8 @@ def _equality(node: "exp.Expr", row: Textual | Logical, sign: str, equal: Condit
         raise _unordered(node, row)
     if sign == "eq":
         return equal
-    known = [equal.left, equal.right] if isinstance(equal, Same) else [row.term]
-    return AllOf((*(present(term) for term in known if term is not None), Not(equal)))
+    known = [equal.left, equal.right] if isinstance(equal, Equal) else [row.term]
+    return And((*(present(term) for term in known if term is not None), Not(equal)))
 
 
 def _unordered(node: "exp.Expr", row: Operand) -> InvalidRequest:
@@ -326,7 +328,7 @@ def expression(text: str, declared: "Declaration") -> Expression:
         tree = parsed(text, "an expression", declared.words)
     except InvalidRequest as error:
         raise Unreadable(str(error)) from None
-    found = _as_column(ConditionReader(declared).values.read(tree))
+    found = _as_column(ConditionTyper(declared).values.read(tree))
     if exceeds(found.term, MOST_NODES):
         raise InvalidRequest(
             f"an expression may have at most {MOST_NODES} operations: declare parts as derived columns"
@@ -345,7 +347,7 @@ def _as_column(operand: Operand) -> Expression:
         case Textual(term, column, keys):
             return Expression(term, column or Category(keys or ()))
         case Logical(condition, term):
-            return Expression(Truth(condition) if term is None else term, Boolean())
+            return Expression(AsBoolean(condition) if term is None else term, Boolean())
     raise InvalidRequest("an expression needs a column: a literal is the same for every row")
 
 

@@ -3,9 +3,9 @@ r"""Conditions and terms evaluated in Python on one stored row, as an engine doe
 Both follow the same rules: a comparison with a missing value is false, and NOT negates its operand, so every condition
 is true or false of every row. Mechanisms that follow a request read single items this way, as they arrive.
 
->>> from counterpoint.schema.expressions.tree import Not, OneOf, Within
->>> adult = evaluator(Within(0, low=18, high=None))
->>> adult((40, "CA")), adult((None, "CA")), evaluator(Not(OneOf(1, ("CA",))))((None, None))
+>>> from counterpoint.schema.expressions.tree import Not, In, Between
+>>> adult = evaluator(Between(0, low=18, high=None))
+>>> adult((40, "CA")), adult((None, "CA")), evaluator(Not(In(1, ("CA",))))((None, None))
 (True, False, True)
 """
 
@@ -17,27 +17,27 @@ from operator import add, floordiv, itemgetter, mul
 from typing import Any, TypeAlias
 
 from counterpoint.schema.expressions.tree import (
-    AllOf,
-    AnyOf,
-    Arrived,
-    Choose,
+    And,
+    AsBoolean,
+    BeforePin,
+    Between,
+    Case,
+    CaseText,
     Condition,
     Constant,
     DatePart,
-    Label,
+    Equal,
+    FloorDivide,
+    In,
+    IsNull,
     Like,
-    Missing,
+    MaxLength,
     Not,
     NotEnded,
-    OneOf,
+    Or,
     Plus,
-    Quotient,
-    Same,
-    Short,
     Term,
     Times,
-    Truth,
-    Within,
     steady_pattern,
 )
 
@@ -64,40 +64,40 @@ def evaluator(condition: Condition) -> Test:
     (True, False)
     """
     match condition:
-        case AllOf(parts):
+        case And(parts):
             every = tuple(map(evaluator, parts))
             return lambda row: all(test(row) for test in every)
-        case AnyOf(parts):
+        case Or(parts):
             some = tuple(map(evaluator, parts))
             return lambda row: any(test(row) for test in some)
         case Not(part):
             negated = evaluator(part)
             return lambda row: not negated(row)
-        case Same(left, right):
+        case Equal(left, right):
             one, other = term_reader(left), term_reader(right)
             return lambda row: one(row) is not None and one(row) == other(row)
-        case Arrived() | NotEnded():
+        case BeforePin() | NotEnded():
             raise TypeError("whether a row has arrived by a pin is for the source to say, not for its values")
         case _:
             read, holds = term_reader(condition.column), _value_test(condition)
             return lambda row: holds(read(row))
 
 
-def _value_test(condition: OneOf | Within | Like | Short | Missing) -> Callable[[Any], bool]:
+def _value_test(condition: In | Between | Like | MaxLength | IsNull) -> Callable[[Any], bool]:
     """A function that says of one value, None where it is missing, whether the condition holds."""
     match condition:
-        case OneOf(_, keys):
+        case In(_, keys):
             known = frozenset(keys)  # None is no key
             return lambda value: value in known
-        case Within(_, low, high):
+        case Between(_, low, high):
             least, most = -inf if low is None else low, inf if high is None else high
             return lambda value: value is not None and least <= value <= most
         case Like(_, pattern):
             matches = re.compile(steady_pattern(pattern)).match
             return lambda value: value is not None and matches(value) is not None
-        case Short(_, longest):
+        case MaxLength(_, longest):
             return lambda value: value is not None and len(value) <= longest
-        case Missing():
+        case IsNull():
             return lambda value: value is None
 
 
@@ -116,17 +116,17 @@ def term_reader(term: Term) -> Reading:
             return _both(add, left, right)
         case Times(left, right):
             return _both(mul, left, right)
-        case Quotient(top, bottom):
+        case FloorDivide(top, bottom):
             return _both(floordiv, top, bottom)
-        case Choose(cases, otherwise):
+        case Case(cases, otherwise):
             readers = [(evaluator(condition), _or_missing(value)) for condition, value in cases]
             return _first(readers, _or_missing(otherwise))
-        case Label(texts, text):
+        case CaseText(texts, text):
             return _first([(evaluator(condition), _same(value)) for condition, value in texts], _same(text))
         case DatePart(part, days):
             after, part_of = term_reader(days), _PARTS[part]
             return lambda row: None if after(row) is None else part_of(Day.fromordinal(after(row) + _EPOCH))
-        case Truth(condition):
+        case AsBoolean(condition):
             return evaluator(condition)
         case _:
             return itemgetter(term)

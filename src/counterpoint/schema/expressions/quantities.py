@@ -26,19 +26,19 @@ from typing import NamedTuple, TypeAlias
 
 from counterpoint.errors import InvalidRequest
 from counterpoint.schema.expressions.tree import (
-    AllOf,
-    AnyOf,
-    Choose,
+    And,
+    Between,
+    Case,
     Condition,
     Constant,
-    Missing,
+    FloorDivide,
+    In,
+    IsNull,
     Not,
-    OneOf,
+    Or,
     Plus,
-    Quotient,
     Term,
     Times,
-    Within,
     between,
     depth_of,
     exceeds,
@@ -178,15 +178,15 @@ def rounded(quantity: Quantity, least: int, most: int) -> Integer:
     above = _plus(top, _times(_constant(-least), bottom))
     widest = _times(_constant(most - least), bottom)
     beyond = _plus(above, _times(_constant(-1), widest))
-    low = (Within(above.term, None, 0), _times(_constant(0), bottom))
-    high = (Within(beyond.term, 0, None), widest)
+    low = (Between(above.term, None, 0), _times(_constant(0), bottom))
+    high = (Between(beyond.term, 0, None), widest)
     inside = _choose((low, high), above)
     excess = inside._replace(least=0, most=max(widest.most, 0))
     if quantity.divides:
         if most - least >= 2**63:
             raise InvalidRequest("a quotient has fewer than 2^63 steps between its bounds: choose a larger step")
         doubled = _plus(_times(_constant(2), excess), bottom)
-        excess = checked(Quotient(doubled.term, _times(_constant(2), bottom).term), 0, most - least)
+        excess = checked(FloorDivide(doubled.term, _times(_constant(2), bottom).term), 0, most - least)
     return _plus(excess, _constant(least))._replace(least=least, most=most)
 
 
@@ -218,7 +218,7 @@ def compared(left: Quantity, sign: str, right: Quantity) -> Condition:
     """The comparison of two quantities by one of the `SIGNS`: false where one of them is missing.
 
     >>> compared(stored(0, 0, 9, Fraction(1, 2)), "gt", literal(Fraction(6, 5)))
-    Within(column=0, low=3, high=None)
+    Between(column=0, low=3, high=None)
     """
     whole, at = left.top, Fraction(0)
     if right.value is None or left.divides:
@@ -227,7 +227,7 @@ def compared(left: Quantity, sign: str, right: Quantity) -> Condition:
         at = right.value / left.grid
     if sign in ("eq", "neq"):
         equal = one_of(whole, [at])
-        return equal if sign == "eq" else AllOf((present(whole.term), Not(equal)))
+        return equal if sign == "eq" else And((present(whole.term), Not(equal)))
     low = {"gt": floor(at) + 1, "gte": ceil(at)}.get(sign)
     high = {"lt": ceil(at) - 1, "lte": floor(at)}.get(sign)
     return _between(whole, low, high)
@@ -237,14 +237,14 @@ def one_of(whole: Integer, values: Sequence[Fraction]) -> Condition:
     """The term is one of these values; a value between two integers, or out of range, is none that it can have."""
     least, most = _range(whole)
     keys = [value.numerator for value in values if value.denominator == 1 and least <= value <= most]
-    return OneOf(whole.term, tuple(keys))
+    return In(whole.term, tuple(keys))
 
 
 def missing(quantity: Quantity) -> Condition:
     """The quantity is missing."""
     if not quantity.divides:
-        return Missing(quantity.top.term)
-    return AnyOf((Missing(quantity.top.term), Missing(quantity.bottom.term)))
+        return IsNull(quantity.top.term)
+    return Or((IsNull(quantity.top.term), IsNull(quantity.bottom.term)))
 
 
 def _between(whole: Integer, low: int | None, high: int | None) -> Condition:
@@ -300,7 +300,7 @@ def _sign(divisor: Integer) -> Integer:
         return ONE
     if divisor.most <= 0:
         return _constant(-1)
-    return _choose(((Within(divisor.term, None, -1), _constant(-1)),), ONE)
+    return _choose(((Between(divisor.term, None, -1), _constant(-1)),), ONE)
 
 
 def _positive(divisor: Integer) -> Integer:
@@ -308,7 +308,7 @@ def _positive(divisor: Integer) -> Integer:
     opposite = _times(_constant(-1), divisor)
     if divisor.least > 0 or divisor.most < 0:
         return divisor if divisor.least > 0 else opposite
-    below, above = (Within(divisor.term, None, -1), opposite), (Within(divisor.term, 1, None), divisor)
+    below, above = (Between(divisor.term, None, -1), opposite), (Between(divisor.term, 1, None), divisor)
     signs = [case for case, there in ((below, divisor.least < 0), (above, divisor.most > 0)) if there]
     return _choose(signs, None)._replace(least=1, most=max(-divisor.least, divisor.most))
 
@@ -317,7 +317,7 @@ def _choose(cases: Sequence[tuple[Condition, Integer | None]], otherwise: Intege
     values = [value for _, value in cases] + [otherwise]
     ends = [end for value in values if value is not None for end in (value.least, value.most)]
     terms = tuple((condition, None if value is None else value.term) for condition, value in cases)
-    return checked(Choose(terms, None if otherwise is None else otherwise.term), min(ends), max(ends))
+    return checked(Case(terms, None if otherwise is None else otherwise.term), min(ends), max(ends))
 
 
 def checked(term: Term, least: int, most: int) -> Integer:

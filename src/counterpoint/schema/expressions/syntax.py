@@ -15,7 +15,7 @@ counterpoint.errors.InvalidRequest: where does not support ';'. It may contain c
 
 What a part of an expression is: a number, a date, an instant, a text, a truth value, or a literal.
 
->>> is_literal(Written("2020-02-29")), Written("CA").describe
+>>> is_literal(TextLiteral("2020-02-29")), TextLiteral("CA").describe
 (True, "a 'text'")
 """
 
@@ -170,7 +170,7 @@ class Logical(NamedTuple):
         return "true or false"
 
 
-class Written(NamedTuple):
+class TextLiteral(NamedTuple):
     """A text literal: a text, or a date or an instant where it meets one."""
 
     text: str
@@ -192,11 +192,11 @@ class TruthLiteral(NamedTuple):
         return "TRUE or FALSE"
 
 
-Operand: TypeAlias = Numeric | Dated | Timed | Textual | Logical | Written | TruthLiteral
+Operand: TypeAlias = Numeric | Dated | Timed | Textual | Logical | TextLiteral | TruthLiteral
 
 
 def is_literal(operand: Operand) -> bool:
     """Whether this is the same for every row."""
-    return isinstance(operand, Written | TruthLiteral) or (
+    return isinstance(operand, TextLiteral | TruthLiteral) or (
         isinstance(operand, Numeric) and operand.quantity.value is not None
     )

@@ -3,12 +3,12 @@ r"""The one typed tree: terms and three-valued conditions.
 Terms: what is computed of one stored row. Integers, labels and truth values, by total functions alone.
 
 A term is the index of a stored column, or one of the nodes below. It is missing (NULL) where a column that it needs is
-missing. The only division is a `Quotient` of a numerator that is never negative by a divisor that is never below 1;
+missing. The only division is a `FloorDivide` of a numerator that is never negative by a divisor that is never below 1;
 `quantities` builds no other, and bounds every intermediate integer, so that no row makes an engine fail or overflow.
 The emitter writes terms as SQL, `evaluating` computes them in Python, and both give the same integers.
 
->>> from counterpoint.schema.expressions.tree import Within
->>> sorted(set(columns_of(Plus(3, Choose(((Within(1, 0, None), Times(Constant(2), 4)),), None)))))
+>>> from counterpoint.schema.expressions.tree import Between
+>>> sorted(set(columns_of(Plus(3, Case(((Between(1, 0, None), Times(Constant(2), 4)),), None)))))
 [1, 3, 4]
 
 Conditions on a row: the closed language that a `where` is parsed into. The emitter accepts nothing else.
@@ -19,9 +19,9 @@ so no engine converts, rounds or overflows. A condition is about a term: the ind
 computed of several (`expressions.terms`).
 
 >>> between(0, low=-(2**70), high=5)
-Within(column=0, low=None, high=5)
+Between(column=0, low=None, high=5)
 >>> between(0, low=2**70, high=None)
-OneOf(column=0, keys=())
+In(column=0, keys=())
 
 LIKE as a regular expression that never backtracks, for engines whose LIKE does and for Python.
 
@@ -42,14 +42,14 @@ from counterpoint.schema.columns import Key
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-class OneOf(msgspec.Struct, frozen=True):
+class In(msgspec.Struct, frozen=True):
     """The term is one of these values."""
 
     column: "Term"
     keys: tuple[Key, ...]
 
 
-class Within(msgspec.Struct, frozen=True):
+class Between(msgspec.Struct, frozen=True):
     """The term is an integer from low to high, both included; None: no bound."""
 
     column: "Term"
@@ -64,27 +64,27 @@ class Like(msgspec.Struct, frozen=True):
     pattern: str
 
 
-class Short(msgspec.Struct, frozen=True):
+class MaxLength(msgspec.Struct, frozen=True):
     """The text has at most `longest` characters."""
 
     column: "Term"
     longest: int
 
 
-class Missing(msgspec.Struct, frozen=True):
+class IsNull(msgspec.Struct, frozen=True):
     """The term is missing."""
 
     column: "Term"
 
 
-class Same(msgspec.Struct, frozen=True):
+class Equal(msgspec.Struct, frozen=True):
     """Two texts, or two truth values, are equal; neither is missing."""
 
     left: "Term"
     right: "Term"
 
 
-class Arrived(msgspec.Struct, frozen=True):
+class BeforePin(msgspec.Struct, frozen=True):
     """The place in this column is before the pin, which is the parameter of the statement."""
 
     column: int
@@ -96,13 +96,13 @@ class NotEnded(msgspec.Struct, frozen=True):
     column: int
 
 
-class AllOf(msgspec.Struct, frozen=True):
+class And(msgspec.Struct, frozen=True):
     """All of these hold."""
 
     parts: "tuple[Condition, ...]"
 
 
-class AnyOf(msgspec.Struct, frozen=True):
+class Or(msgspec.Struct, frozen=True):
     """At least one of these holds."""
 
     parts: "tuple[Condition, ...]"
@@ -114,30 +114,30 @@ class Not(msgspec.Struct, frozen=True):
     part: "Condition"
 
 
-Condition: TypeAlias = OneOf | Within | Like | Short | Missing | Same | Arrived | NotEnded | AllOf | AnyOf | Not
+Condition: TypeAlias = In | Between | Like | MaxLength | IsNull | Equal | BeforePin | NotEnded | And | Or | Not
 
 
 def between(column: "Term", low: int | None, high: int | None, least: int = _LEAST, most: int = _MOST) -> Condition:
     """`low <= column <= high`, for a term from `least` to `most`; without such integers it is the empty condition.
 
     >>> between(3, 7, 5)
-    OneOf(column=3, keys=())
+    In(column=3, keys=())
     """
     low = None if low is not None and low <= least else low
     high = None if high is not None and high >= most else high
     empty = (low is not None and low > most) or (high is not None and high < least)
     if empty or (low is not None and high is not None and low > high):
-        return OneOf(column, ())
-    return Within(column, low, high)
+        return In(column, ())
+    return Between(column, low, high)
 
 
 def present(column: "Term") -> Condition:
     """The column is not missing.
 
     >>> present(1)
-    Not(part=Missing(column=1))
+    Not(part=IsNull(column=1))
     """
-    return Not(Missing(column))
+    return Not(IsNull(column))
 
 
 Part: TypeAlias = Literal["year", "quarter", "month", "day", "weekday"]
@@ -164,14 +164,14 @@ class Times(msgspec.Struct, frozen=True):
     right: "Term"
 
 
-class Quotient(msgspec.Struct, frozen=True):
+class FloorDivide(msgspec.Struct, frozen=True):
     """The quotient, rounded down, of a term that is at least 0 and a term that is at least 1."""
 
     top: "Term"
     bottom: "Term"
 
 
-class Choose(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True):
     """The term of the first condition that holds, else `otherwise`; None is a missing value."""
 
     cases: "tuple[tuple[Condition, Term | None], ...]"
@@ -185,20 +185,20 @@ class DatePart(msgspec.Struct, frozen=True):
     days: "Term"
 
 
-class Label(msgspec.Struct, frozen=True):
+class CaseText(msgspec.Struct, frozen=True):
     """The text of the first condition that holds, else `otherwise`; None is a missing value."""
 
     cases: tuple[tuple[Condition, str | None], ...]
     otherwise: str | None
 
 
-class Truth(msgspec.Struct, frozen=True):
+class AsBoolean(msgspec.Struct, frozen=True):
     """Whether a condition holds; never missing."""
 
     condition: Condition
 
 
-Term: TypeAlias = int | Constant | Plus | Times | Quotient | Choose | DatePart | Label | Truth
+Term: TypeAlias = int | Constant | Plus | Times | FloorDivide | Case | DatePart | CaseText | AsBoolean
 """What is computed of a row; an integer is the index of a stored column."""
 
 Node: TypeAlias = Term | Condition
@@ -207,7 +207,7 @@ Node: TypeAlias = Term | Condition
 def columns_of(node: Node) -> Iterator[int]:
     """The stored columns that a term or a condition reads, each as often as it does.
 
-    >>> list(columns_of(Times(2, 2))), list(columns_of(AllOf((Not(Same(0, 1)),))))
+    >>> list(columns_of(Times(2, 2))), list(columns_of(And((Not(Equal(0, 1)),))))
     ([2, 2], [0, 1])
     """
     if isinstance(node, int):
@@ -246,18 +246,18 @@ def parts_of(node: Node) -> tuple[Node, ...]:
     match node:
         case int() | Constant():
             return ()
-        case Plus(left, right) | Times(left, right) | Quotient(left, right) | Same(left, right):
+        case Plus(left, right) | Times(left, right) | FloorDivide(left, right) | Equal(left, right):
             return left, right
-        case Choose(cases, otherwise):
+        case Case(cases, otherwise):
             values = [value for _, value in cases] + [otherwise]
             return (*(condition for condition, _ in cases), *(value for value in values if value is not None))
         case DatePart(_, days):
             return (days,)
-        case Label(cases, _):
+        case CaseText(cases, _):
             return tuple(condition for condition, _ in cases)
-        case Truth(part) | Not(part):
+        case AsBoolean(part) | Not(part):
             return (part,)
-        case AllOf(parts) | AnyOf(parts):
+        case And(parts) | Or(parts):
             return parts
         case _:
             return (node.column,)

@@ -48,29 +48,29 @@ from counterpoint.schema.expressions.syntax import (
     Logical,
     Numeric,
     Operand,
+    TextLiteral,
     Textual,
     Timed,
     TruthLiteral,
-    Written,
     only,
     unknown,
 )
 from counterpoint.schema.expressions.tree import (
-    AllOf,
-    AnyOf,
-    Choose,
+    And,
+    Between,
+    Case,
+    CaseText,
     Condition,
     Constant,
     DatePart,
-    Label,
+    FloorDivide,
+    In,
     Not,
-    OneOf,
+    Or,
     Part,
     Plus,
-    Quotient,
     Term,
     Times,
-    Within,
 )
 from counterpoint.schema.times import SECOND, Date, Timestamp, changes_of, days, is_day, offset_at, spelled
 
@@ -171,7 +171,7 @@ class ValueReader:
             if right.quantity.grid.denominator != 1 or right.quantity.divides:
                 raise InvalidRequest(f"{node.sql()[:40]}: a date is moved by whole days")
             return Dated(_ARITHMETIC[node.key](left.quantity, right.quantity))
-        if node.key == "sub" and isinstance(left, Dated | Written) and isinstance(right, Dated | Written):
+        if node.key == "sub" and isinstance(left, Dated | TextLiteral) and isinstance(right, Dated | TextLiteral):
             return Numeric(quantities.minus(as_date(left), as_date(right)))
         raise InvalidRequest(
             f"{node.sql()[:40]} combines {left.describe} with {right.describe}: arithmetic is for numbers, the "
@@ -203,9 +203,9 @@ class ValueReader:
         given = [value for value in values if value is not None]
         if given and all(isinstance(value, Numeric) for value in given):
             return _choose_number(conditions, values)
-        if given and all(isinstance(value, Written) for value in given):
-            texts = [value.text if isinstance(value, Written) else None for value in values]
-            label = Label(tuple(zip(conditions, texts[:-1], strict=True)), texts[-1])
+        if given and all(isinstance(value, TextLiteral) for value in given):
+            texts = [value.text if isinstance(value, TextLiteral) else None for value in values]
+            label = CaseText(tuple(zip(conditions, texts[:-1], strict=True)), texts[-1])
             return Textual(label, None, tuple(dict.fromkeys(text for text in texts if text is not None)))
         if given and all(isinstance(value, Logical | TruthLiteral) for value in given):
             return _choose_truth(conditions, values)
@@ -273,7 +273,7 @@ def of_column(index: int, column: Column) -> Operand:
     if isinstance(column, Date):
         return Dated(quantities.stored(index, column.least, column.most, Fraction(1)), column)
     if isinstance(column, Boolean):
-        return Logical(OneOf(index, (True,)), index)
+        return Logical(In(index, (True,)), index)
     if column.kind == "text":
         keys = column.known_keys
         return Textual(index, column, None if keys is None else tuple(map(str, keys)))
@@ -303,7 +303,7 @@ def as_date(operand: Operand) -> Quantity:
     """A date, or a text literal that spells one."""
     if isinstance(operand, Dated):
         return operand.quantity
-    assert isinstance(operand, Written)
+    assert isinstance(operand, TextLiteral)
     found = days(operand.text)
     if found is None:
         raise InvalidRequest(f"{operand.text[:40]!r} is not a date: use YYYY-MM-DD")
@@ -338,7 +338,7 @@ def clamped(
 def _literal(node: "exp.Expr") -> Operand:
     only(node, "this", "is_string")
     if node.is_string:
-        return Written(str(node.this))
+        return TextLiteral(str(node.this))
     try:
         return Numeric(quantities.literal(exact(str(node.this), "a number")))
     except InvalidParameter as error:
@@ -359,21 +359,21 @@ def _choose_truth(conditions: list[Condition], values: list[Operand | None]) -> 
     parts: list[Condition] = []
     for place, value in enumerate([*cases, default]):
         before = [Not(condition) for condition in conditions[:place]]
-        parts.append(AllOf((*before, *conditions[place : place + 1], value)))
-    return Logical(AnyOf(tuple(parts)))
+        parts.append(And((*before, *conditions[place : place + 1], value)))
+    return Logical(Or(tuple(parts)))
 
 
 def _holds(value: Operand | None) -> Condition:
     if isinstance(value, Logical):
         return value.condition
-    return AllOf(()) if value == TruthLiteral(True) else AnyOf(())
+    return And(()) if value == TruthLiteral(True) else Or(())
 
 
 _HOUR = 3600 * SECOND
 _DAY = 24 * _HOUR
 
 
-def as_instant(operand: Timed | Written, column: Timed) -> Quantity:
+def as_instant(operand: Timed | TextLiteral, column: Timed) -> Quantity:
     """An instant, or a text literal that spells one, read on the wall clock of the column that it is compared with."""
     if isinstance(operand, Timed):
         return operand.quantity
@@ -383,14 +383,14 @@ def as_instant(operand: Timed | Written, column: Timed) -> Quantity:
 def day_of(timed: Timed) -> Quantity:
     """The day on the wall clock of the zone, as days since 1970-01-01."""
     wall, first = _from_first_day(timed)
-    days = Plus(Quotient(wall.term, Constant(_DAY)), Constant(first))
+    days = Plus(FloorDivide(wall.term, Constant(_DAY)), Constant(first))
     return Quantity(quantities.checked(days, first, first + wall.most // _DAY), ONE, Fraction(1))
 
 
 def hour_of(timed: Timed) -> Quantity:
     """The hour on the wall clock of the zone, from 0 to 23."""
     wall, _ = _from_first_day(timed)
-    hours, days = Quotient(wall.term, Constant(_HOUR)), Quotient(wall.term, Constant(_DAY))
+    hours, days = FloorDivide(wall.term, Constant(_HOUR)), FloorDivide(wall.term, Constant(_DAY))
     return Quantity(quantities.checked(Plus(hours, Times(Constant(-24), days)), 0, 23), ONE, Fraction(1))
 
 
@@ -402,8 +402,8 @@ def _from_first_day(timed: Timed) -> tuple[Integer, int]:
     offsets = [offset_at(column.zone, seconds[0]), *(after for _, _, after in changes)]
     first = (column.least + min(offsets) * SECOND) // _DAY
     shifts = [Constant(offset * SECOND - first * _DAY) for offset in offsets]
-    starts = [Within(instant.term, at * SECOND, None) for at, _, _ in changes]
+    starts = [Between(instant.term, at * SECOND, None) for at, _, _ in changes]
     later = list(zip(starts, shifts[1:], strict=True))
-    shift: Term = Choose(tuple(reversed(later)), shifts[0]) if later else shifts[0]
+    shift: Term = Case(tuple(reversed(later)), shifts[0]) if later else shifts[0]
     most = column.most + max(offsets) * SECOND - first * _DAY
     return quantities.checked(Plus(instant.term, shift), 0, most), first

@@ -38,7 +38,7 @@ from counterpoint.queries.source import Source
 from counterpoint.schema.columns import Column, Key
 from counterpoint.schema.declaration import Declaration
 from counterpoint.schema.expressions.evaluate import StoredRow
-from counterpoint.schema.expressions.tree import AllOf, Arrived, NotEnded, OneOf
+from counterpoint.schema.expressions.tree import And, BeforePin, In, NotEnded
 from counterpoint.schema.unit_keys import UnitType
 from counterpoint.schema.units import of_live_table
 from counterpoint.sources.streams.feed import Feedable
@@ -295,8 +295,8 @@ class LiveTable(Feedable, Source):
     def row_view(self) -> RowView:
         """The rows of this table, or of this part, that are there at a pin."""
         facts, width = self._protection, len(self._protection.columns)
-        cut = [OneOf(place, (key,)) for place, key in self._where]
-        there = AllOf((*cut, Arrived(width), NotEnded(width + 1)))
+        cut = [In(place, (key,)) for place, key in self._where]
+        there = And((*cut, BeforePin(width), NotEnded(width + 1)))
         return RowView(PRESENT, there, facts.reached_keys, facts.moved)
 
     def stored_rows(self, pin: int) -> Iterator[StoredRow]:

@@ -40,7 +40,7 @@ from counterpoint.queries.source import BY_REPLACEMENT, Source
 from counterpoint.schema.columns import Column, Key
 from counterpoint.schema.declaration import NEIGHBOURS, Declaration
 from counterpoint.schema.expressions.evaluate import StoredRow
-from counterpoint.schema.expressions.tree import AllOf, Arrived, OneOf
+from counterpoint.schema.expressions.tree import And, BeforePin, In
 from counterpoint.schema.unit_keys import UnitType
 from counterpoint.schema.units import of_stream
 from counterpoint.sources.streams.feed import Feedable
@@ -384,12 +384,12 @@ class Stream(Feedable, Source):
 
     def row_view(self) -> RowView:
         """The items of this stream, or of this part, that have arrived by a pin, as stored rows."""
-        cut = [OneOf(field, (key,)) for field, key in self._where]
+        cut = [In(field, (key,)) for field, key in self._where]
         rows, place = ARRIVED, len(self.declaration.columns)
         if self._samples:
             name = DUCKDB.written(f"c{place}") if self._log.unit is None else "u"
             rows = f"(SELECT * FROM {ARRIVED} WHERE {coins(self._samples, name, DUCKDB)}) AS {ARRIVED}"
-        return RowView(rows, AllOf((*cut, Arrived(place))))
+        return RowView(rows, And((*cut, BeforePin(place))))
 
     def stored_rows(self, pin: int) -> Iterator[StoredRow]:
         """The same rows, from the log itself, one at a time: their fields, and their unit behind."""
