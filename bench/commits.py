@@ -21,13 +21,13 @@ ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
 REQUEST = """INSERT INTO counterpoint_request
     (name, request, path, entry, digest, version, pin, sampler, seed, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (name, request) DO UPDATE SET seed = excluded.seed, answer = excluded.answer"""
-ROW = """INSERT INTO counterpoint_row (name, path, version, frame, node, sealed) VALUES (?, ?, ?, ?, ?, ?)
+ROW = """INSERT INTO counterpoint_row (name, path, version, public_row, node, sealed) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (name, path) DO UPDATE SET
-    version = excluded.version, frame = excluded.frame, node = excluded.node, sealed = excluded.sealed"""
-BOOK = """INSERT INTO counterpoint_book (name, number, head, genesis, fingerprint, witnessed)
+    version = excluded.version, public_row = excluded.public_row, node = excluded.node, sealed = excluded.sealed"""
+BOOK = """INSERT INTO counterpoint_session (name, number, head, genesis, fingerprint, witnessed)
     VALUES (?, 0, ?, ?, 'raw', 0)"""
-HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
-MOVE = "UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?"
+HEAD = "SELECT number, head FROM counterpoint_session WHERE name = ?"
+MOVE = "UPDATE counterpoint_session SET number = ?, head = ? WHERE name = ?"
 LINE = 160
 
 
@@ -36,7 +36,7 @@ class Sizes(NamedTuple):
 
     what: str
     entry: int
-    frame: int
+    public: int
     sealed: int
     answer: int
     node: int | None = None
@@ -68,9 +68,9 @@ class Step(NamedTuple):
 def steps(name: str, number: int, path: str, sizes: Sizes) -> tuple[Step, Step]:
     """Both transactions of a deed."""
     entry, asked = bytes(sizes.entry), (name, f"{number:036}", path, number, bytes(32), 0, '"one"', 1)
-    charged = [] if sizes.node is None else [(name, "[]", number, bytes(sizes.frame), bytes(sizes.node), None)]
+    charged = [] if sizes.node is None else [(name, "[]", number, bytes(sizes.public), bytes(sizes.node), None)]
     begun = Step(entry, (*asked, bytes(79), None), charged, False)
-    row = (name, path, number, bytes(sizes.frame), None, bytes(sizes.sealed))
+    row = (name, path, number, bytes(sizes.public), None, bytes(sizes.sealed))
     return begun, Step(entry, (*asked, None, bytes(sizes.answer)), [row], True)
 
 

@@ -33,7 +33,7 @@ from counterpoint.ledger.open import durable
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
 from counterpoint.ledger.store.records import StoredRequest, StoredRow
-from counterpoint.ledger.store.store import Store, Unit
+from counterpoint.ledger.store.store import ChangeSet, Store
 from counterpoint.ledger.witness import WitnessFile
 from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
@@ -191,7 +191,7 @@ OF_ASKS = Sizes("asks", 229, 135, 76, 51)
 OF_LAUNCHES = Sizes("launches", 299, 114, 73, 52, node=101)
 
 
-Step = Callable[[Unit], None]
+Step = Callable[[ChangeSet], None]
 """What is written in a transaction."""
 
 
@@ -217,36 +217,36 @@ def raw(setting: Setting, sizes: Sizes) -> Iterator[Callable[[], None]]:
         ledger.close()
 
 
-def _begin(unit: Unit, number: int, path: str, sizes: Sizes) -> None:
-    _entry(unit, sizes)
+def _begin(changes: ChangeSet, number: int, path: str, sizes: Sizes) -> None:
+    _entry(changes, sizes)
     if sizes.node is not None:
-        unit.put_row(StoredRow("[]", number, bytes(sizes.frame), bytes(sizes.node), None))
-    unit.put_request(StoredRequest(f"{number:036}", path, number, bytes(32), 0, '"one"', 1, bytes(79), None))
+        changes.put_row(StoredRow("[]", number, bytes(sizes.public), bytes(sizes.node), None))
+    changes.put_request(StoredRequest(f"{number:036}", path, number, bytes(32), 0, '"one"', 1, bytes(79), None))
 
 
-def _settle(unit: Unit, number: int, path: str, sizes: Sizes) -> None:
-    _entry(unit, sizes)
+def _settle(changes: ChangeSet, number: int, path: str, sizes: Sizes) -> None:
+    _entry(changes, sizes)
     answer = bytes(sizes.answer)
-    unit.put_request(StoredRequest(f"{number:036}", path, number, bytes(32), 0, '"one"', 1, None, answer))
-    unit.put_row(StoredRow(path, number, bytes(sizes.frame), None, bytes(sizes.sealed)))
-    unit.settled = True
+    changes.put_request(StoredRequest(f"{number:036}", path, number, bytes(32), 0, '"one"', 1, None, answer))
+    changes.put_row(StoredRow(path, number, bytes(sizes.public), None, bytes(sizes.sealed)))
+    changes.settled = True
 
 
-def _entry(unit: Unit, sizes: Sizes) -> None:
-    unit.head = Head(unit.head.number + 1, bytes(32))
-    unit.entries.append((unit.head.number, bytes(sizes.entry)))
+def _entry(changes: ChangeSet, sizes: Sizes) -> None:
+    changes.head = Head(changes.head.number + 1, bytes(32))
+    changes.entries.append((changes.head.number, bytes(sizes.entry)))
 
 
 def _commit(store: Store, ledger: DurableLedger, batch: list[Ticket[Step]]) -> None:
     head = store.begin(ledger.name)
     assert head is not None
-    unit = Unit(store, ledger.name, head)
+    changes = ChangeSet(store, ledger.name, head)
     for ticket in batch:
-        ticket.job(unit)
-    ledger._write(unit)
+        ticket.job(changes)
+    ledger._write(changes)
     witness = ledger._witness
-    if unit.settled and isinstance(witness, WitnessFile):
-        witness.note("raw", *unit.head, bytes(32))
+    if changes.settled and isinstance(witness, WitnessFile):
+        witness.note("raw", *changes.head, bytes(32))
 
 
 def flat() -> Iterator[Row]:
@@ -297,11 +297,13 @@ def lengthen(place: Durable, entries: int) -> None:
         while number < entries:
             head = store.begin("session")
             assert head is not None
-            unit = Unit(store, "session", head)
+            changes = ChangeSet(store, "session", head)
             for number in range(head.number + 1, min(head.number + AT_ONCE, entries) + 1):
-                unit.append("refusal", "", (), "x" * 100, os.urandom(16).hex() * 8)
-                unit.put_request(StoredRequest(f"{number:036}", "[0]", number, bytes(32), 0, "0", 1, None, bytes(51)))
-            store.write(unit)
+                changes.append("refusal", "", (), "x" * 100, os.urandom(16).hex() * 8)
+                changes.put_request(
+                    StoredRequest(f"{number:036}", "[0]", number, bytes(32), 0, "0", 1, None, bytes(51))
+                )
+            store.write(changes)
             store.commit()
     finally:
         release(store)

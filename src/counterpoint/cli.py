@@ -105,7 +105,7 @@ def export(
     key_file: str | None = typer.Option(None, help="The file with the master key, if it is not found by default."),
 ) -> None:
     """Write the public record of a session as JSON lines, for auditors: signed, if the key is at hand."""
-    from counterpoint.ledger.books import signer_at_hand  # noqa: PLC0415
+    from counterpoint.ledger.headers import signer_at_hand  # noqa: PLC0415
     from counterpoint.ledger.location import Durable, looked_at  # noqa: PLC0415
     from counterpoint.ledger.store.store import exported  # noqa: PLC0415
 

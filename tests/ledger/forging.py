@@ -17,13 +17,15 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session", *,
     """
     found = place.sql("SELECT entry FROM counterpoint_entry WHERE name = ? ORDER BY number", name)
     entries = edit([read_entry(bytes(data)) for (data,) in found])
-    rows = place.sql("SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?", name)
+    rows = place.sql(
+        "SELECT path, version, public_row, node, sealed, budget_used FROM counterpoint_row WHERE name = ?", name
+    )
     columns = ", ".join(StoredRequest._fields)
     requests = place.sql(f"SELECT {columns} FROM counterpoint_request WHERE name = ?", name)
     fitted = _fitted(
         entries, {row[0]: StoredRow(*row) for row in rows}, {row[0]: StoredRequest(*row) for row in requests}
     )
-    ((genesis,),) = place.sql("SELECT genesis FROM counterpoint_book WHERE name = ?", name)
+    ((genesis,),) = place.sql("SELECT genesis FROM counterpoint_session WHERE name = ?", name)
     head = genesis
     place.sql("DELETE FROM counterpoint_entry WHERE name = ?", name)
     for number, entry in enumerate(fitted, start=1):
@@ -31,7 +33,7 @@ def forge(place, edit=lambda entries: entries, renumber=True, name="session", *,
         data = replace(entry, what=what, number=number if renumber else entry.number).encoded()
         head = link(head, data)
         place.sql("INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)", name, number, data)
-    place.sql("UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?", len(fitted), head, name)
+    place.sql("UPDATE counterpoint_session SET number = ?, head = ? WHERE name = ?", len(fitted), head, name)
     witness = WitnessFile(place.home / "witness")
     others = [(whose, *line) for whose, line in witness.everything() if whose != name]
     (place.home / "witness").unlink()

@@ -27,7 +27,7 @@ from counterpoint.ledger import open as opening
 from counterpoint.ledger.store import tables as schema
 from counterpoint.ledger.store.records import BUDGET, StoredRequest
 from counterpoint.ledger.store.sqlite import journal_mode
-from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.store import ChangeSet
 
 
 def asked(place, *ids, budget=None):
@@ -42,7 +42,7 @@ def snapshot(place):
     if place.kind == "sqlite":
         shutil.copy(place.url, place.home / "copy")
         return lambda: shutil.copy(place.home / "copy", place.url)
-    tables = [f"counterpoint_{table}" for table in ("book", "key", "entry", "row", "request")]
+    tables = [f"counterpoint_{table}" for table in ("session", "key", "entry", "row", "request")]
     for table in tables:
         place.sql(f"CREATE TABLE IF NOT EXISTS kept_{table} AS SELECT * FROM {table}")
 
@@ -105,24 +105,24 @@ TAMPERED = {
     "(SELECT entry FROM counterpoint_entry WHERE number = 3) WHERE number = 4",
     "a missing entry": "DELETE FROM counterpoint_entry WHERE number = 4",
     "a truncated chain": "DELETE FROM counterpoint_entry WHERE number > 4",
-    "a head": "UPDATE counterpoint_book SET number = number - 1",
+    "a head": "UPDATE counterpoint_session SET number = number - 1",
     "a state": "UPDATE counterpoint_row SET sealed = "
     "(SELECT answer FROM counterpoint_request WHERE request = '() a') WHERE path = '[0]'",
     "a version": "UPDATE counterpoint_row SET version = version - 1 WHERE path = '[0]'",
     "a halt": "UPDATE counterpoint_row SET sealed = NULL WHERE path = '[0]'",
     "a missing row": "DELETE FROM counterpoint_row WHERE path = '[0]'",
-    "a row nobody made": "INSERT INTO counterpoint_row SELECT name, '[7]', version, frame, node, sealed, spent "
-    "FROM counterpoint_row WHERE path = '[0]'",
-    "a mechanism": "UPDATE counterpoint_row SET frame = (SELECT frame FROM counterpoint_row WHERE path = '[1]') "
-    "WHERE path = '[0]'",
-    "a budget": "UPDATE counterpoint_row SET frame = (SELECT frame FROM counterpoint_row WHERE path = '[2]') "
+    "a row nobody made": "INSERT INTO counterpoint_row SELECT name, '[7]', version, public_row, node, sealed, "
+    "budget_used FROM counterpoint_row WHERE path = '[0]'",
+    "a mechanism": "UPDATE counterpoint_row SET public_row = (SELECT public_row FROM counterpoint_row "
+    "WHERE path = '[1]') WHERE path = '[0]'",
+    "a budget": "UPDATE counterpoint_row SET public_row = (SELECT public_row FROM counterpoint_row WHERE path = '[2]') "
     "WHERE path = '[]'",
     "an account": "UPDATE counterpoint_row SET node = (SELECT node FROM counterpoint_row WHERE path = '[2]') "
     "WHERE path = '[]'",
-    "what it is about": "UPDATE counterpoint_book SET fingerprint = 'other data'",
+    "what it is about": "UPDATE counterpoint_session SET fingerprint = 'other data'",
     "a missing key": "DELETE FROM counterpoint_key",
     "a key": "UPDATE counterpoint_key SET wrapped = (SELECT sealed FROM counterpoint_row WHERE path = '[0]')",
-    "what is spent": "UPDATE counterpoint_row SET spent = spent - 1 WHERE path = '[]'",
+    "what is spent": "UPDATE counterpoint_row SET budget_used = budget_used - 1 WHERE path = '[]'",
     "how often it was charged": "UPDATE counterpoint_row SET version = version - 1 WHERE path = '[]'",
 }
 
@@ -188,12 +188,12 @@ def test_the_last_launch_that_fits_fills_the_budget_to_the_last_part(lasting):
         assert lasting_spent(s) == BUDGET
         with pytest.raises(BudgetExceeded):
             s.launch(cp.Laplace("1e-49"))
-    assert lasting.sql("SELECT spent FROM counterpoint_row WHERE path = '[]'") == [(BUDGET,)]
+    assert lasting.sql("SELECT budget_used FROM counterpoint_row WHERE path = '[]'") == [(BUDGET,)]
 
 
 def lasting_spent(session):
     ledger = session._engine.ledger
-    return ledger._store.row(ledger.name, "[]").spent
+    return ledger._store.row(ledger.name, "[]").budget_used
 
 
 def test_what_has_no_budget_has_no_cap(lasting):
@@ -386,8 +386,8 @@ def test_the_database_itself_refuses_a_second_charge_to_the_same_account(lasting
     lasting.session(cp.PureDP("0.5")).close()
     first, second = lasting.ledger(), lasting.ledger()
     try:
-        head, row = first._book.head, first._store.row("session", "[]")
-        units = [Unit(ledger._store, "session", head) for ledger in (first, second)]
+        head, row = first._header.head, first._store.row("session", "[]")
+        units = [ChangeSet(ledger._store, "session", head) for ledger in (first, second)]
         for unit, request in zip(units, ("one", "two"), strict=True):
             unit.append("launch", request, (), "", "")
             unit.put_row(row._replace(version=row.version + 1))
@@ -414,7 +414,7 @@ def test_a_handle_has_one_open_request_and_that_a_seed_or_an_answer_by_the_datab
     ledger = lasting.ledger()
     store = ledger._store
     try:
-        unit = Unit(store, "session", ledger._book.head)
+        unit = ChangeSet(store, "session", ledger._header.head)
         for name, seed, answer in requests:
             unit.put_request(StoredRequest(name, "[0]", 1, bytes(32), 0, "0", 1, seed, answer))
         store.begin(None)

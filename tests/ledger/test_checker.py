@@ -21,7 +21,7 @@ from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger import chain
 from counterpoint.ledger.chain import Head, Receipt, Signer
 from counterpoint.ledger.store import records
-from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.store import ChangeSet
 from counterpoint.numbers.exact import LARGEST
 
 BUDGETS = {
@@ -553,7 +553,7 @@ def test_a_signer_that_was_put_into_the_database_is_refused(tmp_path):
         session.launch(cp.Laplace("0.4"))
         store = session._engine.ledger._store
         head = store.begin("session")
-        unit = Unit(store, "session", Head(*head))
+        unit = ChangeSet(store, "session", Head(*head))
         unit.append("signer", "", (), Signer(bytes(32)).public, "")
         store.write(unit)
         store.commit()

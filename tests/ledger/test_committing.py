@@ -21,9 +21,9 @@ from counterpoint.ledger.state import Lookups
 from counterpoint.ledger.store import group_commit
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket
 from counterpoint.ledger.store.postgres import PostgresStore
-from counterpoint.ledger.store.records import Book, StoredRequest, StoredRow, path_text
+from counterpoint.ledger.store.records import SessionHeader, StoredRequest, StoredRow, path_text
 from counterpoint.ledger.store.sqlite import SqliteStore
-from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.store import ChangeSet
 
 LONG = 30
 
@@ -247,7 +247,9 @@ def changed_and_compared(stores: "list[SqliteStore] | list[PostgresStore]", step
     name = os.urandom(8).hex()
     stores[0].begin(None)
     stores[0].create(
-        name, Book(Head(1, bytes(32)), bytes(32), "data", (), False), Entry(1, "data", "", (), "", "").encoded()
+        name,
+        SessionHeader(Head(1, bytes(32)), bytes(32), "data", (), False),
+        Entry(1, "data", "", (), "", "").encoded(),
     )
     stores[0].commit()
     for number, (who, path, done, committed, size) in enumerate(steps):
@@ -261,7 +263,7 @@ def change(
 ) -> None:
     head = kept.begin(name)
     assert head is not None
-    unit = Unit(kept, name, head)
+    unit = ChangeSet(kept, name, head)
     unit.append("ask", request.request, (), "", "")
     unit.put_row(row)
     unit.put_request(request)
@@ -274,7 +276,7 @@ def change(
 
 def compare(kept: "SqliteStore | PostgresStore", name: str) -> None:
     paths, requests = tuple((path,) for path in range(6)), tuple(f"request {path}" for path in range(6))
-    unit = kept.begin_unit(name, Lookups(requests, paths, paths, paths))
+    unit = kept.begin_changes(name, Lookups(requests, paths, paths, paths))
     assert unit is not None
     ahead = unit._ahead
     kept.rollback()
@@ -357,10 +359,12 @@ def test_any_number_of_rows_is_written(tmp_path, count):
     kept = SqliteStore(tmp_path / "ledger.db")
     kept.begin(None)
     kept.create(
-        "people", Book(Head(0, bytes(32)), bytes(32), "data", (), False), Entry(1, "data", "", (), "", "").encoded()
+        "people",
+        SessionHeader(Head(0, bytes(32)), bytes(32), "data", (), False),
+        Entry(1, "data", "", (), "", "").encoded(),
     )
     kept.commit()
-    unit = Unit(kept, "people", Head(0, bytes(32)))
+    unit = ChangeSet(kept, "people", Head(0, bytes(32)))
     for number in range(count):
         unit.append("ask", f"{number}", (number,), "", "")
         unit.put_row(record(number, number))

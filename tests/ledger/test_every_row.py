@@ -24,7 +24,7 @@ from counterpoint.service.identity import Identity, Role
 DATA = {"apples": 100, "beans": 3}
 KEYS = {
     "counterpoint_api_key": ("id",),
-    "counterpoint_book": ("name",),
+    "counterpoint_session": ("name",),
     "counterpoint_entry": ("name", "number"),
     "counterpoint_items": ("name", "start"),
     "counterpoint_key": ("name", "number"),
@@ -37,7 +37,7 @@ KEYS = {
 DECIDES_NOTHING: dict[tuple[str, str], str] = {}
 """Columns that may be changed unnoticed, each with the reason why nothing depends on it. There is none."""
 NAMES_WHAT = re.compile(
-    r"(session|history of|data or the keys of|entries of|items of the stream of|book of) '@?\w+'"
+    r"(session|history of|data or the keys of|entries of|items of the stream of|header of) '@?\w+'"
     r"|'@?\w+' (has|is (kept|retired))"
     r"|(principal|API key) .+ is|request .|the (state|row|account) at|entry \d+|an entry |a record is not of the type"
     r"|sessions or principals and no register|table counterpoint_\w+ has|schema"

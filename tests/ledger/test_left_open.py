@@ -137,6 +137,6 @@ def test_what_is_taken_away_from_under_an_open_ledger_is_a_clear_error(postgres)
         )
         with pytest.raises(LedgerError, match="is missing"):
             ledger.begin("() q0", asking)
-        postgres.sql("DELETE FROM counterpoint_book")
+        postgres.sql("DELETE FROM counterpoint_session")
         with pytest.raises(LedgerError, match="no session"):
             ledger.begin("new", asking)

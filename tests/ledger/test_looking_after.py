@@ -225,7 +225,7 @@ def test_how_long_to_wait_is_said_to_the_server(postgres):
     place = cp.Durable(postgres.url, key_file=postgres.key, witness=postgres.home / "witness", wait=0)
     with cp.open(place, source=postgres.source) as s, psycopg.connect(postgres.url) as other:
         other.execute("SET idle_in_transaction_session_timeout = '20s'")  # or whoever waits for ever would
-        other.execute("SELECT * FROM counterpoint_book FOR UPDATE")
+        other.execute("SELECT * FROM counterpoint_session FOR UPDATE")
         with pytest.raises(cp.LedgerBusy, match="too long"):
             s.launch(cp.Laplace("0.1"))
         assert s._engine.ledger._store._connection.info.get_parameters()["connect_timeout"] == "2"

@@ -34,7 +34,7 @@ def test_an_account_that_another_process_holds_is_busy_and_nothing_worse(postgre
         s.launch(cp.Laplace("0.01", asks=9))
     with impatient(postgres) as s, psycopg.connect(postgres.url) as other:
         other.execute("SET idle_in_transaction_session_timeout = '20s'")  # or whoever waits for ever would
-        other.execute("SELECT * FROM counterpoint_book FOR UPDATE")
+        other.execute("SELECT * FROM counterpoint_session FOR UPDATE")
         for deed in (lambda: s.handles[0].ask("apples", id="q"), lambda: s.launch(cp.Laplace("0.1"), id="M")):
             for _ in range(2):
                 with pytest.raises(LedgerBusy, match="too long"):

@@ -110,7 +110,7 @@ def test_in_one_transaction_later_requests_see_what_earlier_ones_did(lasting):
     with lasting.session() as s:
         noisy = s.launch(cp.Laplace("0.1", asks=9))
         ledger = s._engine.ledger
-        before = ledger._store.book("session").head.number
+        before = ledger._store.header("session").head.number
 
         def ask(name, body=b"[]"):
             return lambda: ledger.begin(name, Question(noisy.path, body, version=0))
@@ -118,12 +118,12 @@ def test_in_one_transaction_later_requests_see_what_earlier_ones_did(lasting):
         first, again, conflict, other = in_one_batch(ledger, ask("q"), ask("q"), ask("q", b"[1]"), ask("r"))
         assert first.seed == again.seed == other.seed and other.request == "q", "one open intent per handle"
         assert isinstance(conflict, RequestConflict)
-        assert ledger._store.book("session").head.number == before + 1, "one entry"
+        assert ledger._store.header("session").head.number == before + 1, "one entry"
         row = replace(first.row, version=1)
         assert in_one_batch(ledger, *[lambda n=n: ledger.settle(first, row, n) for n in (5, 6, 7)]) == [5, 5, 5]
         done = in_one_batch(ledger, ask("q"), ask("r"))
         assert done[0].answer == 5 and done[1].request == "r" and done[1].seed != first.seed
-        assert ledger._store.book("session").head.number == before + 3
+        assert ledger._store.header("session").head.number == before + 3
 
 
 def test_in_one_transaction_a_request_that_is_answered_makes_room_for_the_next(lasting):

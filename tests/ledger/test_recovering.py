@@ -123,7 +123,7 @@ def test_an_open_request_has_no_receipt_and_is_not_among_the_answers(behind):
 
 def test_the_act_is_on_the_record(behind):
     place, _ = behind
-    ((before, hash),) = place.sql("SELECT number, head FROM counterpoint_book WHERE name <> '@register'")
+    ((before, hash),) = place.sql("SELECT number, head FROM counterpoint_session WHERE name <> '@register'")
     seen = max(WitnessFile(place.home / "witness").seen("session"))
     with recovered(place) as s:
         fact = next(fact for fact in s.history if fact.kind == "recovery")
@@ -218,7 +218,7 @@ def test_what_the_lost_ledger_still_does_is_not_taken_for_the_recovered_one(behi
     """A process that was thought to be gone goes on to write to the witness: then neither is trusted."""
     place, _ = behind
     recover(place.durable, "session", by="olga")
-    ((genesis,),) = place.sql("SELECT genesis FROM counterpoint_book WHERE name <> '@register'")
+    ((genesis,),) = place.sql("SELECT genesis FROM counterpoint_session WHERE name <> '@register'")
     furthest = max(line.sequence for line in WitnessFile(place.home / "witness").seen("session"))
     WitnessFile(place.home / "witness").note("session", furthest + 1, bytes(32), genesis)
     with pytest.raises(LedgerRolledBack):
@@ -305,7 +305,7 @@ def test_a_stream_and_a_ledger_of_any_kind(kind, tmp_path):
         s._engine.ledger.verify()
 
 
-TABLES = ("book", "key", "entry", "row", "request", "items")
+TABLES = ("session", "key", "entry", "row", "request", "items")
 
 
 def test_the_public_record_of_a_recovery_does_not_depend_on_the_data(tmp_path):

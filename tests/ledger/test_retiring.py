@@ -109,7 +109,7 @@ def test_an_older_backup_is_refused_by_the_witness(lived_in):
         place.reopened()
 
 
-TABLES = ("book", "key", "entry", "row", "request", "items")
+TABLES = ("session", "key", "entry", "row", "request", "items")
 
 
 def test_a_rotation_passes_it_over(lived_in, tmp_path):
@@ -127,7 +127,7 @@ TAMPERED = {
         "UPDATE counterpoint_request SET name = 'session' WHERE name = 'other' AND request = '() q'"
     ),
     "a state is put back": "UPDATE counterpoint_row SET name = 'session' WHERE name = 'other' AND node IS NULL",
-    "a book is changed": "UPDATE counterpoint_book SET witnessed = 0 WHERE name = 'session'",
+    "a book is changed": "UPDATE counterpoint_session SET witnessed = 0 WHERE name = 'session'",
 }
 
 

@@ -12,7 +12,7 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.errors import LedgerTampered
-from counterpoint.ledger import books as same_data
+from counterpoint.ledger import headers as same_data
 from counterpoint.ledger.open import sessions_at
 from counterpoint.ledger.sealing import MasterKey
 
@@ -60,9 +60,9 @@ def test_the_same_rows_have_one_budget_however_they_are_declared(taken, how):
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"])
 def test_rows_are_the_same_wherever_they_live(taken, engine):
-    frame = pa.table({name: pa.array(values) for name, values in ROWS.items()})
+    public = pa.table({name: pa.array(values) for name, values in ROWS.items()})
     with pytest.raises(cp.DataInUse):
-        made(taken, "again", engines.bound(engine, frame, "person", 1, key=KEY))
+        made(taken, "again", engines.bound(engine, public, "person", 1, key=KEY))
 
 
 def test_a_csv_has_the_same_rows_as_the_table_it_was_written_from(taken, tmp_path):
@@ -99,7 +99,7 @@ def test_a_custodian_may_insist_and_that_stays_on_record(taken):
     with made(taken, "second", people(key=OTHER_KEY)) as s:
         assert s.loss == cp.PureDP(0), "it is there, and opened without insisting again"
         assert "adds to this" in str(s.certificate())
-    taken.sql("UPDATE counterpoint_book SET beside = NULL WHERE name = 'second'")
+    taken.sql("UPDATE counterpoint_session SET beside = NULL WHERE name = 'second'")
     with pytest.raises(LedgerTampered):
         cp.open(taken.durable, "second", source=people(key=OTHER_KEY))
 
@@ -112,12 +112,12 @@ def test_a_session_alone_on_its_data_says_nothing_of_others(taken):
 def test_the_database_does_not_confirm_a_guess_of_the_rows(taken):
     """What it says of the same rows differs from ledger to ledger, and is sealed."""
     rows = people().rows()
-    kept = repr([taken.sql(f"SELECT * FROM counterpoint_{table}") for table in ("book", "entry", "row", "request")])
+    kept = repr([taken.sql(f"SELECT * FROM counterpoint_{table}") for table in ("session", "entry", "row", "request")])
     assert rows.hex() not in kept and repr(rows)[2:-1] not in kept
     other = Place("sqlite")
     made(other, "people", people()).close()
-    ((here,),) = taken.sql("SELECT content FROM counterpoint_book WHERE name <> '@register'")
-    ((there,),) = other.sql("SELECT content FROM counterpoint_book WHERE name <> '@register'")
+    ((here,),) = taken.sql("SELECT content FROM counterpoint_session WHERE name <> '@register'")
+    ((there,),) = other.sql("SELECT content FROM counterpoint_session WHERE name <> '@register'")
     assert bytes(here) != bytes(there) and len(here) == len(there)
 
 

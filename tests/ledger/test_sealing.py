@@ -340,7 +340,7 @@ def dumped(place):
     """Every byte of the database, its journal and the witness; for PostgreSQL every value of every table."""
     blobs = [path.read_bytes() for path in place.home.iterdir() if path.suffix != ".key"]
     if place.kind == "postgres":
-        for table in ("book", "key", "entry", "row", "request", "items"):
+        for table in ("session", "key", "entry", "row", "request", "items"):
             for row in place.sql(f"SELECT * FROM counterpoint_{table}"):
                 blobs += [value if isinstance(value, bytes) else str(value).encode() for value in row]
     return blobs

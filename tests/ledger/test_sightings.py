@@ -118,7 +118,7 @@ def empty(place):
     if place.kind == "sqlite":
         os.unlink(place.url)
     else:
-        for table in ("book", "key", "entry", "row", "request"):
+        for table in ("session", "key", "entry", "row", "request"):
             place.sql(f"DELETE FROM counterpoint_{table}")
 
 
@@ -162,7 +162,7 @@ def test_a_session_that_is_once_opened_with_a_witness_must_have_one_from_then_on
             postgres.reopened()
         (postgres.home / f"elsewhere{attempt}").rename(postgres.home / "witness")
         asked(postgres, "a")
-    postgres.sql("UPDATE counterpoint_book SET witnessed = 0")
+    postgres.sql("UPDATE counterpoint_session SET witnessed = 0")
     with pytest.raises(cp.errors.LedgerTampered):
         cp.open(without_witness(postgres), source=postgres.source)
 
@@ -184,8 +184,8 @@ def test_a_recovery_takes_back_what_was_lost_once_the_witness_has_seen_it_and_no
 
     def found(*after):
         lost = [Line(number, b"lost" * 8, genesis) for number in (3, 5)]
-        book = SimpleNamespace(genesis=genesis)
-        return compare(book, bytearray(b"".join(heads)), [*lost, *after], b"", [Recovered(number=3, seen=5)])
+        header = SimpleNamespace(genesis=genesis)
+        return compare(header, bytearray(b"".join(heads)), [*lost, *after], b"", [Recovered(number=3, seen=5)])
 
     recovery = Line(3, heads[2], genesis)
     assert found() is None and found(Line(3, b"more" * 8, genesis)) is None, "another recovery takes back nothing here"

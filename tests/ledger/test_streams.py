@@ -17,7 +17,7 @@ from counterpoint.ledger.commands import Asking
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.records import StoredItems
-from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.store import ChangeSet
 
 SURE = cp.PureDP(10**7)
 """So much that noise is 0 for all practical purposes, and what is counted can be seen."""
@@ -97,7 +97,7 @@ def test_of_two_processes_that_begin_a_log_at_once_one_is_told_that_it_came_too_
 @pytest.mark.parametrize("items", [StoredItems(0, 0, b"x"), StoredItems(-1, 1, b"x"), StoredItems(2, 1, b"x")])
 def test_batches_have_a_place_of_their_own_by_the_databases_own_rule(begun, items):
     with closing(begun.ledger()) as ledger:
-        unit = Unit(ledger._store, "session", ledger._book.head)
+        unit = ChangeSet(ledger._store, "session", ledger._header.head)
         unit.put_items(items)
         ledger._store.begin(None)
         with pytest.raises(LedgerFailed):

@@ -94,7 +94,7 @@ def test_a_chain_that_is_rewritten_while_the_ledger_is_open_does_not_make_an_id_
         postgres.sql(f"UPDATE counterpoint_entry SET entry = {renamed}")
         with pytest.raises(LedgerTampered, match="does not continue"):
             two.at(noisy.path).ask("apples", id="a")
-        assert number == two._engine.ledger._store.book("session").head.number
+        assert number == two._engine.ledger._store.header("session").head.number
 
 
 OPEN = {
@@ -158,7 +158,7 @@ def test_an_id_is_known_after_any_number_of_others():
     assert not any(ids.has("ask", f"() p{number}") for number in range(0, 200_000, 997))
 
 
-STORED = "path, version, frame, node, sealed, spent"
+STORED = "path, version, public_row, node, sealed, budget_used"
 
 
 def row(place, path):
@@ -168,7 +168,7 @@ def row(place, path):
 
 def put_back(place, old):
     """The row as it once was; what was written of it is genuine, seals and all."""
-    columns = "version = ?, frame = ?, node = ?, sealed = ?, spent = ?"
+    columns = "version = ?, public_row = ?, node = ?, sealed = ?, budget_used = ?"
     place.sql(f"UPDATE counterpoint_row SET {columns} WHERE path = ?", *old[1:], old[0])
 
 

@@ -179,10 +179,10 @@ def test_a_session_inside_has_its_row(used):
 
 
 def test_a_rule_is_the_one_on_record(used):
-    from counterpoint.ledger.sealed_rows import Frame
+    from counterpoint.ledger.sealed_rows import PublicRow
 
     richer = Concurrent(cp.Filter(cp.PureDP(1000)), used.source.relation)
-    used.sql("UPDATE counterpoint_row SET frame = ? WHERE path = '[]'", encode(Frame(richer, 0, None)))
+    used.sql("UPDATE counterpoint_row SET public_row = ? WHERE path = '[]'", encode(PublicRow(richer, 0, None)))
     forge(used)
     with pytest.raises(LedgerTampered, match="rule at"):
         verify(used)

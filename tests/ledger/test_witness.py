@@ -177,7 +177,7 @@ def test_what_is_told_again_has_been_seen_although_who_settled_it_died_before(la
 
     assert in_child(work) == ([], False)
     witness = lasting.home / "witness"
-    ((head,),) = lasting.sql("SELECT number FROM counterpoint_book WHERE name <> '@register'")
+    ((head,),) = lasting.sql("SELECT number FROM counterpoint_session WHERE name <> '@register'")
     assert last(witness) < head, "or this could not fail"
     stream = cp.Stream()
     with lasting.reopened(source=stream) as s:

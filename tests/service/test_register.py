@@ -160,10 +160,10 @@ def append(folder, make):
     with sqlite3.connect(folder / "ledger.db") as database:
         read = "SELECT entry FROM counterpoint_entry WHERE name = ? ORDER BY number"
         entries = [read_entry(data) for (data,) in database.execute(read, (REGISTER,))]
-        ((head,),) = database.execute("SELECT head FROM counterpoint_book WHERE name = ?", (REGISTER,))
+        ((head,),) = database.execute("SELECT head FROM counterpoint_session WHERE name = ?", (REGISTER,))
         data = replace(make(head, entries), number=len(entries) + 1).encoded()
         database.execute("INSERT INTO counterpoint_entry VALUES (?, ?, ?)", (REGISTER, len(entries) + 1, data))
-        moved = "UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?"
+        moved = "UPDATE counterpoint_session SET number = ?, head = ? WHERE name = ?"
         database.execute(moved, (len(entries) + 1, link(head, data), REGISTER))
     database.close()
 
@@ -203,7 +203,7 @@ def test_a_role_cannot_be_given_by_an_entry_while_the_service_runs(tmp_path):
         data = said.encoded()
         with store.lock:
             store._run("INSERT INTO counterpoint_entry VALUES (?, ?, ?)", (REGISTER, said.number, data))
-            moved = "UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?"
+            moved = "UPDATE counterpoint_session SET number = ?, head = ? WHERE name = ?"
             store._run(moved, (said.number, link(register._head.hash, data), REGISTER))
         assert call("bob", "GET", "/v1/principals").json()["title"] == "LedgerTampered"
 
@@ -227,7 +227,7 @@ def test_a_register_from_before_a_revocation_is_rolled_back(tmp_path):
 
 
 def _register_of_old():
-    for table in ("book", "entry", "key"):
+    for table in ("session", "entry", "key"):
         yield f"DELETE FROM counterpoint_{table} WHERE name = '{REGISTER}'"
         yield f"INSERT INTO counterpoint_{table} SELECT * FROM old.counterpoint_{table} WHERE name = '{REGISTER}'"
     for table in ("principal", "api_key"):
@@ -241,7 +241,7 @@ def test_a_register_that_was_put_back_while_the_service_runs_opens_nothing(tmp_p
         store = call.house._store
         kept = {
             table: store._run(f"SELECT * FROM {table}")
-            for table in ("counterpoint_book", "counterpoint_entry", "counterpoint_api_key")
+            for table in ("counterpoint_session", "counterpoint_entry", "counterpoint_api_key")
         }
         call.house.identity.end_key(key.id)
         for table, rows in kept.items():
@@ -256,7 +256,7 @@ def test_a_register_that_was_deleted_makes_no_new_custodian(shut):
     """Else the first start after it would print the key of one."""
     execute(
         shut,
-        *(f"DELETE FROM counterpoint_{table} WHERE name = '{REGISTER}'" for table in ("book", "entry", "key")),
+        *(f"DELETE FROM counterpoint_{table} WHERE name = '{REGISTER}'" for table in ("session", "entry", "key")),
         "DELETE FROM counterpoint_principal",
         "DELETE FROM counterpoint_api_key",
     )
@@ -273,7 +273,7 @@ def test_a_session_whose_book_was_deleted_gets_no_fresh_budget(lasting):
     source = lasting.source
     with cp.Session(source, cp.PureDP(1), ledger=place) as session:
         session.launch(cp.Laplace(1))
-    for table in ("book", "entry", "key", "row", "request", "items"):
+    for table in ("session", "entry", "key", "row", "request", "items"):
         lasting.sql(f"DELETE FROM counterpoint_{table} WHERE name = 'session'")
     with pytest.raises(LedgerError, match="taken away"):
         cp.Session(lasting.source, cp.PureDP(1), ledger=place)

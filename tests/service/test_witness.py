@@ -202,7 +202,7 @@ def test_processes_that_write_out_of_turn_are_told_apart_from_a_fork(shared):
             one.at(noisy.path).ask("apples")
             two.at(noisy.path).ask("apples")
         ledger = one._engine.ledger
-        late = ledger._store.book("session")
+        late = ledger._store.header("session")
         two.at(noisy.path).ask("apples")  # what comes later is seen first
         ledger._witness.note("session", *late.head, late.genesis, ledger._entries_after)
         one._engine.ledger.verify()
@@ -210,7 +210,7 @@ def test_processes_that_write_out_of_turn_are_told_apart_from_a_fork(shared):
 
 def test_a_database_that_is_put_back_while_it_is_open_releases_nothing(shared):
     """The process that has it open remembers the head that is left out; the next one learns of it from the witness."""
-    tables = ("book", "entry", "row", "request")
+    tables = ("session", "entry", "row", "request")
     with contextlib.ExitStack() as stack:
         s = stack.enter_context(contextlib.closing(shared.session()))
         noisy = s.launch(cp.Laplace("0.1", asks=99))

@@ -11,7 +11,7 @@ from tests.ledger.places import Place
 import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.ledger.commands import Launching
-from counterpoint.ledger.sealed_rows import Frame
+from counterpoint.ledger.sealed_rows import PublicRow
 from counterpoint.privacy.relations import Steps
 
 PAGES = ["home", "shop", "help"]
@@ -99,7 +99,7 @@ def test_an_id_that_was_launched_on_one_request_is_a_conflict_on_another():
 def test_names_are_stored_as_they_always_were(of, written):
     launch = Launching((), None, cp.Counter(1), Steps(), None, of, 0, cp.Counter(1).claim)
     assert launch.body().decode().endswith(f",null,{written}]")
-    assert encode(Frame(cp.Counter(1), 0, None, of)).decode().endswith(f'"of":{written}}}')
+    assert encode(PublicRow(cp.Counter(1), 0, None, of)).decode().endswith(f'"of":{written}}}')
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -61,18 +61,26 @@ from pathlib import Path as FilePath
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, LedgerBusy, LedgerError, NotAllowed, Unsealable
-from counterpoint.ledger import books, verification
+from counterpoint.ledger import headers, verification
 from counterpoint.ledger import witness as sightings
 from counterpoint.ledger.chain import API_KEY, HISTORY, read_entry
 from counterpoint.ledger.location import Durable, Place, hold, looked_at, release
 from counterpoint.ledger.register_check import RegisterSigner
 from counterpoint.ledger.replay import exhausted
-from counterpoint.ledger.sealed_rows import Frame, read_frame, spent
+from counterpoint.ledger.sealed_rows import PublicRow, budget_used, read_public_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey, padded
 from counterpoint.ledger.state import Fact, Lost, Node, principal
-from counterpoint.ledger.store.records import REGISTER, Book, PeopleTables, StoredRow, keys_digest, path_text, read_path
+from counterpoint.ledger.store.records import (
+    REGISTER,
+    PrincipalTables,
+    SessionHeader,
+    StoredRow,
+    keys_digest,
+    path_text,
+    read_path,
+)
 from counterpoint.ledger.store.sqlite import SqliteStore
-from counterpoint.ledger.store.store import Store, Unit
+from counterpoint.ledger.store.store import ChangeSet, Store
 from counterpoint.ledger.verification import Opened
 from counterpoint.ledger.witness import Witness
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -83,32 +91,32 @@ def listed(place: Durable) -> Iterator[str]:
     with looked_at(place) as store:
         for name in store.names():
             with store.lock:
-                yield f"{name}: {_book(store, name).head.number} entries"
+                yield f"{name}: {_header(store, name).head.number} entries"
 
 
 def shown(place: Durable, name: str) -> Iterator[str]:
     """What a session is: its rule, its loss, its keys, its witness, and the head of its chain."""
     with looked_at(place) as store, store.lock, _one_moment(store):
-        book, row = _book(store, name), store.row(name, path_text(()))
-        composition = None if row is None else read_frame(row.frame).mechanism
+        header, row = _header(store, name), store.row(name, path_text(()))
+        composition = None if row is None else read_public_row(row.public).mechanism
         if row is not None and row.node is not None and isinstance(composition, Concurrent):
             node = decode(row.node, Node)
             yield f"rule: {composition.rule!r}"
             yield f"loss: {composition.rule.loss(node.account)!r} in {node.launched} launches"
-        yield f"entries: {book.head.number}, of which the last has the hash {book.head.hash.hex()}"
+        yield f"entries: {header.head.number}, of which the last has the hash {header.head.hash.hex()}"
         yield f"signer of its record and receipts: {_signer(store, name)}"
         yield f"requests to be finished: {len(store.open_requests(name))}"
-        if not book.keys:
+        if not header.keys:
             yield "retired: its keys, and all that they sealed, are destroyed"
-        yield f"data keys: {len(book.keys)}; must have its witness: {'yes' if book.witnessed else 'no'}"
-        if book.beside:
-            yield f"has the same rows as: {', '.join(book.beside)}"
+        yield f"data keys: {len(header.keys)}; must have its witness: {'yes' if header.witnessed else 'no'}"
+        if header.beside:
+            yield f"has the same rows as: {', '.join(header.beside)}"
 
 
 def history(place: Durable, name: str) -> Iterator[str]:
     """The public lines of a session: when, who, what, where."""
     with looked_at(place) as store, store.lock, _one_moment(store):
-        _book(store, name)
+        _header(store, name)
         entries = (read_entry(data) for _, data in store.entries(name, 0))
         facts = [entry.fact for entry in entries if entry.kind in HISTORY]
     yield from map(_line, facts)
@@ -140,8 +148,8 @@ def _one_moment(store: Store) -> Iterator[None]:
         store.rollback()
 
 
-def _book(store: Store, name: str) -> Book:
-    found = store.book(name)
+def _header(store: Store, name: str) -> SessionHeader:
+    found = store.header(name)
     if found is None:
         names = ", ".join(map(repr, store.names())) or "none"
         raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
@@ -166,9 +174,9 @@ def retire(ledger: Place, name: str, *, by: str) -> str:
         witness = place.witness_file()
         with store.lock, nullcontext() if witness is None else closing(witness):
             verification.verify(store, name, witness)
-            book = _retire(store, name, who)
+            header = _retire(store, name, who)
             if witness is not None:
-                witness.note(name, *book.head, book.genesis, lambda after: store.entries(name, after))
+                witness.note(name, *header.head, header.genesis, lambda after: store.entries(name, after))
             erased = store.erase_deleted()
     finally:
         release(store)
@@ -176,25 +184,25 @@ def retire(ledger: Place, name: str, *, by: str) -> str:
     return f"{name}: retired. Its keys and all that they sealed are destroyed; {left}"
 
 
-def _retire(store: Store, name: str, who: str) -> Book:
-    """Put the retirement on record, and delete what it destroys, in one transaction; the book as it is then."""
+def _retire(store: Store, name: str, who: str) -> SessionHeader:
+    """Put the retirement on record, and delete what it destroys, in one transaction; the header as it is then."""
     head = store.begin(name)
     try:
-        book = store.book(name)
-        assert head is not None and book is not None
-        books.must_not_be_retired(name, book)
-        left, unit = book._replace(content=None, keys=()), Unit(store, name, head)
+        header = store.header(name)
+        assert head is not None and header is not None
+        headers.must_not_be_retired(name, header)
+        left, changes = header._replace(content=None, keys=()), ChangeSet(store, name, head)
         what = "its keys, and all that they sealed, are destroyed"
-        unit.append("retirement", "", (), what, "", state=keys_digest(()), record=left.record, who=who)
-        store.write(unit)
-        store.write_book(name, left)
+        changes.append("retirement", "", (), what, "", state=keys_digest(()), record=left.record, who=who)
+        store.write(changes)
+        store.write_header(name, left)
         store.write_keys(name, ())
         store.delete_sealed(name)
         store.commit()
     except BaseException:
         store.rollback()
         raise
-    return left._replace(head=unit.head)
+    return left._replace(head=changes.head)
 
 
 def recover(ledger: Place, name: str, *, by: str, witness_lost: bool = False) -> str:
@@ -222,7 +230,7 @@ def _recover_register(store: Store, master: MasterKey | None, witness: Witness, 
     sighting = found.sighting
     assert sighting is not None
     up_to_date = not sighting.beyond and (sighting.recovered or not found.recoveries)
-    if not found.book.witnessed or (up_to_date if sighting.any else not witness_lost):
+    if not found.header.witnessed or (up_to_date if sighting.any else not witness_lost):
         return ""  # or it has another witness than the session, which its service compares
     _recovered(store, REGISTER, master, witness, who, witness_lost)
     return "; every API key is ended: make new ones with `counterpoint keys new`"
@@ -235,7 +243,7 @@ def _recovered(  # noqa: PLR0917 - all that a recovery is made of
     sighting = found.sighting
     assert sighting is not None
     if found.recoveries and not sighting.recovered:  # an earlier attempt ended before the witness had seen it
-        _move_witness(store, name, witness, found.book.genesis, found.recoveries[-1].number)
+        _move_witness(store, name, witness, found.header.genesis, found.recoveries[-1].number)
     elif sighting.any and not sighting.beyond:
         raise NotAllowed(
             f"{name!r} has all that its witness has seen, so there is nothing to recover: open it as it is"
@@ -244,19 +252,19 @@ def _recovered(  # noqa: PLR0917 - all that a recovery is made of
         raise sightings.unseen(name)
     if sighting.beyond or not sighting.any:
         number = _recover(store, name, _keys(master, name, found), found, who)
-        _move_witness(store, name, witness, found.book.genesis, number)
-    book = store.book(name)
-    assert book is not None
-    witness.note(name, *book.head, book.genesis, lambda after: store.entries(name, after))
+        _move_witness(store, name, witness, found.header.genesis, number)
+    header = store.header(name)
+    assert header is not None
+    witness.note(name, *header.head, header.genesis, lambda after: store.entries(name, after))
     return (
-        f"{name}: opened as of entry {found.book.head.number}; its budget counts as spent, its mechanisms are halted, "
-        "and what was answered before can be read"
+        f"{name}: opened as of entry {found.header.head.number}; its budget counts as spent, its mechanisms are "
+        "halted, and what was answered before can be read"
     )
 
 
 def _keys(master: MasterKey | None, name: str, found: Opened) -> DataKeys:
-    books.must_have_key(master)
-    keys = DataKeys(name, master, found.book.keys)
+    headers.must_have_key(master)
+    keys = DataKeys(name, master, found.header.keys)
     if not keys.usable:
         raise Unsealable(f"the key given is another one than the one that the answers of {name!r} are sealed with")
     return keys
@@ -266,20 +274,20 @@ def _recover(store: Store, name: str, keys: DataKeys, found: Opened, who: str) -
     """Put the recovery on record, and all that it ends; the number of its entry."""
     head, sighting = store.begin(name), found.sighting
     try:
-        if head != found.book.head:
+        if head != found.header.head:
             raise LedgerBusy(f"another process has written to {name!r} meanwhile; close it there, and try again")
         if name != REGISTER and store.row(name, path_text(())) is None:
             raise NotAllowed(f"{name!r} was not open yet when this backup was made: there is nothing to be read in it")
         assert sighting is not None
-        unit, seen = Unit(store, name, head), sighting.furthest
+        changes, seen = ChangeSet(store, name, head), sighting.furthest
         what = f"a backup of {head.number} entries was opened on purpose; {_said(seen.sequence)}"
         body = encode((head.number, head.hash.hex(), seen.sequence, seen.head.hex())).decode()
-        number = unit.append("recovery", "", (), what, body, who=who).number
+        number = changes.append("recovery", "", (), what, body, who=who).number
         if name == REGISTER:
-            _end_api_keys(store, unit, RegisterSigner(keys.register_key(), who))
+            _end_api_keys(store, changes, RegisterSigner(keys.register_key(), who))
         else:
-            _end(store, unit, keys)
-        store.write(unit)
+            _end(store, changes, keys)
+        store.write(changes)
         store.commit()
     except BaseException:
         store.rollback()
@@ -291,40 +299,42 @@ def _said(seen: int) -> str:
     return f"its witness had seen {seen}" if seen else "its witness was lost, too"
 
 
-def _end(store: Store, unit: Unit, keys: DataKeys) -> None:
+def _end(store: Store, changes: ChangeSet, keys: DataKeys) -> None:
     """Close every open request without an answer, halt every mechanism, and spend every budget."""
-    for request in store.open_requests(unit.name):
+    for request in store.open_requests(changes.name):
         answer = keys.seal(padded(encode(Lost())), "answer", *request.place)
         closed, path = request.settled(answer), read_path(request.path)
-        unit.put_request(closed)
+        changes.put_request(closed)
         what = "an open request, closed without an answer"
-        unit.append("lost", request.request, path, what, "", record=closed.fingerprint)
-    for row in store.rows(unit.name):
+        changes.append("lost", request.request, path, what, "", record=closed.fingerprint)
+    for row in store.rows(changes.name):
         ended = _ended(row)
         if ended != row:
             after = ended._replace(version=row.version + 1)
-            unit.put_row(after)
+            changes.put_row(after)
             what = "its state is erased" if row.node is None else "its budget is spent"
-            unit.append("lost", "", read_path(row.path), what, "", version=after.version, state=after.fingerprint)
+            changes.append("lost", "", read_path(row.path), what, "", version=after.version, state=after.fingerprint)
 
 
-def _end_api_keys(store: Store, unit: Unit, signer: RegisterSigner) -> None:
+def _end_api_keys(store: Store, changes: ChangeSet, signer: RegisterSigner) -> None:
     """End every API key: those that were revoked since the backup cannot be told from the others."""
-    assert isinstance(store, PeopleTables)
+    assert isinstance(store, PrincipalTables)
     for key in store.api_keys():
         if key.ended is None:
             ended = key._replace(ended=int(time.time()))
             store.put_api_key(ended)
-            signer.append(unit, API_KEY, key.id, f"key {key.id} of {key.principal!r} was ended by the recovery", ended)
+            signer.append(
+                changes, API_KEY, key.id, f"key {key.id} of {key.principal!r} was ended by the recovery", ended
+            )
 
 
 def _ended(row: StoredRow) -> StoredRow:
-    frame = read_frame(row.frame)
-    if row.node is None or not isinstance(frame.mechanism, Concurrent):
+    public = read_public_row(row.public)
+    if row.node is None or not isinstance(public.mechanism, Concurrent):
         return row._replace(sealed=None)
-    whole = exhausted(frame.mechanism)
-    again = encode(Frame(whole, frame.cursor, frame.by, frame.of))
-    return row._replace(frame=again, spent=spent(whole, decode(row.node, Node)))
+    whole = exhausted(public.mechanism)
+    again = encode(PublicRow(whole, public.cursor, public.by, public.of))
+    return row._replace(public=again, budget_used=budget_used(whole, decode(row.node, Node)))
 
 
 def _move_witness(store: Store, name: str, witness: Witness, genesis: bytes, number: int) -> None:

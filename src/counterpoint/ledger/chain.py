@@ -42,7 +42,7 @@ SESSION, PRINCIPAL, API_KEY = REGISTERED = ("session", "principal", "api key")
 HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, *REGISTERED, "data")
 """Which entries are lines of the history."""
 ABOUT_BOOK = ("data", "keys", "witness", "retirement")
-"""Entries about the book itself; `state` is then the fingerprint of the wrapped keys."""
+"""Entries about the header itself; `state` is then the fingerprint of the wrapped keys."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -54,7 +54,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     a charge or an answer (`state` its fingerprint); of data and of keys, `state` is the fingerprint of the wrapped
     keys; of items, `version` is how many there are with them, and `request` the id under which they were sent, if any.
     `at` is when, by the clock of the process that wrote it: for people, nothing is decided by it. `record` is the
-    fingerprint of the record that the entry leaves: of the request, if it is an intent, or an answer; of the book, if
+    fingerprint of the record that the entry leaves: of the request, if it is an intent, or an answer; of the header, if
     it is about data or the witness. `who` is the principal whose request it was, if one was named. `salt` is random:
     the head of the chain confirms no guess at what an entry says. `cost` is what a launch costs, exactly, for auditors
     who have no code of ours.

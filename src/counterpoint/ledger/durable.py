@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from counterpoint.coins.keystream import fresh
 from counterpoint.errors import DataChanged, DataInUse, LedgerBusy, LedgerError, Unsealable
-from counterpoint.ledger import books, verification
+from counterpoint.ledger import headers, verification
 from counterpoint.ledger import witness as sightings
 from counterpoint.ledger.chain import HISTORY, Disclosure, Grounds, Head, Signed, Signer, read_entry
 from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Settle, StepOutcome, StoredAnswer
@@ -33,9 +33,9 @@ from counterpoint.ledger.sealed_transaction import SealedTransaction, Sealer
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.state import Fact, Lookups, Lost, Path, Row
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
-from counterpoint.ledger.store.records import REGISTER, Book, StoredItems, path_text
-from counterpoint.ledger.store.store import Store, Unit, exported
-from counterpoint.ledger.stream_log import KeptLog
+from counterpoint.ledger.store.records import REGISTER, SessionHeader, StoredItems, path_text
+from counterpoint.ledger.store.store import ChangeSet, Store, exported
+from counterpoint.ledger.stream_log import StoredStreamLog
 from counterpoint.ledger.verification import started
 from counterpoint.ledger.witness import Witness
 from counterpoint.sources.streams.log import Log, position
@@ -76,10 +76,10 @@ class DurableLedger(Ledger):
         self._group: GroupCommit[Job] = GroupCommit(self._commit, store.lock)
         self._closed = False
         self._witnessed = Head(0, b"")
-        self._book: Book | None = None
+        self._header: SessionHeader | None = None
         self._signer: Signer | None = None
         self._sealer = Sealer(DataKeys(name, master, ()), seeds)
-        self._open_book()
+        self._open_header()
 
     def check(self) -> None:
         """Refuse to go on in a forked process, after a failure, when closed, or when the connection was lost."""
@@ -101,39 +101,39 @@ class DurableLedger(Ledger):
     def _commit(self, batch: list[Ticket[Job]]) -> None:
         """One transaction for a batch of jobs; an error of one job concerns that job alone."""
         with self._connection_at_stake():
-            unit = self._store.begin_unit(self.name, _together([ticket.job.looks_up() for ticket in batch]))
-            if unit is None:
+            changes = self._store.begin_changes(self.name, _together([ticket.job.looks_up() for ticket in batch]))
+            if changes is None:
                 raise LedgerError(f"there is no session {self.name!r} in this ledger")
-            records = SealedTransaction(unit, self._sealer)
+            records = SealedTransaction(changes, self._sealer)
             for ticket in batch:
                 try:
                     ticket.result = ticket.job.run(records)
                 except Exception as error:
                     ticket.error = error
-            if unit.entries:
-                self._write(unit)
+            if changes.entries:
+                self._write(changes)
                 self._sealer.learn(records.grounds)
             else:
                 self._store.rollback()
-            self._note(unit)
+            self._note(changes)
 
-    def _write(self, unit: Unit) -> None:
+    def _write(self, changes: ChangeSet) -> None:
         self._reached("write")
-        self._store.write(unit)
+        self._store.write(changes)
         self._reached("commit")
         self._store.commit()
         self._reached("committed")
-        self._sealer.ids.learn(unit)
+        self._sealer.ids.learn(changes)
 
-    def _note(self, unit: Unit) -> None:
+    def _note(self, changes: ChangeSet) -> None:
         """Show the witness the head before an answer leaves, also one that an interrupted process has settled."""
-        if self._witness is None or not unit.settled or unit.head == self._witnessed:
+        if self._witness is None or not changes.settled or changes.head == self._witnessed:
             return
-        assert self._book is not None
-        if unit.head.number <= self._witnessed.number:  # the database was put back while it was open
+        assert self._header is not None
+        if changes.head.number <= self._witnessed.number:  # the database was put back while it was open
             raise sightings.forked(self.name)
-        self._witness.note(self.name, *unit.head, self._book.genesis, self._entries_after)
-        self._witnessed = unit.head
+        self._witness.note(self.name, *changes.head, self._header.genesis, self._entries_after)
+        self._witnessed = changes.head
         self._reached("witnessed")
 
     def _entries_after(self, number: int) -> Iterator[tuple[int, bytes]]:
@@ -205,7 +205,7 @@ class DurableLedger(Ledger):
     def beside(self) -> tuple[str, ...]:
         """The sessions that have the same rows."""
         with self._connection() as store:
-            return books.beside(store, self.name)
+            return headers.beside(store, self.name)
 
     def bind(
         self,
@@ -221,36 +221,36 @@ class DurableLedger(Ledger):
                 "a durable ledger must know its data again after a restart: bind a table with key=..., 32 secret "
                 "bytes, which make its fingerprint"
             )
-        if self._book is None:
+        if self._header is None:
             if log is not None and log.kept_for is not None:
                 raise in_use_log(log.kept_for, log.what)
             self._create(fingerprint, rows, second_budget)
-        if self._opened_book.fingerprint != fingerprint:
+        if self._opened_header.fingerprint != fingerprint:
             raise DataChanged(
                 f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. "
                 "Bind the data as it was; for new data make a session with another name, and a budget of its own"
             )
         if log is not None:
-            log.keep(KeptLog(self.name, self._opened_book.genesis, self._sealer, self))
+            log.keep(StoredStreamLog(self.name, self._opened_header.genesis, self._sealer, self))
             with suppress(Unsealable):  # charges can be read without a key; asking for items says what is missing
                 log.length()
 
     def _create(self, fingerprint: str, rows: bytes | None, second_budget: bool) -> None:
-        books.must_have_key(self._master)
+        headers.must_have_key(self._master)
         with self._store.lock, self._connection_at_stake():
-            books.create(
+            headers.create(
                 self._store,
                 self.name,
                 self._master,
-                books.new_genesis(),
+                headers.new_genesis(),
                 fingerprint,
                 rows,
                 witness=self._witness,
                 second_budget=second_budget,
             )
-        self._open_book()
+        self._open_header()
 
-    def _open_book(self) -> None:
+    def _open_header(self) -> None:
         """Check the record as it is found, and continue from there."""
         with self._store.lock:
             found = started(self._store, self.name, self._witness, self._master, self._connection_at_stake)
@@ -258,16 +258,16 @@ class DurableLedger(Ledger):
             verification.opened(self._store, REGISTER, self._witness, self._master, may_be_unseen=True)
             if found is None:
                 return
-            keys = DataKeys(self.name, self._master, found.book.keys)
-            self._book, self._sealer.keys, self._sealer.ids = found.book, keys, found.ids
+            keys = DataKeys(self.name, self._master, found.header.keys)
+            self._header, self._sealer.keys, self._sealer.ids = found.header, keys, found.ids
             if self._master is not None and keys.usable and self.name != REGISTER:
-                self._signer = books.signer(self.name, self._master, found.signer)
+                self._signer = headers.signer(self.name, self._master, found.signer)
 
     @property
-    def _opened_book(self) -> Book:
-        if self._book is None:
+    def _opened_header(self) -> SessionHeader:
+        if self._header is None:
             raise LedgerError(f"there is no session {self.name!r} in this ledger yet")
-        return self._book
+        return self._header
 
     def stored_length(self) -> int:
         """How many items the session's stream has."""
@@ -291,7 +291,7 @@ class DurableLedger(Ledger):
         if self._signer is None:
             raise Unsealable(f"no key was given, so no receipt of {self.name!r} can be signed")
         key = self._sealer.keys.commitment_key()
-        return grounds.signed(self._opened_book.genesis, self.name, self._signer, key)
+        return grounds.signed(self._opened_header.genesis, self.name, self._signer, key)
 
     def _read_grounds(self, request: str) -> Grounds:
         with self._connection() as store, self._one_moment(store) as records:
@@ -302,7 +302,7 @@ class DurableLedger(Ledger):
         """The records as they are at one moment: another process may settle a request between it and its row."""
         store.begin_reading()
         try:
-            yield SealedTransaction(Unit(store, self.name, self._read_book(store).head), self._sealer)
+            yield SealedTransaction(ChangeSet(store, self.name, self._read_header(store).head), self._sealer)
         finally:
             store.rollback()
 
@@ -313,10 +313,10 @@ class DurableLedger(Ledger):
     def head(self) -> int:
         """The number of the last entry: while it stays, nothing has changed."""
         with self._connection() as store:
-            return self._read_book(store).head.number
+            return self._read_header(store).head.number
 
-    def _read_book(self, store: Store) -> Book:
-        found = store.book(self.name)
+    def _read_header(self, store: Store) -> SessionHeader:
+        found = store.header(self.name)
         assert found is not None
         return found
 
@@ -324,7 +324,7 @@ class DurableLedger(Ledger):
         """Wrap the data keys with another master key; what is sealed from now on is sealed with a new data key."""
         with self._connection() as store:
             with self._connection_at_stake():
-                keys = books.rewrap(store, self.name, self._master, master)
+                keys = headers.rewrap(store, self.name, self._master, master)
             self._sealer.keys = DataKeys(self.name, master, keys)
             self._master, self._signer = master, Signer(master.signing_seed())
 

@@ -16,7 +16,7 @@ from counterpoint.errors import InvalidParameter, LedgerError, Unsealable
 from counterpoint.ledger import verification
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.location import Durable, Place, hold, looked_at, release
-from counterpoint.ledger.sealed_rows import read_frame
+from counterpoint.ledger.sealed_rows import read_public_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.state import Node
 from counterpoint.ledger.store.records import REGISTER, StoredRow, path_text
@@ -39,11 +39,11 @@ def durable(place: Place, name: str, *, existing: bool = False, **options: Any) 
     where = place if isinstance(place, Durable) else Durable(place)
     store = hold(where, existing)
     try:
-        if existing and store.book(name) is None:
+        if existing and store.header(name) is None:
             names = ", ".join(map(repr, store.names())) or "none"
             raise LedgerError(f"there is no session {name!r} in this ledger; there are: {names}")
         with store.lock:  # two threads that open a new ledger at once make one key for it
-            if not store.books():
+            if not store.headers():
                 where.make_key_beside()
         found = DurableLedger(store, name, where.master_key(), where.witness_file(), **options)
     except BaseException:
@@ -91,7 +91,7 @@ def _witness_of(place: Durable) -> Iterator[Witness | None]:
 
 
 def _state(row: StoredRow | None, node: Node | None) -> str:
-    composition = None if row is None else read_frame(row.frame).mechanism
+    composition = None if row is None else read_public_row(row.public).mechanism
     if node is None or not isinstance(composition, Concurrent):
         return "nothing launched yet"
     return f"{node.launched} launched, {composition.rule.loss(node.account)!r} lost"
@@ -109,7 +109,9 @@ def rotate(place: Durable, new_key_file: str) -> Iterator[str]:
     store = hold(place, existing=True)
     try:
         with store.lock:
-            present = {name: _opening(store, name, place.master_keys()) for name in store.books() if _keys(store, name)}
+            present = {
+                name: _opening(store, name, place.master_keys()) for name in store.headers() if _keys(store, name)
+            }
             lost = [name for name, key in present.items() if key is None and _opening(store, name, (new,)) is None]
         if lost:
             raise Unsealable(
@@ -136,8 +138,8 @@ def _opening(store: Store, name: str, keys: Sequence[MasterKey]) -> MasterKey | 
 
 def _keys(store: Store, name: str) -> tuple[bytes, ...]:
     """The wrapped keys of a session; a retired one has none."""
-    book = store.book(name)
-    return () if book is None else book.keys
+    header = store.header(name)
+    return () if header is None else header.keys
 
 
 def _erased(store: Store, in_postgres: bool) -> str:

@@ -19,7 +19,7 @@ once the witness has seen it.
 >>> register.close()
 >>> release(store)
 
-The clock by which API keys expire: it does not go back. (That of grants is `Unit.now`.)
+The clock by which API keys expire: it does not go back. (That of grants is `ChangeSet.now`.)
 
 A clock that is set back, by mistake or by a time server that others command, would let what has expired stand again. So
 the latest time that was seen counts: on the chain, where it outlives the process, or since then in this process.
@@ -35,23 +35,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from counterpoint.errors import InvalidParameter, LedgerBusy, LedgerTampered, NotAllowed, Unsealable
-from counterpoint.ledger import books
+from counterpoint.ledger import headers
 from counterpoint.ledger.chain import API_KEY, PRINCIPAL, Head, link, read_entry
 from counterpoint.ledger.location import Durable, release
 from counterpoint.ledger.register_check import Registered, RegisterSigner
 from counterpoint.ledger.sealing import DataKeys
-from counterpoint.ledger.store.records import REGISTER, PeopleTables, StoredKey, StoredPrincipal
-from counterpoint.ledger.store.store import Store, Unit
+from counterpoint.ledger.store.records import REGISTER, PrincipalTables, StoredKey, StoredPrincipal
+from counterpoint.ledger.store.store import ChangeSet, Store
 from counterpoint.ledger.verification import started
 
 
 class Change:
     """What is changed in one transaction; reads see it."""
 
-    def __init__(self, people: PeopleTables, registered: Registered, unit: Unit, signer: RegisterSigner) -> None:
+    def __init__(
+        self, people: PrincipalTables, registered: Registered, changes: ChangeSet, signer: RegisterSigner
+    ) -> None:
         self._people = people
         self._registered = registered
-        self._unit = unit
+        self._changes = changes
         self._signer = signer
 
     def principal(self, name: str) -> StoredPrincipal | None:
@@ -87,35 +89,35 @@ class Change:
         self._append(API_KEY, key.id, what, None)
 
     def _append(self, kind: str, id: str, what: str, row: StoredPrincipal | StoredKey | None) -> None:
-        before = self._unit.head.hash
-        self._registered.step(self._signer.append(self._unit, kind, id, what, row), before)
+        before = self._changes.head.hash
+        self._registered.step(self._signer.append(self._changes, kind, id, what, row), before)
 
 
 class Register:
     """The register of the ledger at a place, over the store that holds it; made if the ledger is new."""
 
     def __init__(self, store: Store, place: Durable) -> None:
-        assert isinstance(store, PeopleTables)
+        assert isinstance(store, PrincipalTables)
         self._store = store
-        self._people: PeopleTables = store
+        self._people: PrincipalTables = store
         self._witness = place.witness_file()
         with store.lock:
-            if not store.books():
+            if not store.headers():
                 place.make_key_beside()
             master = place.master_key()
             found = started(store, REGISTER, self._witness, master, self._writing)
             if found is None:
-                books.must_have_key(master)
+                headers.must_have_key(master)
                 assert master is not None
                 with self._writing():
-                    books.make_register(store, master)
+                    headers.make_register(store, master)
                 found = started(store, REGISTER, self._witness, master, self._writing)
             assert found is not None and found.registered is not None
-            self._key = _signing(DataKeys(REGISTER, master, found.book.keys))
-            self._genesis, self._head, self._known = found.book.genesis, found.book.head, found.registered
+            self._key = _signing(DataKeys(REGISTER, master, found.header.keys))
+            self._genesis, self._head, self._known = found.header.genesis, found.header.head, found.registered
             self._noted = Head(0, b"")
             self._clock = LedgerClock()
-            for name in store.books():
+            for name in store.headers():
                 self._clock.see(self._last_written(name))
 
     def now(self) -> int:
@@ -156,12 +158,12 @@ class Register:
         """A transaction in which `who` changes principals and keys. After it, the change has happened and was seen."""
         with self._store.lock, self._writing():
             known = self._followed(self._store.begin(REGISTER)).copied()
-            unit = Unit(self._store, REGISTER, self._head)
-            yield Change(self._people, known, unit, RegisterSigner(self._key, who))
-            if unit.entries:
-                self._store.write(unit)
+            changes = ChangeSet(self._store, REGISTER, self._head)
+            yield Change(self._people, known, changes, RegisterSigner(self._key, who))
+            if changes.entries:
+                self._store.write(changes)
                 self._store.commit()
-                self._head, self._known = unit.head, known
+                self._head, self._known = changes.head, known
             else:
                 self._store.rollback()
             if self._witness is not None and self._noted != self._head:
@@ -180,8 +182,8 @@ class Register:
         with self._store.lock:
             self._store.begin_reading()
             try:
-                book = self._store.book(REGISTER)
-                yield self._followed(None if book is None else book.head)
+                header = self._store.header(REGISTER)
+                yield self._followed(None if header is None else header.head)
             finally:
                 self._store.rollback()
 
@@ -217,8 +219,8 @@ class Register:
 
     def _last_written(self, name: str) -> int:
         """When the last entry of a session was written."""
-        book = self._store.book(name)
-        data = None if book is None else self._store.entry(name, book.head.number)
+        header = self._store.header(name)
+        data = None if header is None else self._store.entry(name, header.head.number)
         return 0 if data is None else read_entry(data).at
 
     def _entries_after(self, number: int) -> Iterator[tuple[int, bytes]]:

@@ -1,7 +1,7 @@
 """What a register says: which sessions a ledger has, and how every principal and API key was left.
 
 A session's chain says nothing of what is beside it: a whole session could be deleted, and a role be changed, without a
-trace. So a ledger has one book more, its register, of the same make as those of its sessions: a chain, wrapped keys,
+trace. So a ledger has one header more, its register, of the same make as those of its sessions: a chain, wrapped keys,
 a witness. An entry names a new session with the genesis of its chain, or has the fingerprint of the row of a principal
 or an API key as the change left it.
 
@@ -29,8 +29,8 @@ import msgspec
 
 from counterpoint.errors import LedgerTampered
 from counterpoint.ledger.chain import API_KEY, PRINCIPAL, SESSION, Entry
-from counterpoint.ledger.store.records import REGISTER, PeopleTables, StoredKey, StoredPrincipal
-from counterpoint.ledger.store.store import Store, Unit
+from counterpoint.ledger.store.records import REGISTER, PrincipalTables, StoredKey, StoredPrincipal
+from counterpoint.ledger.store.store import ChangeSet, Store
 
 _NAMES = {PRINCIPAL: "principal", API_KEY: "API key"}
 Row = StoredPrincipal | StoredKey
@@ -48,13 +48,13 @@ class RegisterSigner(NamedTuple):
     key: bytes
     who: str
 
-    def append(self, unit: Unit, kind: str, id: str, what: str, row: Row | None) -> Entry:
+    def append(self, changes: ChangeSet, kind: str, id: str, what: str, row: Row | None) -> Entry:
         """Add how the row of a principal or an API key was left; None: it was deleted. `what` is for the history."""
-        number, before = unit.head
+        number, before = changes.head
         left = "" if row is None else row.fingerprint
         said = Entry(number + 1, kind, "", (), what, id, state=left, who=self.who)
         signed = signature(said, before, self.key)
-        return unit.append(kind, "", (), what, id, state=left, record=signed, who=self.who)
+        return changes.append(kind, "", (), what, id, state=left, record=signed, who=self.who)
 
 
 class Registered:
@@ -107,7 +107,7 @@ class Registered:
     def compare(self, store: Store) -> None:
         """Every session, principal and key is there as it was registered, and no other is."""
         self._compare_sessions(store)
-        assert isinstance(store, PeopleTables)
+        assert isinstance(store, PrincipalTables)
         self.must_be_all(PRINCIPAL, {one.name: one for one in store.principals()})
         self.must_be_all(API_KEY, {one.id: one for one in store.api_keys()})
 
@@ -118,11 +118,11 @@ class Registered:
             self.must_be_as_left(kind, id, rows.get(id))
 
     def _compare_sessions(self, store: Store) -> None:
-        found = {name: genesis.hex() for name, genesis in store.books().items() if name != REGISTER}
+        found = {name: genesis.hex() for name, genesis in store.headers().items() if name != REGISTER}
         for name in sorted(found | self.sessions):
             if name not in found:
                 raise LedgerTampered(
-                    f"session {name!r} is in the register of this ledger, and its book is missing: it was taken away"
+                    f"session {name!r} is in the register of this ledger, and its header is missing: it was taken away"
                 )
             if name not in self.sessions:
                 raise LedgerTampered(f"session {name!r} is not in the register of this ledger: it was put in")
@@ -140,16 +140,16 @@ def _difference(known: str | None, row: Row | None) -> str:
 
 def must_have_register(store: Store) -> None:
     """`LedgerTampered` if a ledger in which something is has no register."""
-    assert isinstance(store, PeopleTables)
-    if store.books() or store.principals() or store.api_keys():
+    assert isinstance(store, PrincipalTables)
+    if store.headers() or store.principals() or store.api_keys():
         raise LedgerTampered("this ledger has sessions or principals and no register of them: it was taken away")
 
 
 def must_have_no_strays(store: Store) -> None:
-    """`LedgerTampered` if a table has rows of a session that has no book."""
-    books = store.books()
+    """`LedgerTampered` if a table has rows of a session that has no header."""
+    headers = store.headers()
     for table, name in store.names_by_table():
-        if name not in books:
+        if name not in headers:
             raise LedgerTampered(
-                f"the table {table} has rows of {str(name)[:80]!r}, of which this ledger has no book: they were put in"
+                f"the table {table} has rows of {str(name)[:80]!r}, a session without a header: they were put in"
             )

@@ -20,7 +20,7 @@ from counterpoint.composition.rule import Spent
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.chain import INTENTS, Entry
-from counterpoint.ledger.sealed_rows import read_frame, spent
+from counterpoint.ledger.sealed_rows import budget_used, read_public_row
 from counterpoint.ledger.state import Grant, Node, Path
 from counterpoint.ledger.store.records import StoredRow, path_text
 from counterpoint.ledger.store.store import Store
@@ -157,13 +157,13 @@ class Replay:
             node = None if stored is None or stored.node is None else decode(stored.node, Node)
             if stored is None or node is None or node.account != account or node.launched != launched:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
-            if stored.spent != spent(composition, node):
+            if stored.budget_used != budget_used(composition, node):
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
             if node.closings != (0 if path else self._closings):
                 raise LedgerTampered(f"whether the data of {self._name!r} are closed is not what is on record")
             if node.grant != self._grants.get(path, UNSET):
                 raise LedgerTampered(f"to whom the session at {path!r} is granted is not what is on record")
-            if read_frame(stored.frame).mechanism != composition:
+            if read_public_row(stored.public).mechanism != composition:
                 raise LedgerTampered(f"the rule at {path!r} is not the one on record")
         self._compare_kinds(store)
         if not self._retired:
@@ -175,11 +175,11 @@ class Replay:
         Of a session only the sample of its units is sealed, if it sees one.
         """
         for row in store.rows(self._name):
-            mechanism = read_frame(row.frame).mechanism
+            mechanism = read_public_row(row.public).mechanism
             is_session, on_sample = isinstance(mechanism, Concurrent), mechanism.sampling_rate is not None
             if is_session != (row.node is not None) or (is_session and on_sample != (row.sealed is not None)):
                 raise changed(row)
-            if not is_session and (row.spent is not None or (self._recovered and row.sealed is not None)):
+            if not is_session and (row.budget_used is not None or (self._recovered and row.sealed is not None)):
                 raise changed(row)
 
     def _compare_requests(self, store: Store) -> None:

@@ -43,7 +43,7 @@ from counterpoint.ledger.chain import INTENTS, Entry, Head, link, read_entry
 from counterpoint.ledger.sealing import DataKeys, padded
 from counterpoint.ledger.state import Node, Path, Row, Sealed, charge_text
 from counterpoint.ledger.store.records import BUDGET, StoredRow, path_text, read_path
-from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.store import ChangeSet
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.privacy.samples import Sample
@@ -53,7 +53,7 @@ _KEPT = 1024
 _LARGEST = 2**16
 
 
-class Frame(Tagged, Value, frozen=True):
+class PublicRow(Tagged, Value, frozen=True):
     """The public part of a row."""
 
     mechanism: Mechanism
@@ -68,16 +68,16 @@ def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row]
     `InvalidParameter` if it could not be read back: then nothing is written, and nothing is charged.
     """
     if last is not None and _framed_alike(last[1], row):
-        data = last[0].frame
+        data = last[0].public
     else:
-        data = encode_checked(Frame(row.mechanism, row.cursor, row.by, row.of), Frame)
+        data = encode_checked(PublicRow(row.mechanism, row.cursor, row.by, row.of), PublicRow)
     if row.state is None:
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, Node):
         node, sample = row.state.in_public, row.state.sample
         sealed = None if isinstance(sample, UnsetType) else _sealed(sample, Sample, path, row.version, keys)
         public = encode_checked(node, Node)
-        return StoredRow(path_text(path), row.version, data, public, sealed, spent(row.mechanism, node))
+        return StoredRow(path_text(path), row.version, data, public, sealed, budget_used(row.mechanism, node))
     return StoredRow(path_text(path), row.version, data, None, _sealed(row.state, State, path, row.version, keys))
 
 
@@ -91,7 +91,7 @@ def _framed_alike(one: Row, other: Row) -> bool:
     return same and (one.cursor, one.by, one.of) == (other.cursor, other.by, other.of)
 
 
-def spent(mechanism: Mechanism, node: Node) -> int | None:
+def budget_used(mechanism: Mechanism, node: Node) -> int | None:
     """How much of its budget a session has used, in parts of `BUDGET`; None for one that has none."""
     return mechanism.rule.used(node.account, BUDGET) if isinstance(mechanism, Concurrent) else None
 
@@ -114,8 +114,8 @@ def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
 
 
 def _row(stored: StoredRow, state: State | None) -> Row:
-    frame = read_frame(stored.frame)
-    return Row(frame.mechanism, state, stored.version, frame.cursor, frame.by, followed_among(frame.of))
+    public = read_public_row(stored.public)
+    return Row(public.mechanism, state, stored.version, public.cursor, public.by, followed_among(public.of))
 
 
 class OpenRows:
@@ -150,15 +150,15 @@ class OpenRows:
 
 
 @lru_cache(maxsize=1024)
-def cost_of(frame: bytes) -> str:
+def cost_of(public: bytes) -> str:
     """What the launch of a row was charged, as the record has it; the row by its public part."""
-    return charge_text(read_frame(frame).mechanism.claim)
+    return charge_text(read_public_row(public).mechanism.claim)
 
 
 @lru_cache(maxsize=4096)
-def read_frame(data: bytes) -> Frame:
+def read_public_row(data: bytes) -> PublicRow:
     """The public part of a row."""
-    return decode(data, Frame)
+    return decode(data, PublicRow)
 
 
 _UNSORTED = 2**16
@@ -195,41 +195,41 @@ class Ids:
         place = bisect_left(self._sorted, sought)
         return sought in self._later or (place < len(self._sorted) and self._sorted[place] == sought)
 
-    def must_be_new(self, unit: Unit, kind: str, request: str) -> None:
+    def must_be_new(self, changes: ChangeSet, kind: str, request: str) -> None:
         """Refuse an id that is on record although nothing is stored under it any more."""
-        self._catch_up(unit)
+        self._catch_up(changes)
         if self.has(kind, request):
             raise LedgerTampered(
                 f"request {request[:80]!r} is on record, but what is stored of it is missing: it was taken away. "
                 "Nothing is drawn for it again; put back the newest copy of the database"
             )
 
-    def must_be_as_left(self, unit: Unit, path: Path, row: StoredRow | None) -> None:
-        """Refuse a row, as it is stored before this unit, unless the chain left it so."""
-        self._catch_up(unit)
+    def must_be_as_left(self, changes: ChangeSet, path: Path, row: StoredRow | None) -> None:
+        """Refuse a row, as it is stored before this change set, unless the chain left it so."""
+        self._catch_up(changes)
         if self._rows.get(hash(path)) != (None if row is None else hash(row.fingerprint)):
             raise LedgerTampered(
-                f"the row at {path_text(path)} of {unit.name!r} is not the one that its last charge or answer left: it "
-                "was changed, taken away or put back, and is not used"
+                f"the row at {path_text(path)} of {changes.name!r} is not the one that its last charge or answer "
+                "left: it was changed, taken away or put back, and is not used"
             )
 
-    def learn(self, unit: Unit) -> None:
-        """What a unit has added, once it is committed; if others came in between, that is read when it is needed."""
-        if unit.base == self.head:
-            for entry in unit.begun:
+    def learn(self, changes: ChangeSet) -> None:
+        """Take note of a committed change set, unless it does not follow on what is known: then read that when needed."""
+        if changes.base == self.head:
+            for entry in changes.begun:
                 self.step(entry)
-            self.head = unit.head
+            self.head = changes.head
 
-    def _catch_up(self, unit: Unit) -> None:
-        if unit.base == self.head:
+    def _catch_up(self, changes: ChangeSet) -> None:
+        if changes.base == self.head:
             return
         number, head = self.head
-        for number, data in unit.added(number):  # noqa: B020 - from where it is to where it comes
+        for number, data in changes.added(number):  # noqa: B020 - from where it is to where it comes
             head = link(head, data)
             self.step(read_entry(data, number))
-        if (number, head) != unit.base:
+        if (number, head) != changes.base:
             raise LedgerTampered(
-                f"the chain of {unit.name!r} does not continue what this process has seen of it: an entry was "
+                f"the chain of {changes.name!r} does not continue what this process has seen of it: an entry was "
                 "changed, or an old copy was put back, while it was open"
             )
-        self.head = unit.base
+        self.head = changes.base

@@ -1,11 +1,11 @@
 """The records of a durable session inside one transaction: what is secret is sealed, every change extends the chain.
 
-A `SealedTransaction` is the protocol's view of a `Unit`, which is written as a whole or not at all. The `Sealer` keeps
+A `SealedTransaction` is the protocol's view of a `ChangeSet`, which is written whole or not at all. The `Sealer` keeps
 what lasts from one transaction to the next: the data keys, the ids on the chain, and rows that were opened lately. The
 grounds of the last receipts are kept too: the receipt of an answer is mostly wanted right after it.
 
 >>> from counterpoint.ledger.chain import Head
->>> records = SealedTransaction(Unit(None, "people", Head(0, bytes(32))), Sealer(DataKeys("people", None, ())))
+>>> records = SealedTransaction(ChangeSet(None, "people", Head(0, bytes(32))), Sealer(DataKeys("people", None, ())))
 >>> records.settled(Intent("never", b"", (0,), 0, 0, bytes(32)), None)
 Traceback (most recent call last):
 ...
@@ -29,7 +29,7 @@ from counterpoint.ledger.sealed_rows import Ids, OpenRows, cost_of, stored_row
 from counterpoint.ledger.sealing import DataKeys, padded
 from counterpoint.ledger.state import Fact, Faulty, Path, Row, refused
 from counterpoint.ledger.store.records import LONGEST, StoredRequest, StoredRow, fits, path_text, read_path
-from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.store import ChangeSet
 
 _KEPT = 256
 _LARGEST = 2**16
@@ -89,49 +89,49 @@ class Sealer:
 class SealedTransaction:
     """The records of one session in one transaction."""
 
-    __slots__ = ("_sealer", "grounds", "unit")
+    __slots__ = ("_sealer", "changes", "grounds")
 
-    def __init__(self, unit: Unit, sealer: Sealer) -> None:
-        self.unit = unit
+    def __init__(self, changes: ChangeSet, sealer: Sealer) -> None:
+        self.changes = changes
         self.grounds: list[Grounds] = []
         self._sealer = sealer
 
     def now(self) -> int:
         """The time, but never before that of the last entry, whichever process wrote it."""
-        return self.unit.now()
+        return self.changes.now()
 
     def find(self, request: str) -> Intent | StoredAnswer | None:
         """What is on record under an id; its seal shows that it is as it was stored."""
-        found = self.unit.request(request)
+        found = self.changes.request(request)
         if found is None:
             return None
         return self.intent(found) if found.answer is None else self._done(found)
 
     def must_be_new(self, kind: str, request: str) -> None:
         """Whether a request is new is never decided by what a table lacks: the chain must not have it either."""
-        self._sealer.ids.must_be_new(self.unit, kind, request)
+        self._sealer.ids.must_be_new(self.changes, kind, request)
 
     def waiting_at(self, path: Path) -> Intent | None:
         """The open request at a row."""
-        found = self.unit.open_at(path)
+        found = self.changes.open_at(path)
         return None if found is None else self.intent(found)
 
     def row(self, path: Path) -> Row | None:
         """The row at a path, with its state; it must be the one that the chain left."""
-        stored = self.unit.row(path)
-        if path_text(path) not in self.unit.rows:
-            self._sealer.ids.must_be_as_left(self.unit, path, stored)
+        stored = self.changes.row(path)
+        if path_text(path) not in self.changes.rows:
+            self._sealer.ids.must_be_as_left(self.changes, path, stored)
         return None if stored is None else self._sealer.rows.read(stored, self._sealer.keys)
 
     def version(self, path: Path) -> int | None:
         """How often the row at a path has stepped."""
-        return self.unit.version(path)
+        return self.changes.version(path)
 
     def begin(self, request: str, body: bytes, fact: Fact, plan: Plan) -> Intent:
         """Record a request, its seed sealed, and the row that it charges."""
         _must_be_readable(fact, request, body)
-        sealer, unit, seed = self._sealer, self.unit, self._sealer.seeds()
-        entry = unit.head.number + 1
+        sealer, changes, seed = self._sealer, self.changes, self._sealer.seeds()
+        entry = changes.head.number + 1
         intent = Intent(request, body, plan.path, plan.version, plan.pin, seed, SAMPLER_VERSION, plan.row, entry)
         asked = _stored(intent)
         asked = asked._replace(seed=sealer.keys.seal(seed, "seed", *asked.place))
@@ -139,10 +139,10 @@ class SealedTransaction:
         if plan.charged is not None:
             charged = stored_row(fact.path, plan.charged, sealer.keys, sealer.rows.last(fact.path))
             version, state = charged.version, charged.fingerprint
-            unit.put_row(charged)
+            changes.put_row(charged)
             sealer.rows.keep(charged, plan.charged)
-        unit.put_request(asked)
-        unit.append(
+        changes.put_request(asked)
+        changes.append(
             fact.kind,
             request,
             fact.path,
@@ -154,17 +154,17 @@ class SealedTransaction:
             who=fact.who,
             cost=fact.cost,
         )
-        return replace(intent, line=unit.entries[-1][1])
+        return replace(intent, line=changes.entries[-1][1])
 
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
         """A refusal stays on record, and is replayed as every charge is."""
         _must_be_readable(fact, request, body)
         line = refused(fact, refusal)
-        self.unit.append(line.kind, request, line.path, line.what, body.decode(), who=line.who, cost=line.cost)
+        self.changes.append(line.kind, request, line.path, line.what, body.decode(), who=line.who, cost=line.cost)
 
     def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         """The answer on record; None if the request is open, as it was begun."""
-        found = self.unit.request(intent.request)
+        found = self.changes.request(intent.request)
         if found is None:
             raise never_made()
         if found.answer is not None:
@@ -183,22 +183,22 @@ class SealedTransaction:
         assert isinstance(outcome, SealedOutcome)
         stored, request, answer = outcome.stored, outcome.request, outcome.request.answer or b""
         body, state, record = outcome.commitment, stored.fingerprint, request.fingerprint
-        self.unit.append(
+        self.changes.append(
             "answer",
             intent.request,
             intent.path,
-            self.unit.head.hash.hex(),
+            self.changes.head.hash.hex(),
             body,
             version=stored.version,
             state=state,
             record=record,
         )
         if intent.line and len(answer) <= _LARGEST and read_entry(intent.line).kind == "ask":
-            self.grounds.append(_grounds(request, intent.line, stored, outcome.answer, self.unit.head))
-        self.unit.put_row(stored)
+            self.grounds.append(_grounds(request, intent.line, stored, outcome.answer, self.changes.head))
+        self.changes.put_row(stored)
         self._sealer.rows.keep(stored, outcome.row)
-        self.unit.put_request(request)
-        self.unit.settled = True
+        self.changes.put_request(request)
+        self.changes.settled = True
 
     def intent(self, found: StoredRequest) -> Intent:
         """An open request, ready to be finished from its seed."""
@@ -225,21 +225,21 @@ class SealedTransaction:
         """
         assert found.answer is not None
         answer = self._sealer.keys.unseal(found.answer, "answer", *found.place)
-        self.unit.settled = True
+        self.changes.settled = True
         return StoredAnswer(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
 
     def receipt_grounds(self, request: str) -> Grounds:
         """What the receipt of a request that was answered is made of, as it is on record."""
-        found = self.unit.request(request)
+        found = self.changes.request(request)
         if found is None or found.answer is None:
             raise NeverAnswered("this request was never made, or not by you; an answer's receipt is found by its id")
-        line, row = self._line(found), self.unit.row(read_path(found.path))
+        line, row = self._line(found), self.changes.row(read_path(found.path))
         assert row is not None
         return _grounds(found, line, row, not_lost(request, self._done(found)).answer, self._head_with_answer(found))
 
     def _head_with_answer(self, found: StoredRequest) -> Head:
         """The head of the chain with the answer's entry."""
-        for number, data in self.unit.added(found.entry, _NEXT):
+        for number, data in self.changes.added(found.entry, _NEXT):
             entry = read_entry(data, number)
             if (entry.kind, entry.request) == ("answer", found.request):
                 return Head(number, link(_hash_before(entry), data))
@@ -247,7 +247,7 @@ class SealedTransaction:
 
     def _line(self, found: StoredRequest) -> bytes:
         """The entry of a request, whose body must be the one that its digest is of."""
-        data = self.unit.entry(found.entry)
+        data = self.changes.entry(found.entry)
         if data is None:
             raise LedgerTampered("the entry of a request is missing; `counterpoint ledger verify` says more")
         entry = read_entry(data, found.entry)
@@ -257,7 +257,7 @@ class SealedTransaction:
 
 
 def _grounds(request: StoredRequest, line: bytes, row: StoredRow, answer: Plain, head: Head) -> Grounds:
-    return Grounds(request.request, line, read_path(request.path), request.pin, cost_of(row.frame), answer, head)
+    return Grounds(request.request, line, read_path(request.path), request.pin, cost_of(row.public), answer, head)
 
 
 def _hash_before(answer: Entry) -> bytes:

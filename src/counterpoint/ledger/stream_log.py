@@ -20,7 +20,7 @@ from counterpoint.errors import DataChanged, LedgerTampered
 from counterpoint.ledger.sealed_transaction import SealedTransaction, Sealer
 from counterpoint.ledger.state import Lookups
 from counterpoint.ledger.store.records import StoredItems
-from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.store import ChangeSet
 from counterpoint.sources.streams.log import Arrival, FeedStep, Item, conflict
 
 _TOGETHER = 1024
@@ -55,7 +55,7 @@ class LogStore(Protocol):
         """How far a feed has come."""
 
 
-class KeptLog:
+class StoredStreamLog:
     """The keeper of one session's log."""
 
     __slots__ = ("_sealer", "_store", "identity", "name")
@@ -105,17 +105,17 @@ class _Add(NamedTuple):
         return Lookups()
 
     def run(self, records: SealedTransaction) -> int:
-        unit = records.unit
+        changes = records.changes
         if self.step is not None:
-            self.step.check(unit.newest_ids())
-        known = [] if self.id is None else unit.sent(self.id)
+            self.step.check(changes.newest_ids())
+        known = [] if self.id is None else changes.sent(self.id)
         if self.id is not None and not known:
             records.must_be_new("items", self.id)
         if self.id is None or not known:
-            return _put(unit, self.sealer, self.batches)
+            return _put(changes, self.sealer, self.batches)
         if [item for batch in known for item in _opened(self.sealer, batch)] != list(self.items):
             raise conflict(self.id)
-        unit.settled = True  # the process that sent them first may have died before the witness had seen it
+        changes.settled = True  # the process that sent them first may have died before the witness had seen it
         return known[0].start
 
 
@@ -129,21 +129,21 @@ class _Begin(NamedTuple):
         return Lookups()
 
     def run(self, records: SealedTransaction) -> int:
-        if records.unit.length():
+        if records.changes.length():
             raise DataChanged("another process has begun the log of this stream: open it with a fresh one")
-        return _put(records.unit, self.sealer, self.batches)
+        return _put(records.changes, self.sealer, self.batches)
 
 
-def _put(unit: Unit, sealer: Sealer, batches: Sequence[_Batch]) -> int:
+def _put(changes: ChangeSet, sealer: Sealer, batches: Sequence[_Batch]) -> int:
     """All of them behind all others, or none if one cannot be sealed; the place of the first."""
-    begin = start = unit.length()
+    begin = start = changes.length()
     stored = []
     for size, text, request, part in batches:
         unsealed = StoredItems(start, size, b"", request, part)
         stored.append(unsealed._replace(sealed=sealer.keys.seal(text, "items", *unsealed.place)))
         start += size
     for items in stored:
-        unit.put_items(items)
+        changes.put_items(items)
     return begin
 
 

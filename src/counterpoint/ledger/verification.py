@@ -10,7 +10,7 @@ and every stored request, so that every column of every table is covered.
 >>> _part("monday", None), _part(None, None)
 (0, None)
 
-Starting with a book as it is found: it is checked, and a witness that is new to it is put on record.
+Starting with a header as it is found: it is checked, and a witness that is new to it is put on record.
 
 >>> from counterpoint.ledger.store.sqlite import SqliteStore
 >>> import os.path, tempfile
@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from counterpoint.display.progress import working
 from counterpoint.errors import LedgerTampered
-from counterpoint.ledger import books
+from counterpoint.ledger import headers
 from counterpoint.ledger import witness as sightings
 from counterpoint.ledger.chain import (
     ABOUT_BOOK,
@@ -43,9 +43,9 @@ from counterpoint.ledger.register_check import Registered, must_have_no_strays, 
 from counterpoint.ledger.replay import Replay, changed, other_request, recovered
 from counterpoint.ledger.sealed_rows import Ids
 from counterpoint.ledger.sealing import DataKeys, MasterKey
-from counterpoint.ledger.store.records import KINDS, REGISTER, Book, StoredItems, keys_digest, path_text
+from counterpoint.ledger.store.records import KINDS, REGISTER, SessionHeader, StoredItems, keys_digest, path_text
 from counterpoint.ledger.store.store import Store
-from counterpoint.ledger.witness import Line, Recovered, Sighting, Witness
+from counterpoint.ledger.witness import Line, Recovered, Witness, WitnessCheck
 
 _OF_ANY_BOOK = (*ABOUT_BOOK, "recovery")
 _HASH = 32
@@ -54,14 +54,14 @@ _Arrived = tuple[int, str, str | None]
 
 
 class Opened(NamedTuple):
-    """A session's record as it was found: its book, and the ids that it has.
+    """A session's record as it was found: its header, and the ids that it has.
 
     `sighting` is what its witness, if there is one, has seen of it.
     """
 
-    book: Book
+    header: SessionHeader
     ids: Ids
-    sighting: Sighting | None
+    sighting: WitnessCheck | None
     signer: str = ""
     """The public key that its record and receipts are signed with."""
     registered: Registered | None = None
@@ -85,9 +85,9 @@ def opened(
     seen = _seen(witness, name)
     store.begin_reading()
     try:
-        book = store.book(name)
-        if book is not None:
-            return _check(store, name, book, witness, seen, master=master, may_be_unseen=may_be_unseen)
+        header = store.header(name)
+        if header is not None:
+            return _check(store, name, header, witness, seen, master=master, may_be_unseen=may_be_unseen)
         if witness is not None:
             sightings.must_be_new(name, witness, seen)
         if name == REGISTER:
@@ -102,11 +102,11 @@ def behind(store: Store, name: str, witness: Witness) -> Opened:
     seen = _seen(witness, name)
     store.begin_reading()
     try:
-        book = store.book(name)
-        if book is None:
+        header = store.header(name)
+        if header is None:
             raise LedgerTampered(f"there is no session {name!r} in this ledger")
-        found = _check(store, name, book, witness, seen, may_be_behind=True)
-        _replay(store, name, book)
+        found = _check(store, name, header, witness, seen, may_be_behind=True)
+        _replay(store, name, header)
         return found
     finally:
         store.rollback()
@@ -133,19 +133,19 @@ def verify(store: Store, name: str, witness: Witness | None) -> int:
     seen = _seen(witness, name)
     store.begin_reading()
     try:
-        book = store.book(name)
-        if book is None:
+        header = store.header(name)
+        if header is None:
             raise LedgerTampered(f"there is no session {name!r} in this ledger")
-        _check(store, name, book, witness, seen)
-        _replay(store, name, book)
-        return book.head.number
+        _check(store, name, header, witness, seen)
+        _replay(store, name, header)
+        return header.head.number
     finally:
         store.rollback()
 
 
-def _replay(store: Store, name: str, book: Book) -> None:
+def _replay(store: Store, name: str, header: SessionHeader) -> None:
     replay = Replay(name)
-    with working(f"replaying the ledger of {name!r}", book.head.number) as work:
+    with working(f"replaying the ledger of {name!r}", header.head.number) as work:
         for number, data in chain(store, name):
             replay.step(_entry(data, number))
             work.done()
@@ -155,18 +155,18 @@ def _replay(store: Store, name: str, book: Book) -> None:
 def _check(  # noqa: PLR0917 - all that a record is compared with
     store: Store,
     name: str,
-    book: Book,
+    header: SessionHeader,
     witness: Witness | None,
     seen: Iterator[Line],
     may_be_behind: bool = False,
     may_be_unseen: bool = False,
     master: MasterKey | None = None,
 ) -> Opened:
-    if witness is None and book.witnessed and not may_be_unseen:
+    if witness is None and header.witnessed and not may_be_unseen:
         raise sightings.unseen(name)
-    followed, heads = _Followed(_registered(book, master) if name == REGISTER else None), bytearray()
-    head, number = book.genesis, 0
-    with working(f"checking the ledger of {name!r}", book.head.number) as work:
+    followed, heads = _Followed(_registered(header, master) if name == REGISTER else None), bytearray()
+    head, number = header.genesis, 0
+    with working(f"checking the ledger of {name!r}", header.head.number) as work:
         for number, data in chain(store, name):
             followed.step(_entry(data, number), head)
             head = link(head, data)
@@ -176,31 +176,31 @@ def _check(  # noqa: PLR0917 - all that a record is compared with
     sighting = None
     if witness is not None:
         lines = list(seen) if may_be_behind else seen
-        sighting = sightings.compare(book, heads, lines, witness.mark, followed.recoveries)
+        sighting = sightings.compare(header, heads, lines, witness.mark, followed.recoveries)
         if may_be_behind and followed.recoveries and not (sighting and sighting.recovered):
             # a recovery that ended before the witness had seen it: as if it had
             last = followed.recoveries[-1].number
-            line = Line(last, bytes(heads[(last - 1) * _HASH : last * _HASH]), book.genesis)
-            finished = sightings.compare(book, heads, [*lines, line], witness.mark, followed.recoveries)
+            line = Line(last, bytes(heads[(last - 1) * _HASH : last * _HASH]), header.genesis)
+            finished = sightings.compare(header, heads, [*lines, line], witness.mark, followed.recoveries)
             sighting = None if finished is None else finished._replace(recovered=False)
         if sighting is None:
             raise sightings.forked(name)
-        if book.witnessed and not sighting.any and not may_be_behind and not may_be_unseen:
+        if header.witnessed and not sighting.any and not may_be_behind and not may_be_unseen:
             raise sightings.unseen(name)
-    if (number, head) != book.head:
+    if (number, head) != header.head:
         raise LedgerTampered(f"the entries of {name!r} do not lead to its head: one was changed, added or taken away")
     if sighting is not None and sighting.beyond and not may_be_behind:
         raise sightings.rolled_back(name, number, sighting.beyond)
-    followed.compare(store, name, book)
-    followed.ids.head = book.head
+    followed.compare(store, name, header)
+    followed.ids.head = header.head
     recoveries = tuple(followed.recoveries)
-    return Opened(book, followed.ids, sighting, followed.signer, followed.registered, recoveries)
+    return Opened(header, followed.ids, sighting, followed.signer, followed.registered, recoveries)
 
 
-def _registered(book: Book, master: MasterKey | None) -> Registered:
+def _registered(header: SessionHeader, master: MasterKey | None) -> Registered:
     """What follows the register, with the key of its signatures if that is at hand."""
-    keys = DataKeys(REGISTER, master, book.keys)
-    return Registered(keys.register_key() if book.keys and keys.usable else None)
+    keys = DataKeys(REGISTER, master, header.keys)
+    return Registered(keys.register_key() if header.keys and keys.usable else None)
 
 
 class _Followed:
@@ -211,7 +211,7 @@ class _Followed:
         self.ids, self.signer = Ids(), ""
         self._false_answer: int | None = None
         self.recoveries: list[Recovered] = []
-        self._data = self._keys = self._book = ""
+        self._data = self._keys = self._header = ""
         self._rows: dict[str, tuple[int, str]] = {}
         self._waiting: dict[str, str] = {}
         self._retired = False
@@ -223,7 +223,7 @@ class _Followed:
         if entry.kind not in _OF_ANY_BOOK and (entry.kind in REGISTERED) != (self.registered is not None):
             raise LedgerTampered(f"entry {entry.number} is of another kind than the entries of its chain")
         if entry.kind in ABOUT_BOOK:
-            self._step_book(entry)
+            self._step_header(entry)
         elif entry.kind == "recovery":
             self.recoveries.append(recovered(entry, before))
         elif self.registered is not None:
@@ -247,19 +247,19 @@ class _Followed:
             raise LedgerTampered(f"entry {entry.number} names a signer, and the one before it has not signed that")
         self.signer = entry.what
 
-    def _step_book(self, entry: Entry) -> None:
-        self._book = entry.record or self._book
+    def _step_header(self, entry: Entry) -> None:
+        self._header = entry.record or self._header
         self._keys = entry.state or self._keys
         if entry.kind == "data":
             self._data = entry.body
         self._retired = entry.kind == "retirement"
 
-    def compare(self, store: Store, name: str, book: Book) -> None:
-        """The book, every row, every open request and the items of a stream are as the entries leave them."""
+    def compare(self, store: Store, name: str, header: SessionHeader) -> None:
+        """The header, every row, every open request and the items of a stream are as the entries leave them."""
         if self._false_answer is not None:
             raise LedgerTampered(f"entry {self._false_answer} of {name!r} does not say what was before it")
-        same = (self._data, self._keys) == (book.fingerprint, keys_digest(book.keys))
-        if not same or self._book != book.record:
+        same = (self._data, self._keys) == (header.fingerprint, keys_digest(header.keys))
+        if not same or self._header != header.record:
             raise LedgerTampered(
                 f"the data or the keys of {name!r} are not those on record: they were changed or put back"
             )
@@ -368,14 +368,14 @@ def started(
     found = opened(store, name, witness, master)
     if found is None:
         return None
-    books.must_not_be_retired(name, found.book)
+    headers.must_not_be_retired(name, found.header)
     if witness is None:
         return found
     if not (found.sighting and found.sighting.placed):
-        witness.note_place(name, found.book.genesis)
-    if found.book.witnessed:
+        witness.note_place(name, found.header.genesis)
+    if found.header.witnessed:
         return found
     with writing():
-        book = books.require_witness(store, name)
-    witness.note(name, *book.head, book.genesis, lambda after: store.entries(name, after))
+        header = headers.require_witness(store, name)
+    witness.note(name, *header.head, header.genesis, lambda after: store.entries(name, after))
     return opened(store, name, witness, master)

@@ -40,7 +40,7 @@ from urllib.parse import quote, unquote
 from counterpoint.errors import LedgerRolledBack
 from counterpoint.ledger.chain import link
 from counterpoint.ledger.line_file import LineFile
-from counterpoint.ledger.store.records import Book
+from counterpoint.ledger.store.records import SessionHeader
 
 _HALF = 16
 
@@ -182,7 +182,7 @@ class Recovered(NamedTuple):
     seen: int
 
 
-class Sighting(NamedTuple):
+class WitnessCheck(NamedTuple):
     """What the lines about a chain come to.
 
     `any` says whether there are some, `furthest` is the furthest of them, and `beyond` its number if the chain does not
@@ -237,14 +237,14 @@ class _Seen:
 
 
 def compare(
-    book: Book, heads: bytearray, lines: Iterable[Line], mark: bytes, recoveries: Sequence[Recovered]
-) -> Sighting | None:
+    header: SessionHeader, heads: bytearray, lines: Iterable[Line], mark: bytes, recoveries: Sequence[Recovered]
+) -> WitnessCheck | None:
     """Compare each line about this chain with its heads; None if one is of another history."""
-    here = Line(0, mark, book.genesis)
+    here = Line(0, mark, header.genesis)
     seen, placed = _Seen(heads), False
     known, found = {one.number: one for one in recoveries}, set()
     for line in lines:
-        if line.genesis != book.genesis:
+        if line.genesis != header.genesis:
             continue
         seen.look(line)
         placed = placed or line == here
@@ -254,7 +254,7 @@ def compare(
     if seen.wrong:
         return None
     last = {one.number for one in recoveries[-1:]}
-    return Sighting(seen.any, seen.furthest, seen.beyond, placed, last <= found)
+    return WitnessCheck(seen.any, seen.furthest, seen.beyond, placed, last <= found)
 
 
 def must_be_new(name: str, witness: Witness, lines: Iterable[Line]) -> None:

@@ -200,10 +200,10 @@ class House:
         """How far the chain of a data set has come."""
         self.data_set(name).session()
         with self._store.lock:
-            book = self._store.book(name)
-        if book is None:
+            header = self._store.header(name)
+        if header is None:
             raise unknown(name)
-        return book.head
+        return header.head
 
     def entries(self, name: str) -> list[bytes]:
         """The entries of the chain of a data set."""

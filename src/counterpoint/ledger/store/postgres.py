@@ -1,7 +1,7 @@
 """PostgreSQL as a store: several processes serve the same sessions, each on one connection.
 
-A transaction locks its session's book row (`FOR UPDATE`), which also holds the head of the chain, so checking and
-charging is one step across processes. A transaction takes two round trips: one locks the book and reads all that is
+A transaction locks its session's header row (`FOR UPDATE`), which also holds the head of the chain, so checking and
+charging is one step across processes. A transaction takes two round trips: one locks the header and reads all that is
 looked up, one sends all changes with the commit. `synchronous_commit` is on: a commit is on disk when it returns. After
 a lost connection it is not known whether the last commit happened: the ledger stops; open it and ask again by id.
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered
 from counterpoint.ledger.store import tables
-from counterpoint.ledger.store.store import Unit
+from counterpoint.ledger.store.store import ChangeSet
 from counterpoint.ledger.store.tables import Statement, Tables
 from counterpoint.process import close_in_this_process
 
@@ -42,12 +42,12 @@ _MAKING = 0x43506F69
 """The advisory lock under which one process at a time makes the tables, or a session."""
 _SETTINGS = {"synchronous_commit": "on", "client_min_messages": "error", "enable_seqscan": "off"}
 """No scans: a plan that was made for a small table, and reads all of it, would be kept while the table grows."""
-_VACUUMED = ("counterpoint_book", "counterpoint_request", "counterpoint_row", "counterpoint_items")
+_VACUUMED = ("counterpoint_session", "counterpoint_request", "counterpoint_row", "counterpoint_items")
 """The tables, besides that of wrapped keys, in which what is sealed is replaced or deleted."""
 _REWRITE_KEYS = "ALTER TABLE counterpoint_key ALTER COLUMN wrapped TYPE BYTEA USING wrapped || ''::BYTEA"
 """Copies the rows as they are now. VACUUM FULL also copies replaced ones that an older transaction may still read."""
 _SEALED = (
-    ("counterpoint_book", "content"),
+    ("counterpoint_session", "content"),
     ("counterpoint_key", "wrapped"),
     ("counterpoint_request", "seed"),
     ("counterpoint_row", "sealed"),
@@ -63,7 +63,7 @@ class PostgresStore(Tables):
     """One connection to a database that keeps ledgers."""
 
     _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-    """A transaction that has waited for a book sees what the one before has written."""
+    """A transaction that has waited for a header sees what the one before has written."""
     _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     _LOCKED = f"{Tables._HEAD} FOR UPDATE"
     _AMONG = "= ANY(?)"
@@ -155,11 +155,11 @@ class PostgresStore(Tables):
         super().begin_reading()
         self._run("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
 
-    def write(self, unit: Unit) -> None:
+    def write(self, changes: ChangeSet) -> None:
         """Send all changes; their errors come back with the commit, in one round trip."""
         try:
             self._sending.enter_context(self._connection.pipeline())
-            super().write(unit)
+            super().write(changes)
         except self._psycopg.Error as error:
             self._refuse(error)
 

@@ -1,4 +1,4 @@
-"""Stored rows, requests, items, books; principals and key digests.
+"""Stored rows, requests, items, headers; principals and key digests.
 
 What a durable ledger stores, as a database sees it: records of public text and sealed blobs, and the hash chain.
 
@@ -33,7 +33,7 @@ from counterpoint.ledger.state import Path
 _T = TypeVar("_T")
 
 REGISTER = "@register"
-"""The name of the register's book. No session may have it."""
+"""The name of the register's header. No session may have it."""
 
 KINDS = (
     *HISTORY,
@@ -60,7 +60,7 @@ _REST = 4096
 """How many bytes the other fields of an entry have at most."""
 
 
-class Book(NamedTuple):
+class SessionHeader(NamedTuple):
     """A session's own record: its head, the data it is about, its wrapped keys, and whether it must have a witness.
 
     `content` is a digest of the rows as they were given, sealed (None: it is not known, or this is a stream), and
@@ -93,15 +93,15 @@ def keys_digest(keys: tuple[bytes, ...]) -> str:
 class StoredRow(NamedTuple):
     """A row: its public frame (mechanism, cursor, by), and its state: in the open (a session's), sealed, or halted.
 
-    `spent` says of a session with a budget how much of it is used, in parts of `BUDGET`, for the database to check too.
+    `budget_used` is the used part of a session's budget, in parts of `BUDGET`; the database checks its range.
     """
 
     path: str
     version: int
-    frame: bytes
+    public: bytes
     node: bytes | None
     sealed: bytes | None
-    spent: int | None = None
+    budget_used: int | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -237,7 +237,7 @@ class KeyLookup(NamedTuple):
     principal: StoredPrincipal | None
 
 
-class PeopleTables:
+class PrincipalTables:
     """The statements about principals and keys."""
 
     _PRINCIPAL = "SELECT name, role, made, ended FROM counterpoint_principal"

@@ -1,12 +1,10 @@
-"""What a database must do; one transaction's changes; the public export.
+"""What a durable ledger needs of a database, the changes of one transaction, and the public export.
 
-What a durable ledger needs of a database, and the changes of one transaction.
+A `Store` reads records and writes a `ChangeSet` in one transaction. Requests that share a transaction see each other's
+changes in the set; nothing is written before all of them are worked out, so a refused one leaves no trace.
 
-A `Store` reads records and writes a `Unit` of changes in one transaction. In a unit, later requests see what earlier
-ones changed; nothing is written before all of them have been worked out, so one that is refused leaves no trace.
-
->>> unit = Unit(None, "people", Head(0, bytes(32)))
->>> unit.append("open", "root", (), "Filter", "").number, unit.head.number
+>>> changes = ChangeSet(None, "people", Head(0, bytes(32)))
+>>> changes.append("open", "root", (), "Filter", "").number, changes.head.number
 (1, 1)
 
 The public record of a session as JSON lines: what `checker.py`, or anyone's own, reads. No key is needed.
@@ -17,7 +15,7 @@ not in it.
 
 >>> from contextlib import nullcontext
 >>> from types import SimpleNamespace
->>> list(exported(lambda: nullcontext(SimpleNamespace(book=lambda name: None)), "people"))
+>>> list(exported(lambda: nullcontext(SimpleNamespace(header=lambda name: None)), "people"))
 Traceback (most recent call last):
 ...
 counterpoint.errors.LedgerError: there is no session 'people' in this ledger
@@ -35,7 +33,7 @@ from counterpoint.coins.keystream import fresh
 from counterpoint.errors import LedgerError, LedgerTampered
 from counterpoint.ledger.chain import RECORD, Entry, Head, Signer, link, read_entry
 from counterpoint.ledger.state import Lookups, Path
-from counterpoint.ledger.store.records import Book, StoredItems, StoredRequest, StoredRow, path_text
+from counterpoint.ledger.store.records import SessionHeader, StoredItems, StoredRequest, StoredRow, path_text
 
 BATCH = 4096
 """How many records are read at once."""
@@ -53,13 +51,13 @@ class Store(Protocol):
     """The number and the time of the last entry that was written here, by the name of its session."""
 
     def begin(self, name: str | None) -> Head | None:
-        """Begin a transaction; with a name, lock that book, and give its head (None: there is no such book)."""
+        """Begin a transaction; with a name, lock that header, and give its head (None: there is no such header)."""
 
     def begin_alone(self, name: str) -> Head | None:
-        """Begin a transaction on that book, as `begin` does, in which no other process makes a session."""
+        """Begin a transaction on that header, as `begin` does, in which no other process makes a session."""
 
-    def lock_book(self, name: str) -> Head | None:
-        """Lock one book more in this transaction, and give its head (None: there is no such book)."""
+    def lock_session(self, name: str) -> Head | None:
+        """Lock one header more in this transaction, and give its head (None: there is no such header)."""
 
     def begin_reading(self) -> None:
         """Begin a transaction that sees one moment only, whatever is written meanwhile; `rollback` ends it."""
@@ -70,11 +68,11 @@ class Store(Protocol):
     def rollback(self) -> None:
         """Forget everything since `begin`."""
 
-    def book(self, name: str) -> Book | None:
+    def header(self, name: str) -> SessionHeader | None:
         """A session's own record."""
 
-    def books(self) -> dict[str, bytes]:
-        """The genesis of every book, by the name of its session; also that of the register."""
+    def headers(self) -> dict[str, bytes]:
+        """The genesis of every header, by the name of its session; also that of the register."""
 
     def names(self) -> tuple[str, ...]:
         """The sessions in this ledger."""
@@ -82,10 +80,10 @@ class Store(Protocol):
     def names_by_table(self) -> Iterator[tuple[str, str]]:
         """Each table that has rows of sessions, with each name that occurs in it."""
 
-    def create(self, name: str, book: Book, first: bytes) -> bool:
-        """A new book with its first entry; False, and nothing is changed, if there is one of that name by now."""
+    def create(self, name: str, header: SessionHeader, first: bytes) -> bool:
+        """A new header with its first entry; False, and nothing is changed, if there is one of that name by now."""
 
-    def write_book(self, name: str, book: Book) -> None:
+    def write_header(self, name: str, header: SessionHeader) -> None:
         """Replace what a session's own record says besides its head and its keys."""
 
     def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
@@ -130,11 +128,11 @@ class Store(Protocol):
     def newest_ids(self, name: str) -> Iterator[str]:
         """The ids under which items were sent to a session's stream, newest first."""
 
-    def begin_unit(self, name: str, lookups: Lookups) -> "Unit | None":
-        """Begin a transaction on that book, as `begin` does, and read along all that is going to be looked up."""
+    def begin_changes(self, name: str, lookups: Lookups) -> "ChangeSet | None":
+        """Begin a transaction on that header, as `begin` does, and read along all that is going to be looked up."""
 
-    def write(self, unit: "Unit") -> None:
-        """Write all that a unit has changed."""
+    def write(self, changes: "ChangeSet") -> None:
+        """Write all that a change set has changed."""
 
     def erase_deleted(self) -> bool:
         """Leave nothing of what was replaced or deleted in the database's files; whether that could be done."""
@@ -159,7 +157,7 @@ class Ahead(NamedTuple):
     versions: dict[str, int | None]
 
 
-class Unit:
+class ChangeSet:
     """The changes of one transaction, not written yet; reads see them."""
 
     __slots__ = (
@@ -227,7 +225,7 @@ class Unit:
         return self.latest
 
     def row(self, path: Path) -> StoredRow | None:
-        """The row at a path, as this unit leaves it."""
+        """The row at a path, as this change set leaves it."""
         text = path_text(path)
         found = self.rows.get(text)
         if found is not None or text in self._ahead.rows:
@@ -235,7 +233,7 @@ class Unit:
         return None if self._store is None else self._store.row(self.name, text)
 
     def version(self, path: Path) -> int | None:
-        """The version of the row at a path, as this unit leaves it."""
+        """The version of the row at a path, as this change set leaves it."""
         text = path_text(path)
         if text not in self.rows and text in self._ahead.versions:
             return self._ahead.versions[text]
@@ -243,14 +241,14 @@ class Unit:
         return None if row is None else row.version
 
     def request(self, request: str) -> StoredRequest | None:
-        """A request, as this unit leaves it."""
+        """A request, as this change set leaves it."""
         found = self.requests.get(request)
         if found is not None or request in self._ahead.requests:
             return found or self._ahead.requests[request]
         return None if self._store is None else self._store.request(self.name, request)
 
     def open_at(self, path: Path) -> StoredRequest | None:
-        """The open request at a path, as this unit leaves it."""
+        """The open request at a path, as this change set leaves it."""
         text = path_text(path)
         if text in self.opened:
             return self.opened[text]
@@ -259,29 +257,29 @@ class Unit:
         return None if self._store is None else self._store.open_at(self.name, text)
 
     def entry(self, number: int) -> bytes | None:
-        """An entry, of this unit or an earlier one."""
+        """An entry, of this change set or an earlier one."""
         own = [data for at, data in self.entries if at == number]
         if own:
             return own[0]
         return None if self._store is None else self._store.entry(self.name, number)
 
     def added(self, after: int, page: int = BATCH) -> Iterator[tuple[int, bytes]]:
-        """The entries after a number, up to where this unit begins; `page` of them are read at once."""
+        """The entries after a number, up to where this change set begins; `page` of them are read at once."""
         return iter(()) if self._store is None else self._store.entries(self.name, after, page)
 
     def length(self) -> int:
-        """How many items the session's stream has, as this unit leaves it."""
+        """How many items the session's stream has, as this change set leaves it."""
         if self.items:
             return self.items[-1].start + self.items[-1].size
         return 0 if self._store is None else self._store.length(self.name)
 
     def sent(self, request: str) -> list[StoredItems]:
-        """The items that were sent under an id, as this unit leaves them."""
+        """The items that were sent under an id, as this change set leaves them."""
         own = [items for items in self.items if items.request == request]
         return own if own or self._store is None else self._store.sent(self.name, request)
 
     def newest_ids(self) -> Iterator[str]:
-        """The ids under which items were sent, newest first, as this unit leaves them."""
+        """The ids under which items were sent, newest first, as this change set leaves them."""
         yield from (items.request for items in reversed(self.items) if items.request is not None and not items.part)
         yield from () if self._store is None else self._store.newest_ids(self.name)
 
@@ -310,14 +308,14 @@ def exported(
     The chain only grows, so it is read in pages, each with the connection for itself; requests go on between them.
     """
     with connection() as store:
-        book = store.book(name)
-    if book is None:
+        header = store.header(name)
+    if header is None:
         raise LedgerError(f"there is no session {name!r} in this ledger")
-    last = book.head.number
-    head = {"number": last, "hash": book.head.hash.hex()}
-    header = {"format": RECORD, "session": name, "genesis": book.genesis.hex(), "head": head}
-    signed = {} if signer is None else {"signature": signer.sign_record(book.genesis, name, book.head)}
-    yield json.dumps(header | signed)
+    last = header.head.number
+    head = {"number": last, "hash": header.head.hash.hex()}
+    first = {"format": RECORD, "session": name, "genesis": header.genesis.hex(), "head": head}
+    signed = {} if signer is None else {"signature": signer.sign_record(header.genesis, name, header.head)}
+    yield json.dumps(first | signed)
     for after in range(0, last, BATCH):
         size = min(BATCH, last - after)
         with connection() as store:

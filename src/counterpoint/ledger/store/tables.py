@@ -16,7 +16,7 @@ The version is stored beside the tables. A ledger of a version that this code do
 meaning could forget a charge. `{blob}` and `{rowless}` are what the two databases spell differently.
 
 >>> [statement.split()[2] for statement in statements("BLOB")][:2], VERSION
-(['counterpoint_book', 'counterpoint_key'], 1)
+(['counterpoint_session', 'counterpoint_key'], 1)
 """
 
 import threading
@@ -30,15 +30,15 @@ from counterpoint.ledger.chain import Head
 from counterpoint.ledger.state import Lookups
 from counterpoint.ledger.store.records import (
     REGISTER,
-    Book,
-    PeopleTables,
+    PrincipalTables,
+    SessionHeader,
     StoredItems,
     StoredRequest,
     StoredRow,
     path_text,
     read_record,
 )
-from counterpoint.ledger.store.store import BATCH, Ahead, Store, Unit
+from counterpoint.ledger.store.store import BATCH, Ahead, ChangeSet, Store
 
 _REQUEST = "request, path, entry, digest, version, pin, sampler, seed, answer"
 _ITEM = "start, count, sealed, request, part"
@@ -66,7 +66,7 @@ class _Sent(NamedTuple):
 
 
 class _Genesis(NamedTuple):
-    """Where the chain of a book begins."""
+    """Where the chain of a header begins."""
 
     name: str
     genesis: bytes
@@ -79,8 +79,8 @@ class _Version(NamedTuple):
     version: int
 
 
-class _Book(NamedTuple):
-    """A book, but for its keys, as it is stored."""
+class _Header(NamedTuple):
+    """A header, but for its keys, as it is stored."""
 
     number: int
     head: bytes
@@ -91,35 +91,35 @@ class _Book(NamedTuple):
     beside: str | None
 
 
-class Tables(PeopleTables, Store):
+class Tables(PrincipalTables, Store):
     """Reads and writes of records, in the tables of `schema`."""
 
     _BEGIN: str
     _BEGIN_READING: str
     _LOCKED: str
-    """Reads the head of a book, and locks it where other processes may write to it."""
+    """Reads the head of a header, and locks it where other processes may write to it."""
     _BOUNDED: str | None = None
     """Bounds the time that the transaction of a request takes from here on, where the database can."""
     _AMONG: str
     """Compares a column with several keys, which are one parameter (`_listed`)."""
     _ALONE: str | None = None
     """Waits until no other process looks after the schema or makes a session, where there may be another."""
-    _HEAD = "SELECT number, head FROM counterpoint_book WHERE name = ?"
-    _BOOK = """SELECT number, head, genesis, fingerprint, witnessed, content, beside
-        FROM counterpoint_book WHERE name = ?"""
+    _HEAD = "SELECT number, head FROM counterpoint_session WHERE name = ?"
+    _HEADER = """SELECT number, head, genesis, fingerprint, witnessed, content, beside
+        FROM counterpoint_session WHERE name = ?"""
     _KEYS = "SELECT number, wrapped FROM counterpoint_key WHERE name = ? ORDER BY number"
-    _ROW = "SELECT path, version, frame, node, sealed, spent FROM counterpoint_row WHERE name = ?"
+    _ROW = "SELECT path, version, public_row, node, sealed, budget_used FROM counterpoint_row WHERE name = ?"
     _ASKED = f"SELECT {_REQUEST} FROM counterpoint_request WHERE name = ?"
     _OPEN = f"SELECT {_REQUEST} FROM counterpoint_request WHERE seed IS NOT NULL AND name || '' = ?"
     _VERSION = "SELECT path, version FROM counterpoint_row WHERE name = ?"
     _LOOKUPS = (f"{_ASKED} AND request", f"{_OPEN} AND path", f"{_ROW} AND path", f"{_VERSION} AND path")
-    _PUT_ROW = """INSERT INTO counterpoint_row (name, path, version, frame, node, sealed, spent)
+    _PUT_ROW = """INSERT INTO counterpoint_row (name, path, version, public_row, node, sealed, budget_used)
         VALUES (?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (name, path) DO UPDATE SET version = excluded.version, frame = excluded.frame,
-        node = excluded.node, sealed = excluded.sealed, spent = excluded.spent"""
+        ON CONFLICT (name, path) DO UPDATE SET version = excluded.version, public_row = excluded.public_row,
+        node = excluded.node, sealed = excluded.sealed, budget_used = excluded.budget_used"""
     _PUT_REQUEST = f"""INSERT INTO counterpoint_request (name, {_REQUEST}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (name, request) DO UPDATE SET seed = excluded.seed, answer = excluded.answer"""
-    _MOVE_HEAD = "UPDATE counterpoint_book SET number = ?, head = ? WHERE name = ?"
+    _MOVE_HEAD = "UPDATE counterpoint_session SET number = ?, head = ? WHERE name = ?"
     _PUT_ENTRY = "INSERT INTO counterpoint_entry (name, number, entry) VALUES (?, ?, ?)"
 
     _ITEMS = f"SELECT {_ITEM} FROM counterpoint_items WHERE name = ?"
@@ -147,7 +147,7 @@ class Tables(PeopleTables, Store):
         """Several keys as the one parameter that `_AMONG` takes."""
 
     def begin(self, name: str | None) -> Head | None:
-        """Begin a transaction, and wait for any other that writes to this book."""
+        """Begin a transaction, and wait for any other that writes to this header."""
         if name is None:
             self._run(self._BEGIN)
             return None
@@ -155,14 +155,14 @@ class Tables(PeopleTables, Store):
         return read_record(Head, found[0]) if found else None
 
     def begin_alone(self, name: str) -> Head | None:
-        """Begin a transaction on that book in which no other process makes a session."""
+        """Begin a transaction on that header in which no other process makes a session."""
         self._run(self._BEGIN)
         if self._ALONE is not None:
             self._run(self._ALONE)
-        return self.lock_book(name)
+        return self.lock_session(name)
 
-    def lock_book(self, name: str) -> Head | None:
-        """Lock one book more in this transaction."""
+    def lock_session(self, name: str) -> Head | None:
+        """Lock one header more in this transaction."""
         found = self._run(self._LOCKED, (name,))
         return read_record(Head, found[0]) if found else None
 
@@ -170,14 +170,14 @@ class Tables(PeopleTables, Store):
         """Begin a transaction that sees one moment only."""
         self._run(self._BEGIN_READING)
 
-    def begin_unit(self, name: str, lookups: Lookups) -> Unit | None:
-        """Begin a transaction, lock the book, and read along what is going to be looked up."""
+    def begin_changes(self, name: str, lookups: Lookups) -> ChangeSet | None:
+        """Begin a transaction, lock the header, and read along what is going to be looked up."""
         keys = (lookups.requests, *(tuple(map(path_text, paths)) for paths in lookups[1:]))
         statements: list[Statement] = [(self._BEGIN, ()), (self._LOCKED, (name,))]
         if self._BOUNDED is not None:
             statements.append((self._BOUNDED, ()))
         for sql, wanted in zip(self._LOOKUPS, keys, strict=True):
-            if wanted:  # read once the book is locked: each statement sees what is committed when it begins
+            if wanted:  # read once the header is locked: each statement sees what is committed when it begins
                 statements.append((f"{sql} {self._AMONG}", (name, self._listed(wanted))))
         _, head, *found = self._run_all(statements)
         if self._BOUNDED is not None:
@@ -193,28 +193,28 @@ class Tables(PeopleTables, Store):
             ahead.rows.update({record[0]: read_record(StoredRow, record) for record in next(records)})
         if lookups.versions:
             ahead.versions.update(read_record(_Version, record) for record in next(records))
-        return Unit(self, name, read_record(Head, head[0]), ahead)
+        return ChangeSet(self, name, read_record(Head, head[0]), ahead)
 
-    def book(self, name: str) -> Book | None:
+    def header(self, name: str) -> SessionHeader | None:
         """A session's own record."""
-        found = self._run(self._BOOK, (name,))
+        found = self._run(self._HEADER, (name,))
         if not found:
             return None
-        number, head, genesis, fingerprint, witnessed, content, beside = read_record(_Book, found[0])
+        number, head, genesis, fingerprint, witnessed, content, beside = read_record(_Header, found[0])
         wrapped = [read_record(_Numbered, found) for found in self._run(self._KEYS, (name,))]
         if [place for place, _ in wrapped] != list(range(len(wrapped))) or witnessed not in (0, 1):
-            raise LedgerTampered(f"the book of {name!r} or its keys are not as they were written")
+            raise LedgerTampered(f"the header of {name!r} or its keys are not as they were written")
         keys, names = tuple(key for _, key in wrapped), () if beside is None else _names(name, beside)
-        return Book(Head(number, head), genesis, fingerprint, keys, bool(witnessed), content, names)
+        return SessionHeader(Head(number, head), genesis, fingerprint, keys, bool(witnessed), content, names)
 
-    def books(self) -> dict[str, bytes]:
-        """The genesis of every book, by the name of its session; also that of the register."""
-        found = self._run("SELECT name, genesis FROM counterpoint_book ORDER BY name")
+    def headers(self) -> dict[str, bytes]:
+        """The genesis of every header, by the name of its session; also that of the register."""
+        found = self._run("SELECT name, genesis FROM counterpoint_session ORDER BY name")
         return dict(read_record(_Genesis, one) for one in found)
 
     def names(self) -> tuple[str, ...]:
         """The sessions in this ledger."""
-        return tuple(name for name in self.books() if name != REGISTER)
+        return tuple(name for name in self.headers() if name != REGISTER)
 
     def names_by_table(self) -> Iterator[tuple[str, str]]:
         """Each table that has rows of sessions, with each name that occurs in it."""
@@ -224,21 +224,21 @@ class Tables(PeopleTables, Store):
                 yield table, found[0][0]
                 found = self._run(f"SELECT name FROM {table} WHERE name > ? ORDER BY name LIMIT 1", found[0])
 
-    def create(self, name: str, book: Book, first: bytes) -> bool:
-        """A new book with its first entry; False, and nothing is changed, if there is one of that name by now."""
-        put = """INSERT INTO counterpoint_book
+    def create(self, name: str, header: SessionHeader, first: bytes) -> bool:
+        """A new header with its first entry; False, and nothing is changed, if there is one of that name by now."""
+        put = """INSERT INTO counterpoint_session
             (name, number, head, genesis, fingerprint, witnessed, content, beside)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING name"""
-        if not self._run(put, (name, *book.head, book.genesis, book.fingerprint, *_columns(book))):
+        if not self._run(put, (name, *header.head, header.genesis, header.fingerprint, *_columns(header))):
             return False
-        self.write_keys(name, book.keys)
-        self._run(self._PUT_ENTRY, (name, book.head.number, first))
+        self.write_keys(name, header.keys)
+        self._run(self._PUT_ENTRY, (name, header.head.number, first))
         return True
 
-    def write_book(self, name: str, book: Book) -> None:
+    def write_header(self, name: str, header: SessionHeader) -> None:
         """Replace what a session's own record says besides its head and its keys."""
-        put = "UPDATE counterpoint_book SET witnessed = ?, content = ?, beside = ? WHERE name = ?"
-        self._run(put, (*_columns(book), name))
+        put = "UPDATE counterpoint_session SET witnessed = ?, content = ?, beside = ? WHERE name = ?"
+        self._run(put, (*_columns(header), name))
 
     def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
         """Replace the wrapped keys."""
@@ -328,22 +328,22 @@ class Tables(PeopleTables, Store):
             yield from (read_record(_Sent, found).request for found in page)
             before = page[-1][0]
 
-    def write(self, unit: Unit) -> None:
-        """Write all that a unit has changed."""
-        name = unit.name
+    def write(self, changes: ChangeSet) -> None:
+        """Write all that a change set has changed."""
+        name = changes.name
         self._run_many(
-            (self._MOVE_HEAD, [(*unit.head, name)]),
-            (self._PUT_ENTRY, [(name, *entry) for entry in unit.entries]),
-            (self._PUT_REQUEST, [(name, *request) for request in unit.requests.values()]),
-            (self._PUT_ROW, [(name, *row) for row in unit.rows.values()]),
-            (self._PUT_ITEMS, [(name, *items) for items in unit.items]),
+            (self._MOVE_HEAD, [(*changes.head, name)]),
+            (self._PUT_ENTRY, [(name, *entry) for entry in changes.entries]),
+            (self._PUT_REQUEST, [(name, *request) for request in changes.requests.values()]),
+            (self._PUT_ROW, [(name, *row) for row in changes.rows.values()]),
+            (self._PUT_ITEMS, [(name, *items) for items in changes.items]),
         )
-        if unit.latest is not None:
-            self.latest[name] = unit.head.number, unit.latest
+        if changes.latest is not None:
+            self.latest[name] = changes.head.number, changes.latest
 
 
-def _columns(book: Book) -> tuple[int, bytes | None, str | None]:
-    return int(book.witnessed), book.content, encode(book.beside).decode() if book.beside else None
+def _columns(header: SessionHeader) -> tuple[int, bytes | None, str | None]:
+    return int(header.witnessed), header.content, encode(header.beside).decode() if header.beside else None
 
 
 def _names(name: str, beside: str) -> tuple[str, ...]:
@@ -353,13 +353,13 @@ def _names(name: str, beside: str) -> tuple[str, ...]:
     except CounterpointError:
         names = ()
     if not names or encode(names).decode() != beside:
-        raise LedgerTampered(f"the names of other sessions in the book of {name!r} were changed, or are damaged")
+        raise LedgerTampered(f"the names of other sessions in the header of {name!r} were changed, or are damaged")
     return names
 
 
 VERSION = 1
 _TABLES = (
-    """CREATE TABLE counterpoint_book (
+    """CREATE TABLE counterpoint_session (
         name TEXT PRIMARY KEY, number BIGINT NOT NULL, head {blob} NOT NULL, genesis {blob} NOT NULL,
         fingerprint TEXT, witnessed BIGINT NOT NULL, content {blob}, beside TEXT)""",
     """CREATE TABLE counterpoint_key (
@@ -367,8 +367,8 @@ _TABLES = (
     """CREATE TABLE counterpoint_entry (
         name TEXT NOT NULL, number BIGINT NOT NULL, entry {blob} NOT NULL, PRIMARY KEY (name, number)){rowless}""",
     """CREATE TABLE counterpoint_row (
-        name TEXT NOT NULL, path TEXT NOT NULL, version BIGINT NOT NULL, frame {blob} NOT NULL,
-        node {blob}, sealed {blob}, spent BIGINT CHECK (spent BETWEEN 0 AND 4611686018427387904),
+        name TEXT NOT NULL, path TEXT NOT NULL, version BIGINT NOT NULL, public_row {blob} NOT NULL,
+        node {blob}, sealed {blob}, budget_used BIGINT CHECK (budget_used BETWEEN 0 AND 4611686018427387904),
         PRIMARY KEY (name, path)){rowless}""",
     """CREATE TABLE counterpoint_request (
         name TEXT NOT NULL, request TEXT NOT NULL, path TEXT NOT NULL, entry BIGINT NOT NULL,

@@ -136,7 +136,7 @@ Arrival = tuple[str | None, Sequence[Item]]
 """The items of one append, and its id, if it has one."""
 
 
-class Keeper(Protocol):
+class DurableLog(Protocol):
     """Stores one log so that it outlives this process, in one order for all processes that append to it."""
 
     @property
@@ -224,7 +224,7 @@ class Log:
         self._too_near: dict[Unit, int] = {}  # up to which place the unit's next items are too near to count
         self._owners: list[Unit | None] = []
         self._sent: dict[str, tuple[int, list[Item]]] = {}  # as sent: `items` has None for items that do not count
-        self._keeper: Keeper | None = None
+        self._keeper: DurableLog | None = None
         self._process = Owner(
             "a stream",
             "make it in this process, or after the fork; processes share a stream through a ledger in PostgreSQL",
@@ -273,7 +273,7 @@ class Log:
             raise conflict(id)
         return known is arriving
 
-    def keep(self, keeper: Keeper) -> None:
+    def keep(self, keeper: DurableLog) -> None:
         """Store the log with this keeper from now on: continue its stored log if this one is empty, else begin it."""
         self._process.check()
         kept = keeper.length()

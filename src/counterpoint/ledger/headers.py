@@ -1,6 +1,6 @@
-"""A session's book, and which others have the same rows.
+"""A session's header, and which others have the same rows.
 
-A session's book: its own record in a database. How one is made, and how what it says is changed, each on the chain.
+A session's header: its own record in a database. How one is made, and how what it says is changed, each on the chain.
 
 >>> len(DataKeys("people", MasterKey(bytes(32)), ()).rewrapped(MasterKey(bytes(31) + b"x")))
 1
@@ -26,12 +26,12 @@ from hashlib import sha256
 from counterpoint.errors import DataInUse, LedgerTampered, NotAllowed, Unsealable
 from counterpoint.ledger.chain import SESSION, Entry, Head, Signer, read_entry
 from counterpoint.ledger.sealing import DataKeys, MasterKey
-from counterpoint.ledger.store.records import REGISTER, Book, keys_digest
-from counterpoint.ledger.store.store import Store, Unit
+from counterpoint.ledger.store.records import REGISTER, SessionHeader, keys_digest
+from counterpoint.ledger.store.store import ChangeSet, Store
 from counterpoint.ledger.witness import Witness
 
 _REGISTER = "the register of a ledger"
-"""Stands in its book for the data of a session."""
+"""Stands in its header for the data of a session."""
 _WITNESSED = "there is a witness from here on"
 
 
@@ -40,7 +40,7 @@ def new_genesis() -> bytes:
     return sha256(os.urandom(32)).digest()
 
 
-def create(  # noqa: PLR0917 - all that a book is made of
+def create(  # noqa: PLR0917 - all that a header is made of
     store: Store,
     name: str,
     master: MasterKey | None,
@@ -51,13 +51,13 @@ def create(  # noqa: PLR0917 - all that a book is made of
     witness: Witness | None,
     second_budget: bool,
 ) -> None:
-    """Make the book of a new session, with its first entries, unless another session has these rows.
+    """Make the header of a new session, with its first entries, unless another session has these rows.
 
     It is entered in the register of the ledger, in the same transaction.
     """
     assert master is not None
     if witness is not None:
-        # Before the book: a book that its witness has never seen is one whose witness was taken away.
+        # Before the header: a header that its witness has never seen is one whose witness was taken away.
         witness.note_place(name, genesis)
     wrapped = (DataKeys.fresh(name, 0, master),)
     content = None if rows is None else sealed(rows, DataKeys(name, master, wrapped), genesis)
@@ -65,26 +65,28 @@ def create(  # noqa: PLR0917 - all that a book is made of
     beside = () if rows is None else with_rows(store, name, rows, master)
     if beside and not second_budget:
         raise in_use(name, beside)
-    book = Book(Head(0, genesis), genesis, fingerprint, wrapped, witness is not None, content, beside)
-    head = _put_first(store, name, book, about(beside))
+    header = SessionHeader(Head(0, genesis), genesis, fingerprint, wrapped, witness is not None, content, beside)
+    head = _put_first(store, name, header, about(beside))
     if head is not None:
         _register(store, name, genesis, master)
-        _name_signer(store, Unit(store, name, head), Signer(master.signing_seed()).public)
+        _name_signer(store, ChangeSet(store, name, head), Signer(master.signing_seed()).public)
     store.commit()
 
 
-def _put_first(store: Store, name: str, book: Book, what: str) -> Head | None:
-    """Make a book with its first entry; the head then, or None if there is a book of that name."""
-    first = Entry(1, "data", "", (), what, book.fingerprint or "", state=keys_digest(book.keys), record=book.record)
-    head = Head(1, first.hash(book.genesis))
-    return head if store.create(name, book._replace(head=head), first.encoded()) else None
+def _put_first(store: Store, name: str, header: SessionHeader, what: str) -> Head | None:
+    """Make a header with its first entry; the head then, or None if there is a header of that name."""
+    first = Entry(
+        1, "data", "", (), what, header.fingerprint or "", state=keys_digest(header.keys), record=header.record
+    )
+    head = Head(1, first.hash(header.genesis))
+    return head if store.create(name, header._replace(head=head), first.encoded()) else None
 
 
 def _register(store: Store, name: str, genesis: bytes, master: MasterKey) -> None:
     """Enter a new session in the register."""
-    unit = Unit(store, REGISTER, _locked_register(store, master))
-    unit.append(SESSION, "", (), f"session {name!r} was made", name, state=genesis.hex())
-    store.write(unit)
+    changes = ChangeSet(store, REGISTER, _locked_register(store, master))
+    changes.append(SESSION, "", (), f"session {name!r} was made", name, state=genesis.hex())
+    store.write(changes)
 
 
 def make_register(store: Store, master: MasterKey) -> None:
@@ -99,12 +101,12 @@ def _locked_register(store: Store, master: MasterKey) -> Head:
 
     The service that uses it gives it a witness: sessions may have witnesses of their own.
     """
-    found = store.lock_book(REGISTER)
+    found = store.lock_session(REGISTER)
     if found is None:
         genesis, wrapped = new_genesis(), (DataKeys.fresh(REGISTER, 0, master),)
-        book = Book(Head(0, genesis), genesis, _REGISTER, wrapped, witnessed=False)
-        _put_first(store, REGISTER, book, "the register of this ledger was begun")
-        found = store.lock_book(REGISTER)
+        header = SessionHeader(Head(0, genesis), genesis, _REGISTER, wrapped, witnessed=False)
+        _put_first(store, REGISTER, header, "the register of this ledger was begun")
+        found = store.lock_session(REGISTER)
         assert found is not None
     return found
 
@@ -118,11 +120,11 @@ def must_have_key(master: MasterKey | None) -> None:
         )
 
 
-def require_witness(store: Store, name: str) -> Book:
-    """Put on record that there is a witness: from here on there must be one. The book as it is then."""
-    head, book = store.begin(name), store.book(name)
-    assert head is not None and book is not None
-    return _replace(store, Unit(store, name, head), book._replace(witnessed=True), "witness", _WITNESSED)
+def require_witness(store: Store, name: str) -> SessionHeader:
+    """Put on record that there is a witness: from here on there must be one. The header as it is then."""
+    head, header = store.begin(name), store.header(name)
+    assert head is not None and header is not None
+    return _replace(store, ChangeSet(store, name, head), header._replace(witnessed=True), "witness", _WITNESSED)
 
 
 def signer(name: str, master: MasterKey, public: str) -> Signer:
@@ -141,48 +143,48 @@ def signer_at_hand(store: Store, name: str, master: MasterKey | None) -> Signer 
     return None if found is None or [found.public] != public[-1:] else found
 
 
-def _name_signer(store: Store, unit: Unit, public: str) -> None:
-    unit.append("signer", "", (), public, "")
-    store.write(unit)
+def _name_signer(store: Store, changes: ChangeSet, public: str) -> None:
+    changes.append("signer", "", (), public, "")
+    store.write(changes)
 
 
-def _replace(store: Store, unit: Unit, book: Book, kind: str, what: str) -> Book:
-    """Write a changed book, and say on the chain what was changed."""
-    unit.append(kind, "", (), what, "", record=book.record)
-    store.write(unit)
-    store.write_book(unit.name, book)
+def _replace(store: Store, changes: ChangeSet, header: SessionHeader, kind: str, what: str) -> SessionHeader:
+    """Write a changed header, and say on the chain what was changed."""
+    changes.append(kind, "", (), what, "", record=header.record)
+    store.write(changes)
+    store.write_header(changes.name, header)
     store.commit()
-    return book._replace(head=unit.head)
+    return header._replace(head=changes.head)
 
 
 def rewrap(store: Store, name: str, old: MasterKey | None, new: MasterKey) -> tuple[bytes, ...]:
     """Wrap the data keys with another master key, and add a new one for what is sealed from now on."""
-    head, book = store.begin(name), store.book(name)
-    assert head is not None and book is not None
+    head, header = store.begin(name), store.header(name)
+    assert head is not None and header is not None
     # those on record, not those read at the start: another process may have added one since
-    keys = DataKeys(name, old, book.keys).rewrapped(new)
-    unit = Unit(store, name, head)
-    unit.append("keys", "", (), f"master key {new.name}", "", state=keys_digest(keys))
+    keys = DataKeys(name, old, header.keys).rewrapped(new)
+    changes = ChangeSet(store, name, head)
+    changes.append("keys", "", (), f"master key {new.name}", "", state=keys_digest(keys))
     if name != REGISTER:  # no record and no receipt is signed for it
-        _change_signer(unit, old, new)
-    store.write(unit)
+        _change_signer(changes, old, new)
+    store.write(changes)
     store.write_keys(name, keys)
     store.commit()
     return keys
 
 
-def _change_signer(unit: Unit, old: MasterKey | None, new: MasterKey) -> None:
+def _change_signer(changes: ChangeSet, old: MasterKey | None, new: MasterKey) -> None:
     """Name the signer that comes with another master key; the one before it signs that."""
     assert old is not None
     before, after = Signer(old.signing_seed()), Signer(new.signing_seed())
     if before.public != after.public:
-        signature = before.sign_successor(after.public, unit.head.hash)
-        unit.append("signer", "", (), after.public, signature)
+        signature = before.sign_successor(after.public, changes.head.hash)
+        changes.append("signer", "", (), after.public, signature)
 
 
-def must_not_be_retired(name: str, book: Book) -> None:
+def must_not_be_retired(name: str, header: SessionHeader) -> None:
     """`NotAllowed` if nothing is left of a session but its record."""
-    if not book.keys:
+    if not header.keys:
         raise NotAllowed(
             f"{name!r} is retired: its keys and answers are destroyed. Its record can be read by `counterpoint ledger "
             "history`, `verify` and `export`"
@@ -200,16 +202,16 @@ def sealed(rows: bytes, keys: DataKeys, genesis: bytes) -> bytes:
 
 def with_rows(store: Store, name: str, rows: bytes, master: MasterKey | None) -> tuple[str, ...]:
     """The other sessions of a ledger that have these rows."""
-    others = [(other, store.book(other)) for other in store.names() if other != name]
-    return tuple(other for other, book in others if book is not None and _has(other, book, rows, master))
+    others = [(other, store.header(other)) for other in store.names() if other != name]
+    return tuple(other for other, header in others if header is not None and _has(other, header, rows, master))
 
 
-def _has(name: str, book: Book, rows: bytes, master: MasterKey | None) -> bool:
-    keys = DataKeys(name, master, book.keys)
-    if book.content is None or not keys.usable:
+def _has(name: str, header: SessionHeader, rows: bytes, master: MasterKey | None) -> bool:
+    keys = DataKeys(name, master, header.keys)
+    if header.content is None or not keys.usable:
         return False
     try:
-        known = keys.unseal(book.content, "rows", book.genesis.hex())
+        known = keys.unseal(header.content, "rows", header.genesis.hex())
     except Unsealable:
         raise LedgerTampered(f"what is on record of the rows of {name!r} was changed") from None
     return any(hmac.compare_digest(one, other) for one in _digests(known) for other in _digests(rows))
@@ -226,10 +228,10 @@ def _digests(rows: bytes) -> list[bytes]:
 
 def beside(store: Store, name: str) -> tuple[str, ...]:
     """The sessions that are known to have the same rows as this one, whichever of them came first."""
-    books = {other: store.book(other) for other in store.names()}
-    found = books.get(name)
+    headers = {other: store.header(other) for other in store.names()}
+    found = headers.get(name)
     own = () if found is None else found.beside
-    later = (other for other, book in books.items() if book is not None and name in book.beside)
+    later = (other for other, header in headers.items() if header is not None and name in header.beside)
     return tuple(dict.fromkeys((*own, *later)))
 
 
