@@ -214,7 +214,7 @@ class Ids:
             )
 
     def learn(self, changes: ChangeSet) -> None:
-        """Take note of a committed change set, unless it does not follow on what is known: then read that when needed."""
+        """Take note of a committed change set; if others came in between, all are read when needed."""
         if changes.base == self.head:
             for entry in changes.begun:
                 self.step(entry)
