@@ -223,19 +223,19 @@ def serve(what: str, folder: str, port: int) -> None:
     from counterpoint.service.app import application
     from counterpoint.service.identity import Role
     from counterpoint.service.limits import Limits
-    from counterpoint.service.registry import House
+    from counterpoint.service.registry import Registry
 
     if what == "empty":
         print(flush=True)
         uvicorn.run(_empty(), host="127.0.0.1", port=port, log_level="warning", access_log=False)
         return
-    house = House(Durable(f"{folder}/served.db"))
-    house.register("people", people, Filter(PureDP(1000)))
-    house.identity.add("carol", Role.CUSTODIAN)
-    print(house.identity.new_key("carol").shown(), flush=True)
+    registry = Registry(Durable(f"{folder}/served.db"))
+    registry.register("people", people, Filter(PureDP(1000)))
+    registry.identity.add("carol", Role.CUSTODIAN)
+    print(registry.identity.new_key("carol").shown(), flush=True)
     limits = Limits(per_second=10**6, burst=10**6)
-    uvicorn.run(application(house, limits), host="127.0.0.1", port=port, log_level="warning", access_log=False)
-    house.close()
+    uvicorn.run(application(registry, limits), host="127.0.0.1", port=port, log_level="warning", access_log=False)
+    registry.close()
 
 
 def _empty() -> Any:

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 import counterpoint as cp
 from counterpoint.service.app import application
 from counterpoint.service.identity import Role
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 
 FIGURES = Path(__file__).parent / "figures" / "dashboard"
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
@@ -54,12 +54,12 @@ def people() -> cp.Table:
     return cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, columns=columns, key=bytes(32))
 
 
-def story(house: House) -> None:
+def story(registry: Registry) -> None:
     """Two analysts, one stream, a refusal, a partition and a revoked grant."""
     visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})
-    house.register("people", people, cp.Filter(cp.ApproxDP(3, 1e-6)))
-    house.register("visits", lambda: visits, cp.Filter(cp.PureDP(2)))
-    whole, now = house.data_set("people").session().acting_as("carol"), datetime.now(UTC)
+    registry.register("people", people, cp.Filter(cp.ApproxDP(3, 1e-6)))
+    registry.register("visits", lambda: visits, cp.Filter(cp.PureDP(2)))
+    whole, now = registry.data_set("people").session().acting_as("carol"), datetime.now(UTC)
     ann = whole.grant("ann", cp.PureDP(1), until=now + timedelta(days=20))
     bob = whole.grant("bob", cp.PureDP(0.6), until=now + timedelta(days=3), mechanisms=[cp.Laplace])
     noisy = ann.launch(cp.Laplace(epsilon=0.2, asks=6))
@@ -81,16 +81,16 @@ def story(house: House) -> None:
     trial = whole.grant("bob", cp.PureDP(0.3))
     trial.launch(cp.Laplace(0.1))
     whole.revoke(trial)
-    house.data_set("visits").session().acting_as("carol").grant("ann", cp.PureDP(1.95))
+    registry.data_set("visits").session().acting_as("carol").grant("ann", cp.PureDP(1.95))
     visits.extend([{"page": "home"}] * 480)
-    house.verified("people")
-    house.verified("visits")
+    registry.verified("people")
+    registry.verified("visits")
 
 
 @contextmanager
-def listening(house: House) -> Iterator[str]:
+def listening(registry: Registry) -> Iterator[str]:
     """The address of the service, on a socket of this machine."""
-    server = uvicorn.Server(uvicorn.Config(application(house), port=0, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(application(registry), port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -120,18 +120,18 @@ def main() -> None:
     """Tell the story, and take the pictures."""
     FIGURES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        house = House(cp.Durable(str(Path(folder) / "ledger.db")))
+        registry = Registry(cp.Durable(str(Path(folder) / "ledger.db")))
         keys = {}
         for name, role in PEOPLE.items():
-            house.identity.add(name, role)
-            keys[name] = house.identity.new_key(name).shown()
-        story(house)
-        with listening(house) as address, sync_playwright() as playwright:
+            registry.identity.add(name, role)
+            keys[name] = registry.identity.new_key(name).shown()
+        story(registry)
+        with listening(registry) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
             for shot in SHOTS:
                 shoot(browser, address, keys[shot.who], shot)
             browser.close()
-        house.close()
+        registry.close()
 
 
 if __name__ == "__main__":

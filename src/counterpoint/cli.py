@@ -187,33 +187,33 @@ SessionName = Annotated[str, typer.Argument(help="The session's name, which is i
 @ledger.command("list")
 def list_sessions(place: Place) -> None:
     """List the sessions of a ledger. Needs no key."""
-    from counterpoint.ledger import admin as tending  # noqa: PLC0415
+    from counterpoint.ledger import admin  # noqa: PLC0415
 
-    _echo_lines(place, tending.listed)
+    _echo_lines(place, admin.listed)
 
 
 @ledger.command()
 def show(place: Place, session: SessionName) -> None:
     """Show a session's rule, loss, keys and head. Needs no key."""
-    from counterpoint.ledger import admin as tending  # noqa: PLC0415
+    from counterpoint.ledger import admin  # noqa: PLC0415
 
-    _echo_lines(place, lambda where: tending.shown(where, session))
+    _echo_lines(place, lambda where: admin.shown(where, session))
 
 
 @ledger.command()
 def history(place: Place, session: SessionName) -> None:
     """Show what was done in a session: when, who, what, where. Needs no key."""
-    from counterpoint.ledger import admin as tending  # noqa: PLC0415
+    from counterpoint.ledger import admin  # noqa: PLC0415
 
-    _echo_lines(place, lambda where: tending.history(where, session))
+    _echo_lines(place, lambda where: admin.history(where, session))
 
 
 @ledger.command()
 def backup(place: Place, file: str = typer.Argument(help="The file to make; it must not exist.")) -> None:
     """Copy an SQLite ledger that is at rest. A service that runs copies its own: POST /v1/backups."""
-    from counterpoint.ledger import admin as tending  # noqa: PLC0415
+    from counterpoint.ledger import admin  # noqa: PLC0415
 
-    _echo_lines(place, lambda where: iter([tending.back_up(where, file)]))
+    _echo_lines(place, lambda where: iter([admin.back_up(where, file)]))
 
 
 def _echo_lines(place: str, lines: "Callable[[Durable], Iterator[str]]") -> None:

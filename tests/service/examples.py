@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from tests.service.authorisation import BODIES, COUNT, ROUTES, template
-from tests.service.house import served
+from tests.service.registry import served
 
 import counterpoint.service
 
@@ -31,7 +31,7 @@ def made(call):
     for method, path in sorted(ROUTES, key=lambda route: FIRST[route[0]]):
         who = "ann" if "ann" in ROUTES[method, path] else min(ROUTES[method, path])
         named = revoked if path.endswith("recount") else session
-        keys = [key.id for key in call.house.identity.keys("eve")]
+        keys = [key.id for key in call.registry.identity.keys("eve")]
         url = path.format(session=named, handle=handle, parts=parts, name="eve", id=keys[0] if keys else None)
         body = {**BODIES, **MORE_BODIES}.get(path) if method == "POST" else None
         response = call(who, method, url, body, id=f"example {method} {path}")

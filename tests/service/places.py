@@ -15,7 +15,7 @@ import counterpoint as cp
 from counterpoint.service.app import application
 from counterpoint.service.client.calls import Remote
 from counterpoint.service.identity import Role
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 
 ROLES = {
     "carol": Role.CUSTODIAN,
@@ -148,9 +148,9 @@ class Awaited:
 
 
 @contextmanager
-def house(folder):
+def registry(folder):
     """The data sets and the people of a service, with their keys."""
-    kept = House(cp.Durable(str(folder / "ledger.db")))
+    kept = Registry(cp.Durable(str(folder / "ledger.db")))
     for name, (make, whole, _) in SOURCES.items():
         kept.register(name, make, cp.Filter(whole))
     keys = {}
@@ -164,20 +164,20 @@ def house(folder):
 @contextmanager
 def in_process(folder):
     """A service in this process, and connections that wait."""
-    with house(folder) as (kept, keys), TestClient(application(kept), raise_server_exceptions=False) as client:
+    with registry(folder) as (kept, keys), TestClient(application(kept), raise_server_exceptions=False) as client:
 
         def connect(who, transport=client._transport):
             return cp.connect(URL, key=keys[who], transport=transport)
 
         place = Place(connect)
-        place.house, place.keys, place.transport = kept, keys, client._transport
+        place.registry, place.keys, place.transport = kept, keys, client._transport
         yield place
 
 
 @contextmanager
 def awaited(folder):
     """A service in this process, and connections that are awaited."""
-    with house(folder) as (kept, keys), asyncio.Runner() as runner:
+    with registry(folder) as (kept, keys), asyncio.Runner() as runner:
 
         async def settled(coroutine):
             return await coroutine
@@ -193,7 +193,7 @@ def awaited(folder):
 @contextmanager
 def over_a_socket(folder):
     """A service behind a port of this machine."""
-    with house(folder) as (kept, keys), socket.socket() as listening:
+    with registry(folder) as (kept, keys), socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(application(kept), log_level="error", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.service.browser import Browser
-from tests.service.house import served
+from tests.service.registry import served
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest
@@ -35,7 +35,7 @@ def test_a_custodian_grants_and_the_analyst_launches_and_asks(call):
     assert once.status_code == 303
     seen = ann.get("/sessions/people.0").text
     assert "Count(where=&#39;age &gt; 35&#39;)" in seen and "Mean(&#39;age&#39;)" in seen and "± " in seen
-    session = call.house.data_set("people").session().at((0,))
+    session = call.registry.data_set("people").session().at((0,))
     assert session.loss == cp.PureDP(0.75)
     assert [fact.who for fact in session.history] == ["ann"] * 4
 
@@ -44,11 +44,11 @@ def test_a_form_that_is_sent_twice_counts_once(call):
     carol, ann = Browser(call, "carol"), Browser(call, "ann")
     carol.post("/grants", GRANT)
     carol.post("/grants", GRANT)
-    assert len(list(call.house.granted("people"))) == 1
+    assert len(list(call.registry.granted("people"))) == 1
     for _ in range(2):
         act(ann, "people.0", "launch", mechanism="Laplace(0.1)")
         act(ann, "people.0", "ask", question="count()", terms="loss", amount="0.1")
-    assert call.house.data_set("people").session().at((0,)).loss == cp.PureDP(0.2)
+    assert call.registry.data_set("people").session().at((0,)).loss == cp.PureDP(0.2)
 
 
 def test_every_page_gives_its_forms_an_id_of_their_own(call):
@@ -69,7 +69,7 @@ def test_a_quote_changes_nothing_by_loss_or_by_error(call):
     assert "PureDP(0.5)" in by_loss.text and "Fits" in by_loss.text
     assert "PureDP(0.05932)" in by_error.text
     assert "Would be refused" in launch.text and "PureDP(1) more would fit" in launch.text
-    assert call.house.data_set("people").session().at((0,)).loss == cp.PureDP(0)
+    assert call.registry.data_set("people").session().at((0,)).loss == cp.PureDP(0)
 
 
 def test_a_refusal_is_free_and_says_what_would_fit(call):
@@ -93,7 +93,7 @@ def test_what_is_no_question_is_refused_and_nothing_is_charged(call):
         asked = act(ann, "people.0", "ask", question=text, terms="loss", amount="0.1")
         launched = act(ann, "people.0", "launch", mechanism=text)
         assert {asked.status_code, launched.status_code} == {422}, text
-    assert call.house.data_set("people").session().at((0,)).loss == cp.PureDP(0)
+    assert call.registry.data_set("people").session().at((0,)).loss == cp.PureDP(0)
 
 
 def test_numbers_of_forms_are_read_exactly_or_refused(call):
@@ -103,7 +103,7 @@ def test_numbers_of_forms_are_read_exactly_or_refused(call):
         asked = act(ann, "people.0", "ask", question="count()", terms="loss", amount=amount)
         assert asked.status_code == 422, amount
     act(ann, "people.0", "ask", question="count()", terms="loss", amount="1/3")
-    assert call.house.data_set("people").session().at((0,)).loss == cp.PureDP("1/3")
+    assert call.registry.data_set("people").session().at((0,)).loss == cp.PureDP("1/3")
 
 
 def test_what_is_typed_is_what_python_would_make():
@@ -125,14 +125,14 @@ def test_revoking_says_what_stops_and_what_stays_and_then_stops_it(call):
     assert "This grant was revoked" in seen and '<h2 id="launch-h">' not in seen
     late = act(ann, "people.0", "launch", mechanism="Laplace(0.1)")
     assert late.status_code == 403 and "NotGranted" in late.text
-    whole = call.house.data_set("people").session()
+    whole = call.registry.data_set("people").session()
     assert whole.loss == cp.PureDP(1)
     assert carol.post("/grants/people.0/recount").status_code == 303
     assert whole.loss == cp.PureDP("0.25") and "recounted" in carol.get("/grants").text
 
 
 def test_where_no_theorem_returns_anything_the_page_says_why(call):
-    call.house.register("more", lambda: cp.Stream(bound=1), cp.Filter(cp.ApproxDP(2, 1e-6)))
+    call.registry.register("more", lambda: cp.Stream(bound=1), cp.Filter(cp.ApproxDP(2, 1e-6)))
     carol = Browser(call, "carol")
     carol.post("/grants", {**GRANT, "data_set": "more", "measure": "zCDP", "amount": "0.01"})
     carol.post("/grants/more.0/revoke")
@@ -157,7 +157,7 @@ DOING = [
 def test_who_may_do_what(call, row):
     call.granted()
     call.granted(to="bob")
-    whole = call.house.data_set("people").session()
+    whole = call.registry.data_set("people").session()
     whole.revoke(whole.at((1,)))
     path, form, *expected = row
     callers = reversed(("carol", "ann", "bob", "olga", "paul"))  # who may do it comes last
@@ -185,7 +185,7 @@ def test_answers_stay_readable_after_the_grant_was_revoked(call):
 def test_every_kind_of_answer_is_written(call):
     call.granted(epsilon=4)
     call.granted(data_set="visits", epsilon=4)
-    people, visits = (call.house.data_set(name).session().at((0,)).acting_as("ann") for name in ("people", "visits"))
+    people, visits = (call.registry.data_set(name).session().at((0,)).acting_as("ann") for name in ("people", "visits"))
     people.ask(cp.histogram("state"), epsilon=0.1)
     people.ask(cp.mean("age"), epsilon=0.1)
     people.ask(cp.median("age"), epsilon=0.1)

@@ -67,12 +67,12 @@ def test_a_call_whose_answer_was_lost_is_sent_again_and_charged_once(place, how)
     place.session("people")
     torn = Torn(place.transport, 3, LOSSES[how])
     connection = place.connect("ann", torn)
-    pauses = []
-    connection._sleep = pauses.append
+    backoff = []
+    connection._sleep = backoff.append
     session = connection.session("people")
     handle = session.launch(cp.Laplace(1, asks=3))
     assert session.loss == cp.PureDP(1) and len(torn.sent) == 4 and len(set(torn.sent)) == 1
-    assert pauses == ([7.0, 7.0, 7.0] if how == "limited" else [0.1, 0.2, 0.4])
+    assert backoff == ([7.0, 7.0, 7.0] if how == "limited" else [0.1, 0.2, 0.4])
     handle.ask(cp.count())
     assert session.ask(cp.count(), epsilon=1, id="mine") == session.ask(cp.count(), epsilon=1, id="mine")
     assert session.loss == cp.PureDP(2) and torn.sent[-1] == "mine"
@@ -149,7 +149,7 @@ def test_an_answer_has_the_receipt_that_its_custodian_reads(place):
     session = place.session("people")
     session.ask(cp.count(), epsilon=1, id="monday")
     signed, disclosed = session.receipt("monday")
-    whole = place.house.data_set("people").session()
+    whole = place.registry.data_set("people").session()
     mine = whole.acting_as("ann").at((0,))
     assert '"who":"ann"' in signed.receipt and disclosed == mine.receipt("monday")[1]
     with pytest.raises(cp.CounterpointError):
@@ -226,7 +226,7 @@ def test_a_proxy_of_the_environment_is_not_given_a_key_in_the_open(connect, monk
 def test_a_custodian_reads_the_public_record_and_an_analyst_does_not(place):
     place.session("people").ask(cp.count(), epsilon=1)
     lines = place.whole("people").record()
-    assert lines == place.house.data_set("people").session().record() and len(lines) > 3
+    assert lines == place.registry.data_set("people").session().record() and len(lines) > 3
     with pytest.raises(cp.NotAllowed):
         place.session("people").record()
 

@@ -2,7 +2,7 @@
 
 import pytest
 from litestar.testing import TestClient
-from tests.service.house import served
+from tests.service.registry import served
 
 from counterpoint.service.witness import WitnessBook, witness_application
 
@@ -81,7 +81,7 @@ def test_no_response_is_kept_by_a_cache_or_read_as_another_type(call):
         call("olga", "GET", "/v1/data-sets/people/record"),
         call("olga", "GET", "/metrics"),
     ]
-    call.house.reached = None  # a fault of ours
+    call.registry.reached = None  # a fault of ours
     responses.append(call("ann", "POST", questions, asked))
     assert {200, 201, 303, 400, 401, 403, 404, 405, 409, 500} <= {one.status_code for one in responses} | {303}
     assert [str(one.url) for one in responses if not is_hardened(one)] == []

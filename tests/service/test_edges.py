@@ -2,7 +2,7 @@
 
 import pytest
 from tests.service.browser import Browser
-from tests.service.house import served
+from tests.service.registry import served
 
 from counterpoint.errors import LedgerFailed
 from counterpoint.mechanisms.noisy_max import Largest
@@ -23,7 +23,7 @@ def call(tmp_path):
 @pytest.mark.parametrize("who", ["ann", "carol", "olga"])
 def test_an_id_with_more_digits_than_any_launch_has_is_one_that_does_not_exist(call, who, digits):
     got = call(who, "GET", f"/v1/sessions/people.{'9' * digits}")
-    assert got.status_code == 404 and got.json()["title"] == "NoSuchThing"
+    assert got.status_code == 404 and got.json()["title"] == "NotFound"
 
 
 @pytest.mark.parametrize("small", [5e-324, "1e-51", f"1/{10**390 + 1}", "1e-99999999"])
@@ -83,7 +83,7 @@ def test_ending_what_there_is_not_is_an_error_and_no_success(call, url):
 
 
 def test_a_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(call, monkeypatch):
-    identity = call.house.identity
+    identity = call.registry.identity
     identity.add("dora", Role.ANALYST)
     key = identity.new_key("dora")
     look_up = identity.holder
@@ -101,18 +101,18 @@ def test_a_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(call, mon
 
 def test_what_was_reached_in_a_session_that_failed_is_not_kept_for_the_next(call, monkeypatch):
     """The ledger fails while a request is looking for its session, and another request opens it anew."""
-    session, people = call.granted(), call.house.data_set("people")
-    is_theirs = type(call.house)._is_theirs
+    session, people = call.granted(), call.registry.data_set("people")
+    is_theirs = type(call.registry)._is_theirs
 
-    def slowly(house, whole, who, path):
-        found = is_theirs(house, whole, who, path)
+    def slowly(registry, whole, who, path):
+        found = is_theirs(registry, whole, who, path)
         with monkeypatch.context() as patch:
             patch.setattr(type(whole._engine.ledger), "check", lambda _: (_ for _ in ()).throw(LedgerFailed("lost")))
             people.session()
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(call.house), "_is_theirs", slowly)
+        patch.setattr(type(call.registry), "_is_theirs", slowly)
         patch.setattr(retrying, "PAUSES", (0.0,))
         call("ann", "GET", f"/v1/sessions/{session}")
     assert call("ann", "GET", f"/v1/sessions/{session}").status_code == 200

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from tests.service.house import served
+from tests.service.registry import served
 
 from counterpoint.service.api import events
 from counterpoint.service.limits import Limits
@@ -71,7 +71,7 @@ def test_what_others_do_sends_nothing(call):
 
 @pytest.mark.parametrize("how", ["key", "service"])
 def test_a_stream_ends_with_its_key_and_with_the_service(call, how):
-    end = {"key": lambda: call.house.identity.end("ann"), "service": call.client.app.state.stopping.set}
+    end = {"key": lambda: call.registry.identity.end("ann"), "service": call.client.app.state.stopping.set}
     followed(call, "ann", call.granted(), end[how], seconds=300)
 
 

@@ -5,7 +5,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from tests.service.house import served
+from tests.service.registry import served
 
 from counterpoint.service import fair_threads as fairness
 from counterpoint.service.fair_threads import (

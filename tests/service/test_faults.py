@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.service.house import PEOPLE, served
+from tests.service.registry import PEOPLE, served
 from tests.service.repeating import Questions, patient, seen
 from tests.service.worker import GENEROUS, people
 
@@ -64,11 +64,11 @@ class Worker:
 def worker(tmp_path):
     """A worker, the address that it serves, and everyone's keys."""
     place = str(tmp_path / "ledger.db")
-    house = people(place)
+    registry = people(place)
     for name, role in PEOPLE.items():
-        house.identity.add(name, role)
-    keys = {name: house.identity.new_key(name).shown() for name in PEOPLE}
-    house.close()
+        registry.identity.add(name, role)
+    keys = {name: registry.identity.new_key(name).shown() for name in PEOPLE}
+    registry.close()
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
         made = Worker(place, listening)
         try:

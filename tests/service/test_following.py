@@ -37,27 +37,27 @@ def items(*counts):
 
 def followed(*replies):
     """A connection that gets these replies, and how long it waits between them."""
-    transport, pauses = Scripted(*replies), []
+    transport, backoff = Scripted(*replies), []
     connection = cp.connect("http://localhost", key="cp_x", transport=transport)
-    connection._sleep = pauses.append
-    return connection.follow("/v1/sessions/visits.0/events", None), transport.asked, pauses
+    connection._sleep = backoff.append
+    return connection.follow("/v1/sessions/visits.0/events", None), transport.asked, backoff
 
 
 def test_a_follower_sees_each_change_once_and_connects_again():
     torn = items(2) + "event: items\r\ndata: {"
     after = ": nothing new\r\n\r\n" + items(2, 2, 5)
-    events, asked, pauses = followed(items(1, 2), None, torn, 503, after, 401)
+    events, asked, backoff = followed(items(1, 2), None, torn, 503, after, 401)
     assert [next(events).items for _ in range(3)] == [1, 2, 5]
     with pytest.raises(cp.NotAllowed):
         next(events)
-    assert pauses == [0.1, 0.1] and set(asked) == {"300"}
+    assert backoff == [0.1, 0.1] and set(asked) == {"300"}
 
 
 def test_a_service_that_stays_away_ends_a_follower():
-    events, asked, pauses = followed(*[None] * 7)
+    events, asked, backoff = followed(*[None] * 7)
     with pytest.raises(cp.ServiceFailed, match="could not be reached"):
         next(events)
-    assert len(asked) == 7 and pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
+    assert len(asked) == 7 and backoff == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
 
 
 def test_signs_of_life_and_kinds_of_a_later_service_are_no_events():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.service.authorisation import ROUTES, template
-from tests.service.house import PEOPLE, served
+from tests.service.registry import PEOPLE, served
 from tests.service.worker import GENEROUS
 
 with warnings.catch_warnings():
@@ -34,7 +34,7 @@ def call(tmp_path_factory):
 def charged(call):
     """What a malformed request must leave as it is: every loss, and how much has arrived."""
     losses = [one["loss"]["text"] for one in call("carol", "GET", "/v1/data-sets").json()]
-    return losses, [call.house.data_set(name).source.pin() for name in call.house.names]
+    return losses, [call.registry.data_set(name).source.pin() for name in call.registry.names]
 
 
 def fuzz(call, method, path, examples):

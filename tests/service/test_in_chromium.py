@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from tests.service.house import PEOPLE, table
+from tests.service.registry import PEOPLE, table
 
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.service.app import application
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -33,9 +33,9 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium o
 
 
 @contextmanager
-def listening(house):
+def listening(registry):
     """The address of the service on a socket of this machine, in a thread."""
-    server = uvicorn.Server(uvicorn.Config(application(house), port=0, log_level="error", ws="none", lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(application(registry), port=0, log_level="error", ws="none", lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -61,23 +61,23 @@ def chromium():
 
 
 @pytest.fixture
-def house(tmp_path):
-    """A house with one data set."""
-    made = House(cp.Durable(str(tmp_path / "ledger.db")))
+def registry(tmp_path):
+    """A registry with one data set."""
+    made = Registry(cp.Durable(str(tmp_path / "ledger.db")))
     made.register("people", table, cp.Filter(cp.PureDP(4)))
     yield made
     made.close()
 
 
 @pytest.fixture
-def desk(house, chromium):
+def desk(registry, chromium):
     """Opens the service in windows of Chromium, each signed in as one person; whatever a page complains of fails."""
     keys = {}
     for name, role in PEOPLE.items():
-        house.identity.add(name, role)
-        keys[name] = house.identity.new_key(name).shown()
+        registry.identity.add(name, role)
+        keys[name] = registry.identity.new_key(name).shown()
     complaints, contexts = [], []
-    with listening(house) as address:
+    with listening(registry) as address:
 
         def window(who, width=1440, scheme="light", script=True):
             context = chromium.new_context(
@@ -102,7 +102,7 @@ def desk(house, chromium):
     assert [said for said in complaints if "409" not in said] == []  # Chromium notes that a launch was refused
 
 
-def test_grant_launch_ask_refuse_revoke(desk, house):
+def test_grant_launch_ask_refuse_revoke(desk, registry):
     carol = desk("carol")
     carol.goto("/grants")
     carol.select_option("#to", "ann")
@@ -122,8 +122,8 @@ def test_grant_launch_ask_refuse_revoke(desk, house):
     with ann.expect_download() as download:
         ann.click("text=Receipt >> nth=-1")
     receipt = json.loads(Path(download.value.path()).read_text())
-    record = house.data_set("people").session().record()
-    assert checker.check(iter(record), [receipt], house.signer).endswith("1 receipt holds")
+    record = registry.data_set("people").session().record()
+    assert checker.check(iter(record), [receipt], registry.signer).endswith("1 receipt holds")
 
     ann.fill("#question", "count()")
     ann.check("input[value=error]")
@@ -146,8 +146,8 @@ def test_grant_launch_ask_refuse_revoke(desk, house):
     assert "0.5 of 4 lost" in carol.inner_text("main")
 
 
-def test_a_large_session_is_walked_through_and_its_order_traced(desk, house):
-    session = house.data_set("people").session().acting_as("carol")
+def test_a_large_session_is_walked_through_and_its_order_traced(desk, registry):
+    session = registry.data_set("people").session().acting_as("carol")
     handles = [session.launch(cp.Laplace("0.1", asks=2)) for _ in range(32)]
     for handle in handles:
         handle.ask(cp.count())

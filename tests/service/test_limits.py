@@ -4,7 +4,7 @@ import threading
 import time
 
 import pytest
-from tests.service.house import served
+from tests.service.registry import served
 
 import counterpoint as cp
 from counterpoint.service.limits import Limits

@@ -9,14 +9,14 @@ import pytest
 from litestar.testing import TestClient
 from tests.engines import engines
 from tests.ledger.places import fresh_database
-from tests.service.house import Caller, table
 from tests.service.process import Served
+from tests.service.registry import Caller, table
 
 import counterpoint as cp
 from counterpoint.errors import LedgerFailed, LedgerTampered
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.service.app import application
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
 MEAN = {"request": {"request": "mean", "column": "age"}, "epsilon": 0.01}
@@ -37,15 +37,15 @@ def lost(tmp_path):
     url = fresh_database()
     MasterKey.create(tmp_path / "the.key")
     place = cp.Durable(url, key_file=tmp_path / "the.key", witness=tmp_path / "witness")
-    house = House(place)
-    house.register("people", table, cp.Filter(cp.PureDP(4)))
-    with TestClient(application(house), raise_server_exceptions=False) as client:
+    registry = Registry(place)
+    registry.register("people", table, cp.Filter(cp.PureDP(4)))
+    with TestClient(application(registry), raise_server_exceptions=False) as client:
 
         def lose():
             assert lose_connections(url) > 0
 
-        yield Caller(house, client), lose
-    house.close()
+        yield Caller(registry, client), lose
+    registry.close()
 
 
 def test_connections_lost_between_requests_are_opened_anew(lost):
@@ -71,7 +71,7 @@ def test_connections_lost_between_requests_are_opened_anew(lost):
 def test_a_commit_whose_acknowledgement_was_lost_is_not_charged_again(lost, monkeypatch):
     call, _ = lost
     session = call.granted()
-    store = call.house.data_set("people").session()._engine.ledger._store
+    store = call.registry.data_set("people").session()._engine.ledger._store
     commit, lose = store.commit, [True]
 
     def lost_on_the_way():
@@ -97,10 +97,10 @@ def test_a_table_whose_connection_was_lost_is_bound_anew(tmp_path):
         columns = {"age": cp.number(0, 100)}
         return cp.Table(url, "person", rows_per_unit=1, columns=columns, key=bytes(32), relation="people")
 
-    house = House(cp.Durable(tmp_path / "ledger.db"))
-    house.register("people", people, cp.Filter(cp.PureDP(4)))
-    with TestClient(application(house), raise_server_exceptions=False) as client:
-        call = Caller(house, client)
+    registry = Registry(cp.Durable(tmp_path / "ledger.db"))
+    registry.register("people", people, cp.Filter(cp.PureDP(4)))
+    with TestClient(application(registry), raise_server_exceptions=False) as client:
+        call = Caller(registry, client)
         handle = call.launched(call.granted())
         asks = f"/v1/handles/{handle}/asks"
         assert call("ann", "POST", asks, COUNT, id="before").status_code == 201
@@ -109,7 +109,7 @@ def test_a_table_whose_connection_was_lost_is_bound_anew(tmp_path):
         assert monday.status_code == 201
         assert call("ann", "POST", asks, COUNT, id="monday").json() == monday.json()
         assert call("carol", "POST", "/v1/data-sets/people/verification").json()["holds"]
-    house.close()
+    registry.close()
 
 
 def test_a_ledger_that_does_not_hold_is_not_tried_again(lost, monkeypatch):
@@ -120,7 +120,7 @@ def test_a_ledger_that_does_not_hold_is_not_tried_again(lost, monkeypatch):
         tries.append(1)
         raise LedgerTampered("the chain does not hold")
 
-    monkeypatch.setattr(House, "reached", tampered)
+    monkeypatch.setattr(Registry, "reached", tampered)
     assert call("ann", "GET", f"/v1/sessions/{session}").status_code == 503 and len(tries) == 1
 
 

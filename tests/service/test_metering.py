@@ -6,7 +6,7 @@ import logging
 import re
 
 import pytest
-from tests.service.house import served
+from tests.service.registry import served
 
 from counterpoint.service.metrics import JsonLines, RequestMeter
 
@@ -119,7 +119,7 @@ def test_the_log_at_debug_has_no_key_body_or_answer(call):
         call("ann", "POST", url, {**question, "epsilon": 9})
         call("ann", "POST", url, {"request": {"request": "canary-of-a-body"}})
         call("ann", "GET", "/v1/sessions", key="cp_0123456789abcdef_canary")
-        call.house.reached = None  # a fault of ours
+        call.registry.reached = None  # a fault of ours
         assert call("ann", "POST", url, question).status_code == 500
     finally:
         root.removeHandler(handler)

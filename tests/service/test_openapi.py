@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 from tests.service.authorisation import ROUTES, template
 from tests.service.examples import TEXTS, made, shape, without_secrets
-from tests.service.house import served
+from tests.service.registry import served
 
 from counterpoint.service.app import REASONS, examples
 

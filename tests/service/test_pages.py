@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from litestar.testing import TestClient
 from tests.service.browser import Browser
-from tests.service.house import PEOPLE, served, table
+from tests.service.registry import PEOPLE, served, table
 
 import counterpoint as cp
 from counterpoint.ledger.admin import back_up
@@ -20,7 +20,7 @@ from counterpoint.service.app import application
 from counterpoint.service.identity import LASTS, Browsers, BrowserToken
 from counterpoint.service.pages.history import HistoryLine
 from counterpoint.service.pages.session import works
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
 
@@ -89,8 +89,8 @@ def test_signing_out_ends_the_session_on_the_server(call):
 
 def test_a_session_ends_with_the_key_that_signed_in_with_its_principal_and_after_half_a_day(call, monkeypatch):
     ann, bob, carol = (Browser(call, who) for who in ("ann", "bob", "carol"))
-    call.house.identity.end_key(BrowserToken.read(ann.cookies["counterpoint"]).key)
-    call.house.identity.end("bob")
+    call.registry.identity.end_key(BrowserToken.read(ann.cookies["counterpoint"]).key)
+    call.registry.identity.end("bob")
     assert [browser.get("/").status_code for browser in (ann, bob, carol)] == [303, 303, 200]
     later = time.time() + LASTS
     monkeypatch.setattr(time, "time", lambda: later)
@@ -101,9 +101,9 @@ def test_what_is_stored_of_a_session_is_a_digest(call):
     browser = Browser(call, "ann")
     cookie = browser.cookies["counterpoint"]
     secret = cookie.rpartition(".")[2]
-    rows = call.house._store._run("SELECT id, principal, digest, expires FROM counterpoint_api_key")
+    rows = call.registry._store._run("SELECT id, principal, digest, expires FROM counterpoint_api_key")
     assert secret not in repr(rows) and bytes.fromhex(secret) not in [row[2] for row in rows]
-    assert Browsers(call.house.identity).signed_in(cookie).who.name == "ann"
+    assert Browsers(call.registry.identity).signed_in(cookie).who.name == "ann"
 
 
 def test_a_form_without_the_token_of_this_browser_is_refused(call):
@@ -177,7 +177,7 @@ def test_an_auditor_sees_no_halt_and_an_analyst_sees_their_own(call):
 
 def test_what_was_granted_to_another_inside_a_session_is_a_band(call):
     session = call.granted()
-    hers = call.house.data_set("people").session().at((0,)).acting_as("ann")
+    hers = call.registry.data_set("people").session().at((0,)).acting_as("ann")
     bobs = hers.grant("bob", cp.PureDP(0.5))
     bobs.launch(cp.Laplace(0.1, asks=2)).ask(cp.count(where="age > 59"))
     seen = {who: Browser(call, who).get(f"/sessions/{session}").text for who in ("ann", "carol")}
@@ -242,16 +242,16 @@ def test_what_needs_a_person_comes_first(call):
 
 
 def test_pages_stand_without_data(tmp_path):
-    house = House(cp.Durable(str(tmp_path / "ledger.db")))
-    with TestClient(application(house)) as client:
+    registry = Registry(cp.Durable(str(tmp_path / "ledger.db")))
+    with TestClient(application(registry)) as client:
         call = type("Call", (), {"client": client, "keys": {}})
         for name, role in PEOPLE.items():
-            house.identity.add(name, role)
-            call.keys[name] = house.identity.new_key(name).shown()
+            registry.identity.add(name, role)
+            call.keys[name] = registry.identity.new_key(name).shown()
             response = Browser(call, name).get("/")
             assert response.status_code == 200
             assert ("Nothing was granted to you yet" if name in ("ann", "bob") else "No data set yet") in response.text
-    house.close()
+    registry.close()
 
 
 def test_an_empty_session_says_how_to_start(call):
@@ -263,7 +263,7 @@ def test_an_empty_session_says_how_to_start(call):
 
 def test_an_odometer_has_no_bar(tmp_path):
     with served(tmp_path) as call:
-        call.house.register("clicks", lambda: cp.Stream(bound=1), cp.Odometer(cp.zCDP))
+        call.registry.register("clicks", lambda: cp.Stream(bound=1), cp.Odometer(cp.zCDP))
         browser = Browser(call, "carol")
         assert "an odometer: it counts" in browser.get("/").text
         seen = browser.get("/sessions/clicks").text
@@ -301,7 +301,7 @@ def test_the_history_is_chosen_by_filters_that_have_an_address(call):
 
 
 def test_the_history_is_shown_in_pages(call):
-    session = call.house.data_set("people").session().acting_as("carol")
+    session = call.registry.data_set("people").session().acting_as("carol")
     noisy = session.launch(cp.Laplace(0.1, asks=120))
     for age in range(120):
         noisy.ask(cp.count(where=f"age > {age}"))
@@ -335,11 +335,11 @@ def test_the_ledger_is_verified_on_request_and_a_record_that_was_changed_comes_f
     call("paul", "POST", "/v1/data-sets/visits/items", {"items": [1, 0]})
     olga = Browser(call, "olga")
     before = olga.get("/ledger").text
-    assert call.house.signer == call.house.place.signer and call.house.signer in before
+    assert call.registry.signer == call.registry.place.signer and call.registry.signer in before
     assert "was checked when it was opened" in before and "2 items in the last hour" in before
     assert olga.post("/ledger").status_code == 303
-    assert olga.get("/ledger").text.count(" holds") == len(call.house.names)
-    call.house._store._run("UPDATE counterpoint_row SET version = version + 1 WHERE name = 'visits'")
+    assert olga.get("/ledger").text.count(" holds") == len(call.registry.names)
+    call.registry._store._run("UPDATE counterpoint_row SET version = version + 1 WHERE name = 'visits'")
     olga.post("/ledger")
     found = olga.get("/ledger").text
     assert "The record of visits does not hold" in found and "compare it with a backup" in found
@@ -370,9 +370,9 @@ def test_a_recovered_data_set_is_shown_with_its_recovery(tmp_path):
         assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT).status_code == 201
     shutil.copy(tmp_path / "copy.db", place.place)
     cp.recover(place, "people", by="olga")
-    house = House(place)
-    house.register("people", table, cp.Filter(cp.PureDP(4)))
-    with TestClient(application(house)) as client:
+    registry = Registry(place)
+    registry.register("people", table, cp.Filter(cp.PureDP(4)))
+    with TestClient(application(registry)) as client:
         browser = Browser(SimpleNamespace(client=client, keys=call.keys), "carol")
         lines = browser.get("/history").text
         assert "Recovered" in lines and "a backup of " in lines and "Launch" in lines
@@ -380,7 +380,7 @@ def test_a_recovered_data_set_is_shown_with_its_recovery(tmp_path):
         assert "a backup of " in chosen and "Laplace" not in chosen
         for page in ("/", "/sessions/people", "/sessions/people.0"):
             assert browser.get(page).status_code == 200
-    house.close()
+    registry.close()
 
 
 def test_a_retirement_is_called_so():

@@ -1,7 +1,7 @@
 """Principals, keys and backups through a running service."""
 
 import pytest
-from tests.service.house import served
+from tests.service.registry import served
 
 from counterpoint.ledger.admin import listed
 from counterpoint.ledger.location import Durable
@@ -17,7 +17,7 @@ def call(tmp_path):
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_key_that_was_revoked_opens_for_not_one_request_more(call, alone):
     """Another process may revoke it, unless this one is alone: then it is not remembered."""
-    here, elsewhere = (Identity(call.house._store, call.house.place, alone=alone) for _ in range(2))
+    here, elsewhere = (Identity(call.registry._store, call.registry.place, alone=alone) for _ in range(2))
     key = here.new_key("ann")
     assert here.principal(key.shown()).name == "ann"
     assert (here.known(key.shown()) is not None) == alone
@@ -71,8 +71,8 @@ def test_only_custodians_look_after_people_and_backups(call, who):
 
 def test_a_backup_goes_to_the_operators_folder_while_the_service_runs(call, tmp_path):
     assert "set backups" in call("carol", "POST", "/v1/backups").json()["detail"]
-    call.house.backups = tmp_path / "backups"
-    call.house.backups.mkdir()
+    call.registry.backups = tmp_path / "backups"
+    call.registry.backups.mkdir()
     file = call("carol", "POST", "/v1/backups").json()["file"]
     copied = {line.split(":")[0] for line in listed(Durable(tmp_path / "backups" / file))}
     assert copied == {"people", "visits", "staff"}
@@ -87,11 +87,11 @@ def test_a_grant_to_no_analyst_is_refused_and_nothing_is_charged(call, to, until
     body = {"to": to, "within": {"measure": "PureDP", "epsilon": 1}, **({} if until is None else {"until": until})}
     refused = call("carol", "POST", "/v1/data-sets/people/grants", body)
     assert refused.status_code == 422 and "analysts are ann" in refused.json()["detail"]
-    assert call.house.data_set("people").session().loss.epsilon == 0
+    assert call.registry.data_set("people").session().loss.epsilon == 0
 
 
 def test_a_grant_that_has_ended_before_it_begins_is_refused_and_nothing_is_charged(call):
     body = {"to": "ann", "within": {"measure": "PureDP", "epsilon": 1}, "until": "2001-01-01T00:00:00Z"}
     refused = call("carol", "POST", "/v1/data-sets/people/grants", body)
     assert refused.status_code == 422 and "until must be ahead" in refused.json()["detail"]
-    assert call.house.data_set("people").session().loss.epsilon == 0
+    assert call.registry.data_set("people").session().loss.epsilon == 0

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.service.house import served
+from tests.service.registry import served
 
 import counterpoint as cp
 from counterpoint import checker
@@ -38,14 +38,14 @@ def test_every_answer_brings_a_receipt_that_the_checker_verifies(call):
     session = call.granted()
     got = [one.json() for one in three_answers(call, session, call.launched(session))]
     receipts = [one["receipt"] for one in got]
-    assert checker.check(iter(record(call)), receipts, call.house.signer).endswith("3 receipts hold")
+    assert checker.check(iter(record(call)), receipts, call.registry.signer).endswith("3 receipts hold")
     signed = [json.loads(receipt["receipt"]) for receipt in receipts]
     assert {one["who"] for one in signed} == {"ann"} and {one["session"] for one in signed} == {"people"}
     assert got[1]["id"] == "monday" and len({one["id"] for one in got}) == 3
     assert [receipt["disclosed"]["answer"] for receipt in receipts] == [one["exact"]["released"] for one in got]
     forged = {**receipts[0], "receipt": receipts[0]["receipt"].replace("ann", "bob")}
     with pytest.raises(checker.DoesNotHold):
-        checker.check(iter(record(call)), [forged], call.house.signer)
+        checker.check(iter(record(call)), [forged], call.registry.signer)
 
 
 def test_a_receipt_is_fetched_again_by_its_id_also_after_the_grant_was_revoked(call):
@@ -54,7 +54,7 @@ def test_a_receipt_is_fetched_again_by_its_id_also_after_the_grant_was_revoked(c
     call("carol", "DELETE", f"/v1/data-sets/people/grants/{session}")
     again = [call("ann", "GET", f"/v1/sessions/{session}/receipts?id={one['id']}").json() for one in got]
     assert [one["receipt"]["disclosed"] for one in again] == [one["receipt"]["disclosed"] for one in got]
-    assert checker.check(iter(record(call)), [one["receipt"] for one in again], call.house.signer).endswith(
+    assert checker.check(iter(record(call)), [one["receipt"] for one in again], call.registry.signer).endswith(
         "3 receipts hold"
     )
 

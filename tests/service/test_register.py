@@ -10,9 +10,9 @@ from contextlib import closing, contextmanager
 import pytest
 from msgspec.structs import replace
 from tests.ledger.places import DURABLE, Place
-from tests.service import house
+from tests.service import registry
 from tests.service.browser import Browser
-from tests.service.house import PEOPLE, served
+from tests.service.registry import PEOPLE, served
 from typer.testing import CliRunner
 
 import counterpoint as cp
@@ -50,7 +50,7 @@ def call(tmp_path):
 def run_sql(call, *statements):
     """Change the database of a service that runs, behind its back."""
     for statement in statements:
-        call.house._store._run(statement)
+        call.registry._store._run(statement)
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -66,7 +66,7 @@ def test_a_row_that_was_changed_opens_nothing_while_the_service_runs(call, what)
 
 
 def test_a_key_that_was_put_in_opens_nothing(call):
-    key = call.house.identity.new_key("bob")
+    key = call.registry.identity.new_key("bob")
     run_sql(call, f"UPDATE counterpoint_api_key SET id = '{'0' * 16}' WHERE id = '{key.id}'")
     forged = key.shown().replace(key.id, "0" * 16)
     assert call("bob", "GET", "/v1/sessions", key=forged).status_code == 503
@@ -76,7 +76,7 @@ def test_a_key_that_was_put_in_opens_nothing(call):
 @pytest.mark.parametrize("put_back", ["ended = NULL", "ended = NULL, expires = NULL"])
 def test_a_revoked_key_that_was_put_back_opens_nothing(call, put_back):
     """The row was valid once: it is not what the last entry about it says."""
-    key = call.house.identity.new_key("ann", days=1)
+    key = call.registry.identity.new_key("ann", days=1)
     assert call("carol", "DELETE", f"/v1/keys/{key.id}").status_code == 200
     run_sql(call, f"UPDATE counterpoint_api_key SET {put_back} WHERE id = '{key.id}'")
     assert call("ann", "GET", "/v1/sessions", key=key.shown()).status_code == 503
@@ -94,11 +94,11 @@ def test_an_ended_principal_that_was_put_back_opens_nothing(call):
 
 def test_a_browser_that_signed_out_does_not_come_back(call):
     browser = Browser(call, "ann")
-    row = call.house._store._run("SELECT * FROM counterpoint_api_key WHERE id LIKE 'browser%'")[0]
+    row = call.registry._store._run("SELECT * FROM counterpoint_api_key WHERE id LIKE 'browser%'")[0]
     cookies = dict(browser.cookies)
     browser.post("/sign-out")
-    call.house._store._run("DELETE FROM counterpoint_api_key WHERE id LIKE 'browser%'")
-    call.house._store._run("INSERT INTO counterpoint_api_key VALUES (?, ?, ?, ?, ?, ?)", row)
+    call.registry._store._run("DELETE FROM counterpoint_api_key WHERE id LIKE 'browser%'")
+    call.registry._store._run("INSERT INTO counterpoint_api_key VALUES (?, ?, ?, ?, ?, ?)", row)
     browser.cookies = cookies
     assert browser.get("/").status_code == 503
 
@@ -151,7 +151,7 @@ def assert_refused(folder, match):
 @pytest.fixture
 def shut(tmp_path):
     with served(tmp_path) as call:
-        call.house.identity.end_key(call.house.identity.new_key("ann").id)
+        call.registry.identity.end_key(call.registry.identity.new_key("ann").id)
     return tmp_path
 
 
@@ -198,7 +198,7 @@ def test_a_signed_entry_that_is_repeated_is_refused(shut):
 
 def test_a_role_cannot_be_given_by_an_entry_while_the_service_runs(tmp_path):
     with served(tmp_path) as call:
-        register, store = call.house.identity._register, call.house._store
+        register, store = call.registry.identity._register, call.registry._store
         said = Entry(register._head.number + 1, "principal", "", (), "forged", "bob", state="0" * 64)
         data = said.encoded()
         with store.lock:
@@ -211,7 +211,7 @@ def test_a_role_cannot_be_given_by_an_entry_while_the_service_runs(tmp_path):
 def test_a_register_from_before_a_revocation_is_rolled_back(tmp_path):
     """The whole database, or the register with its rows alone: the witness has seen the revocation."""
     with served(tmp_path) as call:
-        key = call.house.identity.new_key("bob")
+        key = call.registry.identity.new_key("bob")
     shutil.copy(tmp_path / "ledger.db", tmp_path / "old.db")
     with people(cp.Durable(tmp_path / "ledger.db")) as known:
         known.end_key(key.id)
@@ -237,13 +237,13 @@ def _register_of_old():
 
 def test_a_register_that_was_put_back_while_the_service_runs_opens_nothing(tmp_path):
     with served(tmp_path) as call:
-        key = call.house.identity.new_key("bob")
-        store = call.house._store
+        key = call.registry.identity.new_key("bob")
+        store = call.registry._store
         kept = {
             table: store._run(f"SELECT * FROM {table}")
             for table in ("counterpoint_session", "counterpoint_entry", "counterpoint_api_key")
         }
-        call.house.identity.end_key(key.id)
+        call.registry.identity.end_key(key.id)
         for table, rows in kept.items():
             store._run(f"DELETE FROM {table}")
             for row in rows:
@@ -315,7 +315,7 @@ def test_what_another_process_changes_counts_from_the_next_request_on(lasting_pa
 def test_the_history_of_the_register_says_who_made_whom(call, tmp_path):
     call("carol", "POST", "/v1/principals", {"name": "dora", "role": "analyst"})
     call("carol", "POST", "/v1/principals/dora/keys", {})
-    call.house.close()
+    call.registry.close()
     said = CliRunner().invoke(app, ["ledger", "history", str(tmp_path / "ledger.db"), REGISTER]).output
     assert "carol principal . principal 'dora' was added as analyst" in said
     assert "of 'dora' was made" in said and "session 'people' was made" in said
@@ -335,11 +335,11 @@ def test_a_recovered_ledger_has_no_keys_but_new_ones(tmp_path):
     """One that was revoked since the backup cannot be told from the others."""
     place = cp.Durable(tmp_path / "ledger.db")
     with served(tmp_path) as call:
-        key, others = call.house.identity.new_key("bob"), dict(call.keys)
+        key, others = call.registry.identity.new_key("bob"), dict(call.keys)
     shutil.copy(tmp_path / "ledger.db", tmp_path / "backup.db")
     with people(place) as known:
         known.end_key(key.id)
-    with cp.open(place, "people", source=house.table()) as session:
+    with cp.open(place, "people", source=registry.table()) as session:
         session.launch(cp.Laplace("0.1")).ask(cp.count())
     shutil.copy(tmp_path / "backup.db", tmp_path / "ledger.db")
     assert "every API key is ended" in recover(place, "people", by="olga")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.service.authorisation import BODIES, COUNT, ROUTES, page, template
-from tests.service.house import AGES, PEOPLE, served
+from tests.service.registry import AGES, PEOPLE, served
 
 import counterpoint as cp
 from counterpoint.ledger.location import hold, release
@@ -98,12 +98,12 @@ def test_the_allow_list_is_made_of_public_names_with_plain_fields():
 
 
 def test_keys_are_shown_once_and_stored_as_digests(call, tmp_path):
-    key = call.house.identity.new_key("ann")
+    key = call.registry.identity.new_key("ann")
     secret = key.shown().split("_", 2)[2]
-    (stored,) = [one for one in call.house.identity.keys("ann") if one.id == key.id]
+    (stored,) = [one for one in call.registry.identity.keys("ann") if one.id == key.id]
     assert stored.digest != key._secret and secret not in repr(stored) and secret not in repr(key)
     assert ApiKey.read(key.shown()) == key
-    call.house.close()
+    call.registry.close()
     raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert secret.encode() not in raw and key._secret not in raw
 
@@ -116,22 +116,22 @@ def test_what_is_no_key_opens_nothing(call, text):
 
 
 def test_a_revoked_or_expired_key_and_an_ended_principal_open_nothing(call, monkeypatch):
-    key = call.house.identity.new_key("ann", days=1)
+    key = call.registry.identity.new_key("ann", days=1)
     assert call("ann", "GET", "/v1/sessions", key=key.shown()).status_code == 200
-    call.house.identity.end_key(key.id)
+    call.registry.identity.end_key(key.id)
     assert call("ann", "GET", "/v1/sessions", key=key.shown()).status_code == 401
     assert call("ann", "GET", "/v1/sessions").status_code == 200
-    call.house.identity.end("ann")
+    call.registry.identity.end("ann")
     assert call("ann", "GET", "/v1/sessions").status_code == 401
     with pytest.raises(cp.InvalidParameter, match="there is, or was"):
-        call.house.identity.add("ann", Role.CUSTODIAN)
+        call.registry.identity.add("ann", Role.CUSTODIAN)
 
 
 def test_a_clock_that_is_set_back_revives_no_expired_key(tmp_path, monkeypatch):
     """What was used when it had expired is ended on record; the others expire by the latest time that was seen."""
     now = time.time()
     with served(tmp_path) as call:
-        used, other, lasting = (call.house.identity.new_key("ann", days=days).shown() for days in (1, 1, 9))
+        used, other, lasting = (call.registry.identity.new_key("ann", days=days).shown() for days in (1, 1, 9))
         monkeypatch.setattr(time, "time", lambda: now + 2 * 86_400)
         assert call("ann", "GET", "/v1/sessions", key=used).status_code == 401
         monkeypatch.setattr(time, "time", lambda: now)
@@ -168,7 +168,7 @@ def test_who_may_call_what(call, route):
     by = {"by": "state", "within": {"measure": "PureDP", "epsilon": 0.1}}
     parts = call("ann", "POST", f"/v1/sessions/{session}/partitions", by).json()["partition"]
     call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="first")
-    key = call.house.identity.new_key("paul").id
+    key = call.registry.identity.new_key("paul").id
     url = path.format(session=session, handle=handle, parts=parts, name="paul", id=key)
     assert call(None, method, url, BODIES.get(path)).status_code == 401
     for who in PEOPLE:
@@ -240,7 +240,7 @@ def test_items_arrive_once_under_one_id(call):
     body = {"items": [1, 0, 1]}
     for _ in range(2):
         assert call("paul", "POST", "/v1/data-sets/visits/items", body, id="batch").status_code == 201
-    assert call.house.data_set("visits").source.pin() == 3
+    assert call.registry.data_set("visits").source.pin() == 3
     assert call("paul", "POST", "/v1/data-sets/visits/items", {"items": [1]}, id="batch").status_code == 409
     assert call("paul", "POST", "/v1/data-sets/people/items", body).status_code == 422
 
@@ -249,7 +249,7 @@ def test_rows_are_put_replaced_and_removed_once_under_one_id(call):
     rows = {"rows": [{"person": "ann", "row": 1, "age": 41}, {"person": "bob", "row": 1, "age": 17}]}
     for _ in range(2):
         assert call("paul", "POST", "/v1/data-sets/staff/rows", rows, id="a").json()["updates"] == 2
-    source = call.house.data_set("staff").source
+    source = call.registry.data_set("staff").source
     assert source.pin() == 2
     gone = {"rows": [{"person": "ann", "row": 1}, {"person": "nobody", "row": 7}]}
     assert call("paul", "POST", "/v1/data-sets/staff/removals", gone).status_code == 201
@@ -275,24 +275,24 @@ def test_a_ledger_that_was_lost_is_opened_anew_and_the_request_finished_by_its_i
     session = call.granted()
     handle = call.launched(session)
     first = call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="a").json()
-    ledger = call.house.data_set("people").session()._engine.ledger
+    ledger = call.registry.data_set("people").session()._engine.ledger
     ledger._group.stop(cp.LedgerFailed("the connection was lost"))
     assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="a").json() == first
     assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="b").status_code == 201
 
 
 def test_a_key_that_another_process_revoked_opens_no_more_after_a_second(call, monkeypatch):
-    key = call.house.identity.new_key("ann")
+    key = call.registry.identity.new_key("ann")
     assert call("ann", "GET", "/v1/sessions", key=key.shown()).status_code == 200
-    Identity(call.house._store, call.house.place).end_key(key.id)
+    Identity(call.registry._store, call.registry.place).end_key(key.id)
     later = time.monotonic() + 1.5
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert call.house.identity.known(key.shown()) is None
-    assert call.house.identity.principal(key.shown()) is None
+    assert call.registry.identity.known(key.shown()) is None
+    assert call.registry.identity.principal(key.shown()) is None
 
 
 def test_a_role_that_was_changed_in_the_database_opens_nothing(call):
-    call.house._store._run("UPDATE counterpoint_principal SET role = 'king' WHERE name = 'ann'")
+    call.registry._store._run("UPDATE counterpoint_principal SET role = 'king' WHERE name = 'ann'")
     assert call("ann", "GET", "/v1/sessions").status_code == 503
 
 

@@ -18,7 +18,7 @@ from counterpoint import checker
 from counterpoint.cli import app
 from counterpoint.errors import InvalidParameter
 from counterpoint.service import config
-from counterpoint.service.config import open_house
+from counterpoint.service.config import open_registry
 from counterpoint.service.server import Listening, first_key, limits_of, serve
 
 MEAN = {"request": {"request": "mean", "column": "age"}, "epsilon": 0.1}
@@ -120,13 +120,13 @@ fields.new = {{ type = "boolean" }}
     (tmp_path / "counterpoint.toml").write_text(text)
     (tmp_path / "books").mkdir()
     settings = config.read_file(tmp_path / "counterpoint.toml")
-    house = open_house(settings)
+    registry = open_registry(settings)
     try:
-        assert house.names == ("people", "visits")
-        assert house.data_set("visits").session().rule == cp.Filter(cp.zCDP(0.5))
-        assert first_key(house) is not None and first_key(house) is None
+        assert registry.names == ("people", "visits")
+        assert registry.data_set("visits").session().rule == cp.Filter(cp.zCDP(0.5))
+        assert first_key(registry) is not None and first_key(registry) is None
     finally:
-        house.close()
+        registry.close()
     assert {file.name for file in tmp_path.iterdir()} >= {"witness", "books"}
     assert (tmp_path / "books" / "ledger.db.data-key").stat().st_mode & 0o077 == 0
 
@@ -138,15 +138,15 @@ budget = { measure = "zCDP", rho = 0.5 }
 unit = "phone"
 per_unit = 10
 """
-    house = open_house(config.read(f"{text}apart = 100", tmp_path))
+    registry = open_registry(config.read(f"{text}apart = 100", tmp_path))
     try:
-        counter = house.data_set("reports").session().launch(cp.Counter(rho="0.1")).mechanism
+        counter = registry.data_set("reports").session().launch(cp.Counter(rho="0.1")).mechanism
         assert counter == cp.SeparatedCounter(rho="0.1", bound=1, per_unit=10, clamp=False, apart=100)
     finally:
-        house.close()
+        registry.close()
     for wrong, reason in (("0", "apart must be at least 1"), ("'far'", "Expected `int"), ("1.5", "Expected `int")):
         with pytest.raises(InvalidParameter, match=reason):
-            open_house(config.read(f"{text}apart = {wrong}", tmp_path))
+            open_registry(config.read(f"{text}apart = {wrong}", tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_configuration_that_is_not_understood_is_refused(text, reason):
 def test_a_budget_that_is_none_is_refused_before_anything_is_made(tmp_path, budget, reason):
     text = f"[streams.visits]\nbudget = {budget}"
     with pytest.raises(cp.CounterpointError, match=reason):
-        open_house(config.read(text, tmp_path))
+        open_registry(config.read(text, tmp_path))
 
 
 def test_an_sqlite_ledger_has_one_worker_and_tls_needs_both_files(tmp_path):

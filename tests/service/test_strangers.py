@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from tests.service.browser import Browser
-from tests.service.house import served
+from tests.service.registry import served
 
 import counterpoint as cp
 from counterpoint.service.edge import Strangers
@@ -82,11 +82,11 @@ def test_backups_say_at_once_what_is_wrong_and_show_no_path(tmp_path):
         blocked = tmp_path / "a file"
         blocked.touch()
         for folder in (blocked, blocked / "inside"):
-            call.house.backups = folder
+            call.registry.backups = folder
             refused = call("carol", "POST", "/v1/backups")
             assert refused.status_code == 409 and str(tmp_path) not in refused.text and "folder" in refused.text
-        call.house.backups = tmp_path / "new" / "backups"
+        call.registry.backups = tmp_path / "new" / "backups"
         assert call("carol", "POST", "/v1/backups").status_code == 201
-        call.house.place = cp.Durable("postgresql://nowhere.invalid/x")
+        call.registry.place = cp.Durable("postgresql://nowhere.invalid/x")
         refused = call("carol", "POST", "/v1/backups")
         assert refused.status_code == 409 and "pg_dump" in refused.json()["detail"]

@@ -3,7 +3,7 @@
 import json
 
 from tests.service.authorisation import COUNT
-from tests.service.house import served
+from tests.service.registry import served
 
 from counterpoint.service.limits import Limits
 

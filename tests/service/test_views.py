@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.service.browser import Browser
-from tests.service.house import served
+from tests.service.registry import served
 from tests.service.test_pages import COUNT, Elements
 
 import counterpoint as cp
@@ -26,7 +26,7 @@ def call(tmp_path):
 
 def asked(call, asks, data_set="visits"):
     """A session of the analyst ann with so many asks."""
-    session = call.house.data_set(data_set).session().acting_as("carol").grant("ann", cp.PureDP(3)).acting_as("ann")
+    session = call.registry.data_set(data_set).session().acting_as("carol").grant("ann", cp.PureDP(3)).acting_as("ann")
     noisy = session.launch(cp.Laplace(1, asks=asks))
     for _ in range(asks):
         noisy.ask(cp.total())
@@ -40,7 +40,7 @@ def links(text):
 
 
 def test_a_large_session_is_seen_whole_or_a_window_at_a_time(call):
-    session = call.house.data_set("visits").session().acting_as("carol").grant("ann", cp.PureDP(4)).acting_as("ann")
+    session = call.registry.data_set("visits").session().acting_as("carol").grant("ann", cp.PureDP(4)).acting_as("ann")
     for _ in range(40):
         session.launch(cp.Laplace("0.1")).ask(cp.total())
     ann = Browser(call, "ann")
@@ -112,7 +112,7 @@ def test_the_receipt_of_an_own_answer_and_the_record_are_downloads_that_the_chec
     assert len(taken) == 2 and all("attachment" in one.headers["content-disposition"] for one in taken)
     record = olga.get("/data-sets/people/record")
     assert "attachment" in record.headers["content-disposition"]
-    said = checker.check(iter(record.text.splitlines()), [json.loads(one.text) for one in taken], call.house.signer)
+    said = checker.check(iter(record.text.splitlines()), [json.loads(one.text) for one in taken], call.registry.signer)
     assert said.endswith("2 receipts hold")
     assert "/data-sets/people/record" in olga.get("/ledger").text and "/record" in olga.get("/history").text
     assert "/record" not in ann.get("/history").text
@@ -130,7 +130,7 @@ def test_no_one_else_gets_a_receipt_and_what_is_anothers_looks_as_what_there_is_
     stolen, none = (bob.get(f"/sessions/{others}/receipt?{query}").text for query in (asked_for, "ask=none"))
     strip = re.compile(r"there is no &#39;.*?&#39; here")
     assert strip.sub("", stolen) == strip.sub("", none) and "signature" not in stolen
-    entries = map(read_entry, call.house.entries("people"))
+    entries = map(read_entry, call.registry.entries("people"))
     launch = next(entry.request for entry in entries if entry.kind == "launch" and entry.who == "ann")
     assert Browser(call, "ann").get(f"/sessions/{mine}/receipt?{urlencode({'ask': launch})}").status_code == 404
 
@@ -147,7 +147,7 @@ def test_a_verification_over_http_is_noted_on_the_ledger_page(call):
     assert call("olga", "POST", "/v1/data-sets/people/verification").json() == {"data_set": "people", "holds": True}
     assert "The record of people holds" in olga.get("/ledger").text
     call.granted()
-    call.house._store._run("UPDATE counterpoint_row SET version = version + 1 WHERE name = 'people'")
+    call.registry._store._run("UPDATE counterpoint_row SET version = version + 1 WHERE name = 'people'")
     refused = call("olga", "POST", "/v1/data-sets/people/verification")
     assert refused.status_code >= 400 and refused.json()["title"] == "LedgerTampered"
     assert "The record of people does not hold" in olga.get("/ledger").text
@@ -156,7 +156,7 @@ def test_a_verification_over_http_is_noted_on_the_ledger_page(call):
 def test_the_strip_of_the_history_shows_when_lines_were_written_and_leads_to_them(call, monkeypatch):
     clock = [time.time() + 10]
     monkeypatch.setattr("counterpoint.ledger.store.store.time.time", lambda: clock[0])
-    session = call.house.data_set("visits").session().acting_as("carol")
+    session = call.registry.data_set("visits").session().acting_as("carol")
     noisy = session.launch(cp.Laplace(1, asks=200))
     for _ in range(120):
         noisy.ask(cp.total())
@@ -172,7 +172,7 @@ def test_the_strip_of_the_history_shows_when_lines_were_written_and_leads_to_the
 
 
 def test_the_history_calls_parts_by_their_keys_and_what_is_set_aside_reserved(call):
-    session = call.house.data_set("people").session().acting_as("carol").grant("ann", cp.PureDP(1)).acting_as("ann")
+    session = call.registry.data_set("people").session().acting_as("carol").grant("ann", cp.PureDP(1)).acting_as("ann")
     session.partition("state", within=cp.PureDP(0.5))["CA"].launch(cp.Laplace(0.1)).ask(cp.count())
     text = Browser(call, "ann").get("/history").text
     assert "people.0.0.CA.0" in text and "%3A" not in text and "Reserved" in text

@@ -1,7 +1,7 @@
 """Many launches, grants and principals: a session has a limit on the ones, and lists of all come in pages."""
 
 import pytest
-from tests.service.house import served
+from tests.service.registry import served
 
 import counterpoint as cp
 from counterpoint.service import wire
@@ -42,7 +42,7 @@ def test_a_limit_on_launches_holds_after_the_ledger_was_opened_anew(tmp_path):
     with served(tmp_path, limits=Limits(launches=2)) as call:
         session = call.granted()
         assert call("ann", "POST", f"/v1/sessions/{session}/launches", TINY).status_code == 201
-        call.house.data_set("people").session().close()
+        call.registry.data_set("people").session().close()
         codes = [call("ann", "POST", f"/v1/sessions/{session}/launches", TINY).status_code for _ in range(2)]
         assert codes == [201, 409]
 

@@ -42,7 +42,7 @@ import counterpoint
 from counterpoint.errors import BudgetExceeded, CounterpointError
 from counterpoint.measures import PureDP
 from counterpoint.service.api import admin, data_sets, events, handles, sessions
-from counterpoint.service.api.inputs import Caller, Key, TheHouse, request_id
+from counterpoint.service.api.inputs import Caller, Key, TheRegistry, request_id
 from counterpoint.service.edge import Strangers, StrictRequest, address_of, harden
 from counterpoint.service.fair_threads import FairThreads, TooBusy
 from counterpoint.service.identity import Identity, Principal
@@ -50,7 +50,7 @@ from counterpoint.service.limits import Limiter, Limiting, Limits
 from counterpoint.service.metrics import Metering, RequestMeter, metrics, note_error
 from counterpoint.service.pages import routes as pages
 from counterpoint.service.problems import PROBLEM, problem
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 from counterpoint.service.retry import Retrying, note_lost
 
 DEFAULT = Limits()
@@ -75,8 +75,8 @@ class Authentication(AbstractAuthenticationMiddleware):
         """The principal whose key it is."""
         given = next((value for name, value in connection.scope["headers"] if name == b"authorization"), b"")
         scheme, _, presented = given.decode("latin-1").partition(" ")
-        house: House = connection.app.state.house
-        who = await _owner(house.identity, presented.strip()) if scheme.lower() == "bearer" else None
+        registry: Registry = connection.app.state.registry
+        who = await _owner(registry.identity, presented.strip()) if scheme.lower() == "bearer" else None
         if who is None:
             if given:
                 connection.app.state.strangers.note_failure(address_of(connection.scope), "header")
@@ -89,10 +89,10 @@ async def _owner(identity: Identity, presented: str) -> Principal | None:
     return identity.known(presented) or await to_thread.run_sync(identity.principal, presented)
 
 
-def application(house: House, limits: Limits = DEFAULT, counts: Path | None = None) -> Litestar:
+def application(registry: Registry, limits: Limits = DEFAULT, counts: Path | None = None) -> Litestar:
     """The service over these data sets; its metrics are those of all workers that share the folder `counts`."""
     meter = RequestMeter(counts)
-    house.limit_launches(limits.launches)
+    registry.limit_launches(limits.launches)
     return Litestar(
         route_handlers=[*_API, *admin.HEALTH_ROUTES, metrics, pages.ROUTES],
         middleware=[
@@ -102,7 +102,7 @@ def application(house: House, limits: Limits = DEFAULT, counts: Path | None = No
             Limiting(),
         ],
         dependencies={
-            "house": Provide(_house, sync_to_thread=False),
+            "registry": Provide(_registry, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
             "request_id": Provide(_request_id, sync_to_thread=False),
         },
@@ -122,7 +122,7 @@ def application(house: House, limits: Limits = DEFAULT, counts: Path | None = No
         ),
         state=State(
             {
-                "house": house,
+                "registry": registry,
                 "limiter": Limiter(limits),
                 "strangers": Strangers(limits),
                 "stopping": threading.Event(),
@@ -140,12 +140,12 @@ async def _make_threads() -> None:
 
 # Each of these three asks for the one before it: then Litestar makes them one after the other, and else by tasks of
 # their own, at every request.
-def _house(request: Request[Any, Any, Any]) -> House:
-    found: House = request.app.state.house
+def _registry(request: Request[Any, Any, Any]) -> Registry:
+    found: Registry = request.app.state.registry
     return found
 
 
-def _who(request: Request[Any, Any, Any], house: TheHouse) -> Principal:
+def _who(request: Request[Any, Any, Any], registry: TheRegistry) -> Principal:
     found: Principal = request.user
     return found
 

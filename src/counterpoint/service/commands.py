@@ -19,7 +19,7 @@ from counterpoint.ledger.location import hold, release
 from counterpoint.service import wire
 from counterpoint.service.identity import Identity, Role, is_browser
 from counterpoint.service.problems import SessionId, unknown
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 from counterpoint.session.session import Session
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def serve(  # noqa: PLR0917 - what a command takes, by name
     """Serve data sets over HTTP until stopped; prints the address and, on the first start, a custodian's key."""
     with explained():
         with _extra():
-            from counterpoint.service import server as serving  # noqa: PLC0415
+            from counterpoint.service import server  # noqa: PLC0415
         settings = _settings(config, ledger, data, demo)
-        serving.serve(settings, serving.Listening(host, port, workers, certificate, private_key, log_level), typer.echo)
+        server.serve(settings, server.Listening(host, port, workers, certificate, private_key, log_level), typer.echo)
 
 
 def grant(  # noqa: PLR0917 - as above
@@ -65,10 +65,10 @@ def grant(  # noqa: PLR0917 - as above
     demo: Demo = False,
 ) -> None:
     """Grant a budget to a principal, while no service has the ledger open, or beside one that has it in PostgreSQL."""
-    with explained(), _opened(config, ledger, data, demo) as house:
+    with explained(), _opened(config, ledger, data, demo) as registry:
         measure = {"measure": "PureDP"} if delta is None else {"measure": "ApproxDP", "delta": delta}
-        whole = house.data_set(data_set).session().acting_as(OPERATOR)
-        given = whole.grant(house.grantee(to), wire.loss({**measure, "epsilon": epsilon}), id=id)
+        whole = registry.data_set(data_set).session().acting_as(OPERATOR)
+        given = whole.grant(registry.grantee(to), wire.loss({**measure, "epsilon": epsilon}), id=id)
         typer.echo(f"{to} works in the session {SessionId(data_set, given._path)}")
 
 
@@ -80,9 +80,9 @@ def revoke(
     demo: Demo = False,
 ) -> None:
     """Revoke a grant: nothing more is launched or asked in it, and its charge stays."""
-    with explained(), _opened(config, ledger, data, demo) as house:
+    with explained(), _opened(config, ledger, data, demo) as registry:
         id = SessionId.read(session)
-        whole = house.data_set(id.data_set).session().acting_as(OPERATOR)
+        whole = registry.data_set(id.data_set).session().acting_as(OPERATOR)
         found = whole.at(id.path)
         if not isinstance(found, Session):
             raise unknown(session)
@@ -218,21 +218,23 @@ def _people(config: str | None, ledger: str | None, key_file: str | None, witnes
 
 
 @contextmanager
-def _opened(config: str | None, ledger: str | None, data: list[str] | None, demo: bool) -> Iterator[House]:
+def _opened(config: str | None, ledger: str | None, data: list[str] | None, demo: bool) -> Iterator[Registry]:
     """The data sets of a configuration, without a service."""
-    from counterpoint.service.config import open_house  # noqa: PLC0415
+    from counterpoint.service.config import open_registry  # noqa: PLC0415
 
-    with closing(open_house(_settings(config, ledger, data, demo))) as house:
-        yield house
+    with closing(open_registry(_settings(config, ledger, data, demo))) as registry:
+        yield registry
 
 
 def _settings(config: str | None, ledger: str | None, data: list[str] | None, demo: bool) -> "Settings":
     """The configuration, with what the command line says beside it."""
-    from counterpoint.service import config as reading  # noqa: PLC0415
+    from counterpoint.service import config as config_file  # noqa: PLC0415
 
-    found = reading.Settings() if config is None else reading.read_file(config)
+    found = config_file.Settings() if config is None else config_file.read_file(config)
     tables = dict(found.tables)
-    given = [reading.declared_beside(said) for said in data or ()] + ([(reading.DEMO, reading.demo())] if demo else [])
+    given = [config_file.declared_beside(said) for said in data or ()] + (
+        [(config_file.DEMO, config_file.demo())] if demo else []
+    )
     for name, table in given:
         if name in found.data_sets or name in tables:
             raise InvalidParameter(f"two data sets are called {name!r}; give each a name of its own")

@@ -25,10 +25,10 @@ Opening the data sets of a configuration, for a service or for a command.
 
 >>> import tempfile
 >>> from counterpoint.service.config import read
->>> house = open_house(read("[streams.visits]\nbudget = { measure = 'PureDP', epsilon = 1 }", tempfile.mkdtemp()))
->>> house.names
+>>> registry = open_registry(read("[streams.visits]\nbudget = { measure = 'PureDP', epsilon = 1 }", tempfile.mkdtemp()))
+>>> registry.names
 ('visits',)
->>> house.close()
+>>> registry.close()
 """
 
 import os
@@ -51,7 +51,7 @@ from counterpoint.schema.columns import Column
 from counterpoint.schema.declaration import Derived
 from counterpoint.schema.unit_keys import UnitType
 from counterpoint.service import wire
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 
 DEMO = "people"
 """The data set of `--demo`: made-up people."""
@@ -394,13 +394,13 @@ def _converted(fields: Any, kind: type[Read], what: str) -> Read:
         raise InvalidParameter(f"{what}: {error}") from None
 
 
-def open_house(settings: Settings) -> House:
+def open_registry(settings: Settings) -> Registry:
     """The data sets, with their ledgers open."""
-    house = House(settings.place, backups=settings.backup_folder)
+    registry = Registry(settings.place, backups=settings.backup_folder)
     try:
         for name, data in settings.data_sets.items():
-            house.register(name, partial(settings.bind, name), data.rule())
+            registry.register(name, partial(settings.bind, name), data.rule())
     except BaseException:
-        house.close()
+        registry.close()
         raise
-    return house
+    return registry

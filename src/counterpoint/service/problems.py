@@ -60,13 +60,13 @@ class SessionId(NamedTuple):
         return ".".join([self.data_set, *(quote(str(step), safe="").replace(".", "%2E") for step in self.path)])
 
 
-class NoSuchThing(NotAllowed):
+class NotFound(NotAllowed):
     """There is no such thing here, or it is not this caller's: the two are told apart by nothing."""
 
 
-def unknown(text: str) -> NoSuchThing:
+def unknown(text: str) -> NotFound:
     """The error for what there is not, or is not this caller's."""
-    return NoSuchThing(f"there is no {text[:80]!r} here that you may use")
+    return NotFound(f"there is no {text[:80]!r} here that you may use")
 
 
 _DIGITS = 18
@@ -83,7 +83,7 @@ _URN = "urn:counterpoint:"
 
 _STATUS: tuple[tuple[type[CounterpointError], int], ...] = (
     (NotGranted, 403),
-    (NoSuchThing, 404),
+    (NotFound, 404),
     (NeverAnswered, 404),
     (NotAllowed, 409),
     (BudgetExceeded, 409),
@@ -137,7 +137,7 @@ def error_of(said: dict[str, Any]) -> CounterpointError:
 
 _KINDS: dict[str, type[CounterpointError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, CounterpointError)
-} | {NoSuchThing.__name__: NoSuchThing}
+} | {NotFound.__name__: NotFound}
 """The tree of errors by their names, and what the service adds to it."""
 _CARRIED = ("requested", "remaining", "would_fit")
 

@@ -104,7 +104,7 @@ class DataSet:
                 self._opened.close()
 
 
-class Given(NamedTuple):
+class GrantedSession(NamedTuple):
     """A session that was granted."""
 
     id: SessionId
@@ -120,7 +120,7 @@ class Verification(NamedTuple):
     failure: str | None = None
 
 
-class House:
+class Registry:
     """The data sets of one ledger, and its people."""
 
     def __init__(self, place: Durable, *, backups: FilePath | None = None) -> None:
@@ -230,14 +230,14 @@ class House:
             )
         return name
 
-    def granted(self, name: str) -> Iterator[Given]:
+    def granted(self, name: str) -> Iterator[GrantedSession]:
         """The sessions that were granted out of a data set's budget, in order."""
         whole = self.data_set(name).session()
         for session in whole.given:
             row = whole._engine.ledger.read(session._path)
             found = None if row is None else granted(row)
             if isinstance(session, Session) and found is not None:
-                yield Given(SessionId(name, session._path), found, session)
+                yield GrantedSession(SessionId(name, session._path), found, session)
 
     def reached(self, who: Principal, text: str) -> Session | Handle | Partition:
         """What is called by an id, for a principal who may work there.

@@ -29,11 +29,11 @@ from litestar import Litestar
 from counterpoint.errors import InvalidParameter
 from counterpoint.service import metrics
 from counterpoint.service.app import application
-from counterpoint.service.config import Settings, open_house
+from counterpoint.service.config import Settings, open_registry
 from counterpoint.service.connections import ConnectionGuard, GuardedListener, GuardedProtocol
 from counterpoint.service.identity import Role
 from counterpoint.service.limits import Limits
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 from counterpoint.service.supervisor import STOPPING, Supervisor, end_in_time, in_a_fork, keep_beating
 
 FIRST = "custodian"
@@ -62,8 +62,8 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
     limits = limits_of(settings)
     with ExitStack() as opened:
         if listening.workers == 1:
-            house = opened.enter_context(closing(open_house(settings)))
-            key, names, signer = _prepared(house)
+            registry = opened.enter_context(closing(open_registry(settings)))
+            key, names, signer = _prepared(registry)
         else:  # workers are forks of this process, which must have opened nothing
             key, names, signer = in_a_fork(partial(_prepared_and_closed, settings))
         listener = opened.enter_context(listener_at(listening))
@@ -76,21 +76,21 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
         say(f"records and receipts are signed with the public key {signer}")
         say("stop it with Ctrl-C, or SIGTERM")
         if listening.workers == 1:
-            run_server(listening, listener, limits, partial(_closing, house, limits))
+            run_server(listening, listener, limits, partial(_closing, registry, limits))
         else:
             logging.config.dictConfig(metrics.configuration(listening.log_level))
             counts = opened.enter_context(TemporaryDirectory(prefix="counterpoint-"))
             Supervisor(partial(_work, settings, listening, listener, Path(counts)), listening.workers).run()
 
 
-def _prepared(house: House) -> tuple[str | None, str, str]:
+def _prepared(registry: Registry) -> tuple[str | None, str, str]:
     """The first custodian's key, if it was made just now, the names of the data sets, and the public key that signs."""
-    return first_key(house), ", ".join(house.names), house.signer
+    return first_key(registry), ", ".join(registry.names), registry.signer
 
 
 def _prepared_and_closed(settings: Settings) -> tuple[str | None, str, str]:
-    with closing(open_house(settings)) as house:
-        return _prepared(house)
+    with closing(open_registry(settings)) as registry:
+        return _prepared(registry)
 
 
 def run_server(listening: Listening, listener: socket.socket, limits: Limits, make: Callable[[], Litestar]) -> None:
@@ -131,15 +131,15 @@ def _server_config(listening: Listening, guard: ConnectionGuard, factory: Callab
     )
 
 
-def first_key(house: House) -> str | None:
+def first_key(registry: Registry) -> str | None:
     """The key of a first custodian, if the ledger has no principals; of several processes one makes it."""
-    if house.identity.principals():
+    if registry.identity.principals():
         return None
     try:
-        house.identity.add(FIRST, Role.CUSTODIAN)
+        registry.identity.add(FIRST, Role.CUSTODIAN)
     except InvalidParameter:  # another process has made it meanwhile
         return None
-    return house.identity.new_key(FIRST).shown()
+    return registry.identity.new_key(FIRST).shown()
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -162,17 +162,17 @@ def _work(settings: Settings, listening: Listening, listener: socket.socket, cou
     limits, kept = limits_of(settings), set()
 
     def make() -> Litestar:
-        made = _closing(open_house(settings), limits, counts)
+        made = _closing(open_registry(settings), limits, counts)
         made.on_startup.append(lambda: kept.add(asyncio.get_running_loop().create_task(keep_beating(beating))))
         return made
 
     run_server(listening, listener, limits, make)
 
 
-def _closing(house: House, limits: Limits, counts: Path | None = None) -> Litestar:
+def _closing(registry: Registry, limits: Limits, counts: Path | None = None) -> Litestar:
     """The application, which closes the ledgers when it stops."""
-    app = application(house, limits, counts)
-    app.on_shutdown.append(house.close)
+    app = application(registry, limits, counts)
+    app.on_shutdown.append(registry.close)
     return app
 
 

@@ -4,7 +4,7 @@ Losses, mechanisms and answers are given twice: as plain numbers for people, and
 encoding, of which our own client makes the same objects as a local session does.
 
 >>> import counterpoint as cp
->>> loss_shown(cp.PureDP("1/10"))
+>>> loss_json(cp.PureDP("1/10"))
 {'measure': 'PureDP', 'epsilon': 0.1, 'text': 'PureDP(0.1)', 'exact': '{"type":"PureDP/1","epsilon":"1/10"}'}
 """
 
@@ -34,24 +34,24 @@ LARGEST = sys.float_info.max
 """The largest float."""
 
 
-def loss_shown(loss: Loss) -> dict[str, Any]:
+def loss_json(loss: Loss) -> dict[str, Any]:
     """A loss: its measure, its numbers, and how it is written."""
     return {"measure": type(loss).__name__, **_numbers(loss), "text": repr(loss), "exact": _exact(loss)}
 
 
-def mechanism_shown(mechanism: Mechanism) -> dict[str, Any]:
+def mechanism_json(mechanism: Mechanism) -> dict[str, Any]:
     """A mechanism: its class, its plain parameters, and how it is written."""
     name = type(mechanism).__name__
     return {"mechanism": name, **_numbers(mechanism), "text": repr(mechanism), "exact": _exact(mechanism)}
 
 
-def session_shown(data_set: str, session: Session) -> dict[str, Any]:
+def session_json(data_set: str, session: Session) -> dict[str, Any]:
     """What a session has lost and has left."""
     rule = session.rule
     said: dict[str, Any] = {
         "session": str(SessionId(data_set, session._path)),
         "rule": repr(rule),
-        "loss": loss_shown(session.loss),
+        "loss": loss_json(session.loss),
         "made_up": session.made_up,
         "exact": {"rule": _exact(rule)},
     }
@@ -65,44 +65,44 @@ def session_shown(data_set: str, session: Session) -> dict[str, Any]:
     return said
 
 
-def handle_shown(data_set: str, handle: Handle, *, answers: bool = True) -> dict[str, Any]:
+def handle_json(data_set: str, handle: Handle, *, answers: bool = True) -> dict[str, Any]:
     """A launched mechanism; whether it has halted may follow from its answers, as a sparse vector's hits do."""
     said: dict[str, Any] = {
         "handle": str(SessionId(data_set, handle.path)),
-        **mechanism_shown(handle.mechanism),
-        "cost": loss_shown(handle.mechanism.claim.loss),
+        **mechanism_json(handle.mechanism),
+        "cost": loss_json(handle.mechanism.claim.loss),
         "grid": plain_number(handle._source.update_grid),
         "made_up": handle._source.made_up,
     }
     return {**said, "halted": handle.halted} if answers else said
 
 
-def given_shown(data_set: str, given: Session | Partition) -> dict[str, Any]:
+def given_json(data_set: str, given: Session | Partition) -> dict[str, Any]:
     """What was delegated or partitioned."""
     kind, what = given.as_given()
-    return {**placed_shown(data_set, given), "id": str(SessionId(data_set, given._path)), "kind": kind, "what": what}
+    return {**placed_json(data_set, given), "id": str(SessionId(data_set, given._path)), "kind": kind, "what": what}
 
 
-def partition_shown(data_set: str, parts: Partition) -> dict[str, Any]:
+def partition_json(data_set: str, parts: Partition) -> dict[str, Any]:
     """What was partitioned: by which column, what each part may lose, and what was charged for all of them."""
     return {
         "partition": str(SessionId(data_set, parts._path)),
         "by": parts._by,
-        "within": [loss_shown(loss) for loss in parts.within]
+        "within": [loss_json(loss) for loss in parts.within]
         if isinstance(parts.within, tuple)
-        else loss_shown(parts.within),
-        "charged": loss_shown(parts.loss),
+        else loss_json(parts.within),
+        "charged": loss_json(parts.loss),
     }
 
 
-def placed_shown(data_set: str, found: Session | Handle | Partition) -> dict[str, Any]:
+def placed_json(data_set: str, found: Session | Handle | Partition) -> dict[str, Any]:
     """Whatever lives at an id."""
     if isinstance(found, Session):
-        return session_shown(data_set, found)
-    return handle_shown(data_set, found) if isinstance(found, Handle) else partition_shown(data_set, found)
+        return session_json(data_set, found)
+    return handle_json(data_set, found) if isinstance(found, Handle) else partition_json(data_set, found)
 
 
-def grant_shown(id: SessionId, grant: Grant, session: Session) -> dict[str, Any]:
+def grant_json(id: SessionId, grant: Grant, session: Session) -> dict[str, Any]:
     """A grant, and how much of it is used."""
     return {
         "session": str(id),
@@ -110,46 +110,46 @@ def grant_shown(id: SessionId, grant: Grant, session: Session) -> dict[str, Any]
         "until": grant.until,
         "mechanisms": None if grant.mechanisms is None else list(grant.mechanisms),
         "revoked": grant.revoked,
-        "charged": loss_shown(session.rule.bound(session._source.relation)),
-        "used": loss_shown(session.loss),
+        "charged": loss_json(session.rule.bound(session._source.relation)),
+        "used": loss_json(session.loss),
     }
 
 
-def fact_shown(data_set: str, number: int, fact: Fact) -> dict[str, Any]:
+def fact_json(data_set: str, number: int, fact: Fact) -> dict[str, Any]:
     """One line of a history."""
     at = str(SessionId(data_set, fact.path))
     return {"number": number, "kind": fact.kind, "at": at, "what": fact.what, "who": fact.who, "when": fact.at}
 
 
-def certificate_shown(certificate: Certificate) -> dict[str, Any]:
+def certificate_json(certificate: Certificate) -> dict[str, Any]:
     """A derivation, as a tree."""
     return {
         "statement": certificate.statement,
         "theorem": certificate.theorem,
-        "premises": [certificate_shown(premise) for premise in certificate.premises],
+        "premises": [certificate_json(premise) for premise in certificate.premises],
     }
 
 
-def quote_shown(quoted: Quote) -> dict[str, Any]:
+def quote_json(quoted: Quote) -> dict[str, Any]:
     """What a launch would cost."""
     return {
-        "cost": loss_shown(quoted.cost),
-        "after": None if quoted.after is None else loss_shown(quoted.after),
+        "cost": loss_json(quoted.cost),
+        "after": None if quoted.after is None else loss_json(quoted.after),
         "fits": quoted.fits,
         "refusal": quoted.refusal,
-        "mechanism": None if quoted.mechanism is None else mechanism_shown(quoted.mechanism),
+        "mechanism": None if quoted.mechanism is None else mechanism_json(quoted.mechanism),
     }
 
 
-def answer_shown(answer: object, provenance: Provenance) -> dict[str, Any]:
+def answer_json(answer: object, provenance: Provenance) -> dict[str, Any]:
     """The answer of a question with its error at 95 % where it states one, its price, and how it came about."""
     reason = provenance.reason
     return {
         "value": plain(answer),
         **_with_error(answer),
         "units": provenance.prepared.measured_in,
-        "cost": loss_shown(provenance.mechanism.claim.loss),
-        "mechanism": mechanism_shown(provenance.mechanism),
+        "cost": loss_json(provenance.mechanism.claim.loss),
+        "mechanism": mechanism_json(provenance.mechanism),
         "why": reason.text(provenance.mechanism, provenance.asked),
         "made_up": provenance.made_up,
         "exact": {
@@ -162,12 +162,12 @@ def answer_shown(answer: object, provenance: Provenance) -> dict[str, Any]:
     }
 
 
-def released_shown(released: Released) -> dict[str, Any]:
+def released_json(released: Released) -> dict[str, Any]:
     """The answer of a launched mechanism, in the request's units."""
-    return {"value": plain(released.in_units()), **raw_shown(released)}
+    return {"value": plain(released.in_units()), **raw_json(released)}
 
 
-def raw_shown(released: Released) -> dict[str, Any]:
+def raw_json(released: Released) -> dict[str, Any]:
     """The answer of a launched mechanism as it is, with what makes it one in units.
 
     A postprocessor may ask with a public part that does not go with the request: its answer need not be one in units.
@@ -182,7 +182,7 @@ def raw_shown(released: Released) -> dict[str, Any]:
     }
 
 
-def prepared_shown(prepared: Prepared) -> dict[str, Any]:
+def prepared_json(prepared: Prepared) -> dict[str, Any]:
     """What is public about a request: its shape, how far a unit moves it, and the grid of its integers."""
     return {
         "numbers": prepared.width,
@@ -193,7 +193,7 @@ def prepared_shown(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def receipt_shown(id: str, signed: Signed, disclosed: Disclosure) -> dict[str, Any]:
+def receipt_json(id: str, signed: Signed, disclosed: Disclosure) -> dict[str, Any]:
     """The id of a request, and its receipt as `counterpoint/checker.py` reads it from a file."""
     return {"id": id, "receipt": {**signed._asdict(), "disclosed": disclosed._asdict()}}
 

@@ -13,7 +13,7 @@ from litestar.params import JSONBody
 from counterpoint.errors import NotAllowed
 from counterpoint.ledger.admin import back_up
 from counterpoint.ledger.store.sqlite import BackupFailed
-from counterpoint.service.api.inputs import After, Body, Caller, InPath, Json, Limit, TheHouse, for_roles, page_of
+from counterpoint.service.api.inputs import After, Body, Caller, InPath, Json, Limit, TheRegistry, for_roles, page_of
 from counterpoint.service.identity import Role
 from counterpoint.service.problems import unknown
 from counterpoint.service.wire import PAGE
@@ -35,9 +35,9 @@ class KeyBody(Body, frozen=True, kw_only=True):
 
 
 @get("/principals", summary="Principals and the ids of their keys", guards=CUSTODIAN, sync_to_thread=True)
-def listed(house: TheHouse, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
+def listed(registry: TheRegistry, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
     """Also those that ended: histories name them. A key is named by its public id. In pages; `Link` names the next."""
-    identity = house.identity
+    identity = registry.identity
     now = identity.now()
     people = identity.principals()
     page = [
@@ -53,51 +53,51 @@ def listed(house: TheHouse, after: After = 0, limit: Limit = PAGE) -> Response[l
 
 
 @post("/principals", summary="Add a principal", guards=CUSTODIAN, sync_to_thread=True)
-def add(house: TheHouse, who: Caller, data: JSONBody[PrincipalBody]) -> Json:
+def add(registry: TheRegistry, who: Caller, data: JSONBody[PrincipalBody]) -> Json:
     """A name is given once, whatever becomes of its principal."""
-    house.identity.add(data.name, data.role, by=who.name)
+    registry.identity.add(data.name, data.role, by=who.name)
     return {"name": data.name, "role": data.role.value}
 
 
 @post("/principals/{name:str}/keys", summary="Make a key", guards=CUSTODIAN, sync_to_thread=True)
-def new_key(house: TheHouse, who: Caller, name: InPath, data: JSONBody[KeyBody]) -> Json:
+def new_key(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[KeyBody]) -> Json:
     """The key is shown this once."""
-    made = house.identity.new_key(name, days=data.days, by=who.name)
+    made = registry.identity.new_key(name, days=data.days, by=who.name)
     return {"name": name, "id": made.id, "key": made.shown()}
 
 
 @delete("/principals/{name:str}", summary="End a principal", guards=CUSTODIAN, status_code=200, sync_to_thread=True)
-def end(house: TheHouse, who: Caller, name: InPath) -> Json:
+def end(registry: TheRegistry, who: Caller, name: InPath) -> Json:
     """All its keys end with it; what it did stays on record."""
-    if name not in {one.name for one in house.identity.principals()}:
+    if name not in {one.name for one in registry.identity.principals()}:
         raise unknown(name)
-    house.identity.end(name, by=who.name)
+    registry.identity.end(name, by=who.name)
     return {"name": name, "ended": True}
 
 
 @delete("/keys/{id:str}", summary="Revoke a key", guards=CUSTODIAN, status_code=200, sync_to_thread=True)
-def end_key(house: TheHouse, who: Caller, id: InPath) -> Json:
+def end_key(registry: TheRegistry, who: Caller, id: InPath) -> Json:
     """By its public id."""
-    if not house.identity.has_key(id):
+    if not registry.identity.has_key(id):
         raise unknown(id)
-    house.identity.end_key(id, by=who.name)
+    registry.identity.end_key(id, by=who.name)
     return {"id": id, "stands": False}
 
 
 @post("/backups", summary="Back up the ledger", guards=CUSTODIAN, sync_to_thread=True)
-def backup(house: TheHouse) -> Json:
+def backup(registry: TheRegistry) -> Json:
     """A copy in the folder that the operator has set; requests go on meanwhile. Only for an SQLite ledger."""
-    if house.place.in_postgres:
+    if registry.place.in_postgres:
         raise NotAllowed("this ledger is in PostgreSQL: back it up as a database, by pg_dump or a standby")
-    if house.backups is None:
+    if registry.backups is None:
         raise NotAllowed("this service keeps no backups: set backups = 'FOLDER' in its configuration")
     try:
-        house.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+        registry.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise NotAllowed(f"the folder of the backups cannot be made: {error.strerror}") from None
-    file = house.backups / f"ledger-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}.db"
+    file = registry.backups / f"ledger-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{time.time_ns() % 10**9:09d}.db"
     try:
-        back_up(house.place, file)
+        back_up(registry.place, file)
     except BackupFailed as error:
         raise NotAllowed(f"the backup cannot be written: {error.reason}") from None
     return {"file": file.name}
@@ -113,9 +113,9 @@ def health() -> dict[str, str]:
 
 
 @get("/ready", sync_to_thread=True, summary="Whether every data set can be reached", security=[])
-def ready(house: TheHouse) -> dict[str, str]:
+def ready(registry: TheRegistry) -> dict[str, str]:
     """Every ledger was asked just now; one that was lost is opened anew."""
-    house.must_answer()
+    registry.must_answer()
     return {"status": "ready"}
 
 

@@ -21,14 +21,14 @@ from counterpoint.service.api.inputs import (
     Limit,
     RequestId,
     RowsBody,
-    TheHouse,
+    TheRegistry,
     for_roles,
     page_of,
 )
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.problems import SessionId, unknown
-from counterpoint.service.registry import Given, House, later
-from counterpoint.service.views import grant_shown, session_shown
+from counterpoint.service.registry import GrantedSession, Registry, later
+from counterpoint.service.views import grant_json, session_json
 from counterpoint.service.wire import PAGE
 from counterpoint.session.session import Session
 
@@ -38,17 +38,17 @@ READERS = (Role.CUSTODIAN, Role.AUDITOR)
 
 
 @get("/", summary="The data sets that you may use", sync_to_thread=True)
-def listed(house: TheHouse, who: Caller) -> list[Json]:
+def listed(registry: TheRegistry, who: Caller) -> list[Json]:
     """All of them for custodians and auditors; for an analyst those with a grant, without the whole budget."""
     if who.role in READERS:
-        return [{"data_set": name, **session_shown(name, house.data_set(name).session())} for name in house.names]
+        return [{"data_set": name, **session_json(name, registry.data_set(name).session())} for name in registry.names]
     if who.role is Role.PRODUCER:
-        return [{"data_set": name} for name in house.names]
-    own = [(name, [given for given in house.granted(name) if given.grant.to == who.name]) for name in house.names]
-    return [_granted_here(name, given, house.identity.now()) for name, given in own if given]
+        return [{"data_set": name} for name in registry.names]
+    own = [(name, [given for given in registry.granted(name) if given.grant.to == who.name]) for name in registry.names]
+    return [_granted_here(name, given, registry.identity.now()) for name, given in own if given]
 
 
-def _granted_here(name: str, given: list[Given], now: int) -> Json:
+def _granted_here(name: str, given: list[GrantedSession], now: int) -> Json:
     standing = [one for one in given if not one.grant.revoked and (one.grant.until is None or now < one.grant.until)]
     return {
         "data_set": name,
@@ -58,26 +58,26 @@ def _granted_here(name: str, given: list[Given], now: int) -> Json:
 
 
 @get("/{name:str}", summary="What a data set protects, and what its columns are", sync_to_thread=True)
-def described(house: TheHouse, who: Caller, name: InPath) -> Json:
+def described(registry: TheRegistry, who: Caller, name: InPath) -> Json:
     """The declaration, which is public to everyone with a grant here."""
-    _must_see(house, who, name)
-    return {"data_set": name, "description": str(house.data_set(name).source.describe())}
+    _must_see(registry, who, name)
+    return {"data_set": name, "description": str(registry.data_set(name).source.describe())}
 
 
 @get("/{name:str}/grants", summary="Who was granted what", guards=[for_roles(*READERS)], sync_to_thread=True)
-def granted(house: TheHouse, name: InPath, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
+def granted(registry: TheRegistry, name: InPath, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
     """Every grant, with how much of it is used, in pages; `Link` names the next."""
-    grants = list(house.granted(name))
-    page = [grant_shown(*one) for one in grants[after : after + limit]]
+    grants = list(registry.granted(name))
+    page = [grant_json(*one) for one in grants[after : after + limit]]
     return page_of(f"/v1/data-sets/{name}/grants", page, len(grants), after, limit)
 
 
 @post("/{name:str}/grants", summary="Grant a budget", guards=[for_roles(Role.CUSTODIAN)], sync_to_thread=True)
-def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody], request_id: RequestId) -> Json:
+def grant(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[GrantBody], request_id: RequestId) -> Json:
     """Charge the data set with a budget for an analyst; the same `Idempotency-Key` grants it once."""
-    whole = house.data_set(name).session().acting_as(who.name)
+    whole = registry.data_set(name).session().acting_as(who.name)
     given = whole.grant(
-        house.grantee(data.to),
+        registry.grantee(data.to),
         wire.loss(data.within),
         until=later(data.until),
         mechanisms=_kinds(data.mechanisms),
@@ -85,7 +85,7 @@ def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody],
         sampled=data.sampled,
         id=request_id,
     )
-    return session_shown(name, given)
+    return session_json(name, given)
 
 
 @delete(
@@ -95,11 +95,11 @@ def grant(house: TheHouse, who: Caller, name: InPath, data: JSONBody[GrantBody],
     status_code=200,
     sync_to_thread=True,
 )
-def revoke(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json:
+def revoke(registry: TheRegistry, who: Caller, name: InPath, session: InPath) -> Json:
     """Nothing more is launched or asked in it; what was launched stays charged."""
-    whole, given = _given(house, who, name, session)
+    whole, given = _given(registry, who, name, session)
     whole.revoke(given)
-    return session_shown(name, whole)
+    return session_json(name, whole)
 
 
 @post(
@@ -109,11 +109,11 @@ def revoke(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json:
     status_code=200,
     sync_to_thread=True,
 )
-def recount(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json:
+def recount(registry: TheRegistry, who: Caller, name: InPath, session: InPath) -> Json:
     """Where a theorem allows it; else the charge stays, and the refusal says why."""
-    whole, given = _given(house, who, name, session)
+    whole, given = _given(registry, who, name, session)
     whole.recount(given)
-    return session_shown(name, whole)
+    return session_json(name, whole)
 
 
 @post(
@@ -123,17 +123,17 @@ def recount(house: TheHouse, who: Caller, name: InPath, session: InPath) -> Json
     status_code=200,
     sync_to_thread=True,
 )
-def reopen(house: TheHouse, who: Caller, name: InPath) -> Json:
+def reopen(registry: TheRegistry, who: Caller, name: InPath) -> Json:
     """After `DataFailed`, once the log `counterpoint.custodian` has been read: launches and asks begin again."""
-    whole = house.data_set(name).session().acting_as(who.name)
+    whole = registry.data_set(name).session().acting_as(who.name)
     whole.reopen()
-    return session_shown(name, whole)
+    return session_json(name, whole)
 
 
 @post("/{name:str}/items", summary="Append to a stream", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
-def append(house: TheHouse, name: InPath, data: JSONBody[ItemsBody], request_id: RequestId) -> Json:
+def append(registry: TheRegistry, name: InPath, data: JSONBody[ItemsBody], request_id: RequestId) -> Json:
     """Items arrive in this order; the same `Idempotency-Key` adds them once."""
-    stream = house.data_set(name).source
+    stream = registry.data_set(name).source
     if not isinstance(stream, cp.Stream):
         raise InvalidRequest(f"{name} is no stream")
     stream.extend(data.items, **({} if data.owners is None else {"units": data.owners}), id=request_id)
@@ -141,16 +141,16 @@ def append(house: TheHouse, name: InPath, data: JSONBody[ItemsBody], request_id:
 
 
 @post("/{name:str}/rows", summary="Put rows", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
-def put(house: TheHouse, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
+def put(registry: TheRegistry, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
     """Put rows into a live table: a row that is there is replaced. The same `Idempotency-Key` puts them once."""
-    _live_table(house, name).put(data.rows, id=request_id)
+    _live_table(registry, name).put(data.rows, id=request_id)
     return {"data_set": name, "updates": len(data.rows)}
 
 
 @post("/{name:str}/removals", summary="Remove rows", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
-def remove(house: TheHouse, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
+def remove(registry: TheRegistry, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
     """Remove rows of a live table, each named by its unit and key. Nothing says whether there was such a row."""
-    _live_table(house, name).remove(data.rows, id=request_id)
+    _live_table(registry, name).remove(data.rows, id=request_id)
     return {"data_set": name, "updates": len(data.rows)}
 
 
@@ -161,9 +161,9 @@ def remove(house: TheHouse, name: InPath, data: JSONBody[RowsBody], request_id: 
     status_code=200,
     sync_to_thread=True,
 )
-def verify(house: TheHouse, name: InPath) -> Json:
+def verify(registry: TheRegistry, name: InPath) -> Json:
     """Follow the chain, replay every charge, and compare with what is stored; the dashboard shows what came of it."""
-    found = house.verified(name)
+    found = registry.verified(name)
     if found.failure is not None:
         raise LedgerTampered(found.failure)
     return {"data_set": name, "holds": True}
@@ -176,14 +176,14 @@ def verify(house: TheHouse, name: InPath) -> Json:
     media_type="application/jsonl",
     sync_to_thread=True,
 )
-def record(house: TheHouse, name: InPath) -> Stream:
+def record(registry: TheRegistry, name: InPath) -> Stream:
     """Every entry of the chain as JSON lines, which `counterpoint/checker.py` checks; no answer is in it."""
-    return sent_record(house, name)
+    return sent_record(registry, name)
 
 
-def sent_record(house: House, name: str, headers: Mapping[str, str] = {}) -> Stream:
+def sent_record(registry: Registry, name: str, headers: Mapping[str, str] = {}) -> Stream:
     """The public record of a data set, sent in pages."""
-    lines = house.data_set(name).session()._engine.ledger.record()
+    lines = registry.data_set(name).session()._engine.ledger.record()
     first = next(lines)  # what cannot be read is an error before anything is sent
     return Stream(_in_pages(chain([first], lines)), media_type="application/jsonl", headers=dict(headers))
 
@@ -193,16 +193,16 @@ def _in_pages(lines: Iterator[str]) -> Iterator[str]:
         yield "".join(f"{line}\n" for line in page)
 
 
-def _given(house: House, who: Principal, name: str, text: str) -> tuple[Session, Session]:
+def _given(registry: Registry, who: Principal, name: str, text: str) -> tuple[Session, Session]:
     id = SessionId.read(text)
-    found = house.reached(who, text)
+    found = registry.reached(who, text)
     if id.data_set != name or not isinstance(found, Session):
         raise unknown(text)
-    return house.data_set(name).session().acting_as(who.name), found
+    return registry.data_set(name).session().acting_as(who.name), found
 
 
-def _live_table(house: House, name: str) -> cp.LiveTable:
-    table = house.data_set(name).source
+def _live_table(registry: Registry, name: str) -> cp.LiveTable:
+    table = registry.data_set(name).source
     if not isinstance(table, cp.LiveTable):
         raise InvalidRequest(f"{name} is no live table")
     return table
@@ -217,8 +217,8 @@ def _kinds(names: list[str] | None) -> list[type[Mechanism]] | None:
     return [getattr(cp, name) for name in names]
 
 
-def _must_see(house: House, who: Principal, name: str) -> None:
-    seen = who.role in READERS or any(given.grant.to == who.name for given in house.granted(name))
+def _must_see(registry: Registry, who: Principal, name: str) -> None:
+    seen = who.role in READERS or any(given.grant.to == who.name for given in registry.granted(name))
     if not seen:
         raise unknown(name)
 

@@ -20,12 +20,12 @@ from litestar.params import QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from counterpoint.errors import CounterpointError
-from counterpoint.service.api.inputs import Caller, InPath, TheHouse
+from counterpoint.service.api.inputs import Caller, InPath, TheRegistry
 from counterpoint.service.api.sessions import to_read
 from counterpoint.service.identity import Principal
 from counterpoint.service.limits import STREAMS
-from counterpoint.service.registry import House
-from counterpoint.service.views import session_shown
+from counterpoint.service.registry import Registry
+from counterpoint.service.views import session_json
 from counterpoint.session.session import Session
 
 EVERY = 1.0
@@ -45,12 +45,12 @@ Seconds: TypeAlias = Annotated[int, QueryParameter(ge=1, le=LONGEST)]
     media_type="text/event-stream",
 )
 async def events(
-    request: Request[Any, Any, Any], house: TheHouse, who: Caller, session: InPath, seconds: Seconds = LONGEST
+    request: Request[Any, Any, Any], registry: TheRegistry, who: Caller, session: InPath, seconds: Seconds = LONGEST
 ) -> ServerSentEvent:
     """Events `loss`, with what the session has lost and has left, and `items`, with how many have arrived."""
-    name, found = await sync_to_thread(to_read, house, who, session)
+    name, found = await sync_to_thread(to_read, registry, who, session)
     presented = request.headers.get("authorization", "").partition(" ")[2].strip()
-    stands = _Standing(house, who, presented, request.app.state.stopping)
+    stands = _Standing(registry, who, presented, request.app.state.stopping)
     return ServerSentEvent(_following(_Seen(name, found), stands, time.monotonic() + seconds))
 
 
@@ -74,12 +74,12 @@ async def _following(seen: "_Seen", stands: "_Standing", until: float) -> AsyncI
 class _Standing:
     """Whether a reader may go on reading."""
 
-    def __init__(self, house: House, who: Principal, presented: str, stopping: threading.Event) -> None:
-        self._house, self._who, self._presented, self._stopping = house, who, presented, stopping
+    def __init__(self, registry: Registry, who: Principal, presented: str, stopping: threading.Event) -> None:
+        self._registry, self._who, self._presented, self._stopping = registry, who, presented, stopping
 
     async def still(self) -> bool:
         """Whether the service goes on, and the key stands."""
-        identity = self._house.identity
+        identity = self._registry.identity
         return not self._stopping.is_set() and self._who == (
             identity.known(self._presented) or await sync_to_thread(identity.principal, self._presented)
         )
@@ -100,7 +100,7 @@ class _Seen:
         if at == self._at:
             return {}
         self._at = at
-        now: dict[str, Any] = {"loss": session_shown(self._data_set, self._session)}
+        now: dict[str, Any] = {"loss": session_json(self._data_set, self._session)}
         if isinstance(pin, int):
             now["items"] = {"items": pin}
         changed = {kind: what for kind, what in now.items() if self._sent.get(kind) != what}

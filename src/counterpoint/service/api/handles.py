@@ -16,36 +16,36 @@ from counterpoint.service.api.inputs import (
     Json,
     RequestBody,
     RequestId,
-    TheHouse,
+    TheRegistry,
     for_roles,
 )
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.limits import FREE
 from counterpoint.service.problems import SessionId, unknown
-from counterpoint.service.registry import House
-from counterpoint.service.views import handle_shown, plain, prepared_shown, raw_shown, receipt_shown, released_shown
+from counterpoint.service.registry import Registry
+from counterpoint.service.views import handle_json, plain, prepared_json, raw_json, receipt_json, released_json
 from counterpoint.session.handle import Handle
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 
 
 @get("/{handle:str}", summary="A launched mechanism", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def shown(house: TheHouse, who: Caller, handle: InPath) -> Json:
+def shown(registry: TheRegistry, who: Caller, handle: InPath) -> Json:
     """What it is, what it cost, and whether it has halted."""
-    name, found = _found(house, who, handle)
-    return handle_shown(name, found)
+    name, found = _found(registry, who, handle)
+    return handle_json(name, found)
 
 
 @post("/{handle:str}/asks", summary="Ask", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def ask(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[AskBody], request_id: RequestId) -> Json:
+def ask(registry: TheRegistry, who: Caller, handle: InPath, data: JSONBody[AskBody], request_id: RequestId) -> Json:
     """The answer, in the request's units. The same `Idempotency-Key` gets the same answer, for ever."""
-    _, found = _found(house, who, handle)
+    _, found = _found(registry, who, handle)
     request = None if data.request is None else wire.request(data.request)
     if data.public is None:
-        said = released_shown(found._release(request, request_id, data.options))
+        said = released_json(found._release(request, request_id, data.options))
     else:
         said = _postprocessed(found, request, data, request_id)
-    return {**said, **receipt_shown(request_id, *found._receipt(request_id))}
+    return {**said, **receipt_json(request_id, *found._receipt(request_id))}
 
 
 def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Json:
@@ -55,7 +55,7 @@ def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Js
     found._session._must_be_open()
     prepared = None if request is None else found._source.prepare(request)
     released = found._asked(prepared, wire.public(data.public), id)
-    return {**raw_shown(released), "halted": found.halted}
+    return {**raw_json(released), "halted": found.halted}
 
 
 @post(
@@ -66,10 +66,10 @@ def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Js
     sync_to_thread=True,
     opt=FREE,
 )
-def prepare(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[RequestBody]) -> Json:
+def prepare(registry: TheRegistry, who: Caller, handle: InPath, data: JSONBody[RequestBody]) -> Json:
     """From the declaration alone: no data is read, and nothing is asked. A postprocessor reads its answers by it."""
-    _, found = _found(house, who, handle)
-    return prepared_shown(found._source.prepare(wire.request(data.request)))
+    _, found = _found(registry, who, handle)
+    return prepared_json(found._source.prepare(wire.request(data.request)))
 
 
 @post(
@@ -80,15 +80,15 @@ def prepare(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[Request
     sync_to_thread=True,
     opt=FREE,
 )
-def error(house: TheHouse, who: Caller, handle: InPath, data: JSONBody[ErrorBody]) -> Json:
+def error(registry: TheRegistry, who: Caller, handle: InPath, data: JSONBody[ErrorBody]) -> Json:
     """By the law of the noise and the declaration; nothing is asked."""
-    _, found = _found(house, who, handle)
+    _, found = _found(registry, who, handle)
     most = found.error(wire.request(data.request), data.probability, simultaneous=data.simultaneous)
     return {"error": plain(Fraction(most)), "exact": plain_number(Fraction(most)), "whole": isinstance(most, int)}
 
 
-def _found(house: House, who: Principal, text: str) -> tuple[str, Handle]:
-    found = house.reached(who, text)
+def _found(registry: Registry, who: Principal, text: str) -> tuple[str, Handle]:
+    found = registry.reached(who, text)
     if not isinstance(found, Handle):
         raise unknown(text)
     return SessionId.read(text).data_set, found

@@ -4,7 +4,7 @@ What the bodies of requests are made of; a field that is not listed is an error.
 
 `within`, `mechanism` and `request` are objects of the wire's allow-list (`wire.py`).
 
-What handlers are called with, besides a body: the house, who calls, names in the path, and the request's id.
+What handlers are called with, besides a body: the registry, who calls, names in the path, and the request's id.
 
 Which roles may call a route.
 """
@@ -26,7 +26,7 @@ from counterpoint.ledger.ledger import made_up
 from counterpoint.numbers.exact import exact
 from counterpoint.service import wire
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 from counterpoint.service.wire import PAGE
 from counterpoint.session.questions import GivenTerms
 from counterpoint.sources.streams.log import checked_id
@@ -201,7 +201,7 @@ def request_id(given: str | None) -> str:
 LONGEST_ID = 200
 """How many characters the id of a request may have."""
 
-TheHouse: TypeAlias = NamedDependency[House]
+TheRegistry: TypeAlias = NamedDependency[Registry]
 Caller: TypeAlias = NamedDependency[Principal]
 InPath: TypeAlias = Annotated[str, PathParameter()]
 InQuery: TypeAlias = Annotated[str, QueryParameter()]

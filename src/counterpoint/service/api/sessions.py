@@ -31,7 +31,7 @@ from counterpoint.service.api.inputs import (
     RequestId,
     SQLBody,
     TermsBody,
-    TheHouse,
+    TheRegistry,
     for_roles,
     of,
     page_of,
@@ -39,20 +39,20 @@ from counterpoint.service.api.inputs import (
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.limits import FREE
 from counterpoint.service.problems import SessionId, unknown
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 from counterpoint.service.views import (
-    answer_shown,
-    certificate_shown,
-    fact_shown,
-    given_shown,
-    handle_shown,
-    loss_shown,
-    partition_shown,
-    placed_shown,
+    answer_json,
+    certificate_json,
+    fact_json,
+    given_json,
+    handle_json,
+    loss_json,
+    partition_json,
+    placed_json,
     plain,
-    quote_shown,
-    receipt_shown,
-    session_shown,
+    quote_json,
+    receipt_json,
+    session_json,
 )
 from counterpoint.service.wire import PAGE
 from counterpoint.session.handle import Handle
@@ -65,71 +65,75 @@ WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 
 
 @get("/", summary="The sessions that you may work in", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def listed(house: TheHouse, who: Caller, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
+def listed(registry: TheRegistry, who: Caller, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
     """A custodian's are the whole data sets; an analyst's those that were granted. In pages; `Link` names the next."""
     if who.role is Role.CUSTODIAN:
-        own = [(name, house.data_set(name).session()) for name in house.names]
+        own = [(name, registry.data_set(name).session()) for name in registry.names]
     else:
-        given = [(name, one) for name in house.names for one in house.granted(name)]
+        given = [(name, one) for name in registry.names for one in registry.granted(name)]
         own = [(name, one.session) for name, one in given if one.grant.to == who.name]
-    page = [session_shown(*one) for one in own[after : after + limit]]
+    page = [session_json(*one) for one in own[after : after + limit]]
     return page_of("/v1/sessions", page, len(own), after, limit)
 
 
 @get("/{session:str}", summary="What was lost, what is left, what was launched", sync_to_thread=True)
-def shown(house: TheHouse, who: Caller, session: InPath, after: After = 0, limit: Limit = PAGE) -> Json:
+def shown(registry: TheRegistry, who: Caller, session: InPath, after: After = 0, limit: Limit = PAGE) -> Json:
     """Reading changes nothing. Auditors do not see which handles have halted: that may follow from answers.
 
     What was launched comes in pages: `next` is where the page after this one begins.
     """
-    name, found = to_read(house, who, session)
+    name, found = to_read(registry, who, session)
     answers = who.role is not Role.AUDITOR
     children, following = found.page_of_children(after, limit)
-    handles = [handle_shown(name, one, answers=answers) for one in children if isinstance(one, Handle)]
-    given = [given_shown(name, one) for one in children if not isinstance(one, Handle)]
-    return {**session_shown(name, found), "handles": handles, "given": given, "next": following}
+    handles = [handle_json(name, one, answers=answers) for one in children if isinstance(one, Handle)]
+    given = [given_json(name, one) for one in children if not isinstance(one, Handle)]
+    return {**session_json(name, found), "handles": handles, "given": given, "next": following}
 
 
 @get("/{session:str}/certificate", summary="Why the loss is what it is", sync_to_thread=True)
-def certificate(house: TheHouse, who: Caller, session: InPath) -> Json:
+def certificate(registry: TheRegistry, who: Caller, session: InPath) -> Json:
     """The derivation, with the theorem of each step."""
-    return certificate_shown(to_read(house, who, session)[1].certificate())
+    return certificate_json(to_read(registry, who, session)[1].certificate())
 
 
 @get("/{session:str}/history", summary="What was done, by whom and when", sync_to_thread=True)
 def history(
-    house: TheHouse,
+    registry: TheRegistry,
     who: Caller,
     session: InPath,
     after: After = 0,
     limit: Limit = PAGE,
 ) -> Json:
     """Public facts, in order; `next` is where the page after this one begins."""
-    name, found = to_read(house, who, session)
+    name, found = to_read(registry, who, session)
     facts = found.history
     page = facts[after : after + limit]
-    lines = [fact_shown(name, number, fact) for number, fact in enumerate(page, start=after + 1)]
+    lines = [fact_json(name, number, fact) for number, fact in enumerate(page, start=after + 1)]
     return {"facts": lines, "next": after + limit if after + limit < len(facts) else None}
 
 
 @post("/{session:str}/launches", summary="Launch a mechanism", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def launch(house: TheHouse, who: Caller, session: InPath, data: JSONBody[LaunchBody], request_id: RequestId) -> Json:
+def launch(
+    registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[LaunchBody], request_id: RequestId
+) -> Json:
     """Pay for a mechanism and start it. The same `Idempotency-Key` finds it again, and nothing more is charged."""
-    name, found = _work(house, who, session)
+    name, found = _work(registry, who, session)
     made = found.launch(wire.mechanism(data.mechanism), of=of(data.of), last=data.last, id=request_id)
-    return handle_shown(name, made)
+    return handle_json(name, made)
 
 
 @post("/{session:str}/questions", summary="Ask once", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def ask(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuestionBody], request_id: RequestId) -> Json:
+def ask(
+    registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[QuestionBody], request_id: RequestId
+) -> Json:
     """Launch what answers this request on these terms, and ask it: one charge and one answer for one key."""
-    return answered(_work(house, who, session)[1], wire.request(data.request), data, request_id)
+    return answered(_work(registry, who, session)[1], wire.request(data.request), data, request_id)
 
 
 @post("/{session:str}/sql", summary="Ask once, in SQL", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def sql(house: TheHouse, who: Caller, session: InPath, data: JSONBody[SQLBody], request_id: RequestId) -> Json:
+def sql(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[SQLBody], request_id: RequestId) -> Json:
     """What a SELECT of aggregates says, compiled to the request that Python would make; else as a question."""
-    return answered(_work(house, who, session)[1], cp.sql(data.text), data, request_id)
+    return answered(_work(registry, who, session)[1], cp.sql(data.text), data, request_id)
 
 
 @post(
@@ -140,53 +144,53 @@ def sql(house: TheHouse, who: Caller, session: InPath, data: JSONBody[SQLBody], 
     sync_to_thread=True,
     opt=FREE,
 )
-def quote(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuoteBody]) -> Json:
+def quote(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[QuoteBody]) -> Json:
     """By the code that would admit it; nothing happens."""
-    _, found = _work(house, who, session)
+    _, found = _work(registry, who, session)
     if (data.mechanism is None) == (data.request is None):
         raise InvalidRequest("say one of the two: a mechanism, or a request with its terms")
     if data.mechanism is not None:
         quoted = found.would_cost(wire.mechanism(data.mechanism), of=of(data.of), last=data.last)
     else:
         quoted = found.would_cost(wire.request(data.request), **data.given())
-    return quote_shown(quoted)
+    return quote_json(quoted)
 
 
 @post("/{session:str}/delegations", summary="Delegate a budget", guards=[for_roles(*WORKERS)], sync_to_thread=True)
 def delegate(
-    house: TheHouse, who: Caller, session: InPath, data: JSONBody[DelegationBody], request_id: RequestId
+    registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[DelegationBody], request_id: RequestId
 ) -> Json:
     """A session inside this one; what it leaves stays reserved."""
-    name, found = _work(house, who, session)
+    name, found = _work(registry, who, session)
     made = found.delegate(wire.loss(data.within), delta=data.delta, sampled=data.sampled, id=request_id)
-    return session_shown(name, made)
+    return session_json(name, made)
 
 
 @post("/{session:str}/partitions", summary="Partition the data", guards=[for_roles(*WORKERS)], sync_to_thread=True)
 def partition(
-    house: TheHouse, who: Caller, session: InPath, data: JSONBody[PartitionBody], request_id: RequestId
+    registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[PartitionBody], request_id: RequestId
 ) -> Json:
     """Sessions for the parts of the data, all of them for the price of k."""
-    name, found = _work(house, who, session)
+    name, found = _work(registry, who, session)
     within = [wire.loss(one) for one in data.within] if isinstance(data.within, list) else wire.loss(data.within)
     parts = found.partition(data.by, data.k, within=within, delta_total=data.delta_total, id=request_id)
-    return partition_shown(name, parts)
+    return partition_json(name, parts)
 
 
 @post("/{session:str}/parts", summary="One part of a partition", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def part(house: TheHouse, who: Caller, session: InPath, data: JSONBody[PartBody]) -> Json:
+def part(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[PartBody]) -> Json:
     """The session of the part with this key; a part that was never looked at may cost its delta."""
-    found = house.reached(who, session)
+    found = registry.reached(who, session)
     if not isinstance(found, Partition):
         raise unknown(session)
     made = found[data.value] if data.within is None else found.part(data.value, within=wire.loss(data.within))
-    return session_shown(SessionId.read(session).data_set, made)
+    return session_json(SessionId.read(session).data_set, made)
 
 
 @get("/{session:str}/place", summary="What lives at an id", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def place(house: TheHouse, who: Caller, session: InPath) -> Json:
+def place(registry: TheRegistry, who: Caller, session: InPath) -> Json:
     """A session, a handle or a partition, whichever it is."""
-    return placed_shown(SessionId.read(session).data_set, house.reached(who, session))
+    return placed_json(SessionId.read(session).data_set, registry.reached(who, session))
 
 
 @get(
@@ -195,9 +199,9 @@ def place(house: TheHouse, who: Caller, session: InPath) -> Json:
     guards=[for_roles(*WORKERS)],
     sync_to_thread=True,
 )
-def receipt(house: TheHouse, who: Caller, session: InPath, id: InQuery) -> Json:
+def receipt(registry: TheRegistry, who: Caller, session: InPath, id: InQuery) -> Json:
     """For the answer that you got under this id: a signed receipt, and what opens the answer in it to others."""
-    return receipt_shown(id, *_work(house, who, session)[1].receipt(id))
+    return receipt_json(id, *_work(registry, who, session)[1].receipt(id))
 
 
 def answered(found: Session, request: object, data: TermsBody, id: str) -> Json:
@@ -205,24 +209,24 @@ def answered(found: Session, request: object, data: TermsBody, id: str) -> Json:
     found._must_be_open()
     on = terms(**data.given())
     provenance = release(found, request, on, id)
-    answer = answer_shown(presented(request, provenance, on.suppress), provenance)
-    return {**answer, **receipt_shown(id, *found._engine.question_receipt(found._path, id))}
+    answer = answer_json(presented(request, provenance, on.suppress), provenance)
+    return {**answer, **receipt_json(id, *found._engine.question_receipt(found._path, id))}
 
 
-def _work(house: House, who: Principal, text: str) -> tuple[str, Session]:
+def _work(registry: Registry, who: Principal, text: str) -> tuple[str, Session]:
     """The session of this id, to launch and ask in."""
-    found = house.reached(who, text)
+    found = registry.reached(who, text)
     if not isinstance(found, Session):
         raise unknown(text)
     return SessionId.read(text).data_set, found
 
 
-def to_read(house: House, who: Principal, text: str) -> tuple[str, Session]:
+def to_read(registry: Registry, who: Principal, text: str) -> tuple[str, Session]:
     """The session of this id, to read public facts of: an auditor reads every one."""
     if who.role is not Role.AUDITOR:
-        return _work(house, who, text)
+        return _work(registry, who, text)
     id = SessionId.read(text)
-    found = house.data_set(id.data_set).session().at(id.path)
+    found = registry.data_set(id.data_set).session().at(id.path)
     if not isinstance(found, Session):
         raise unknown(text)
     return id.data_set, found
@@ -255,9 +259,9 @@ Axis: TypeAlias = Annotated[Literal["order", "time"], QueryParameter()]
 
 
 @get("/{session:str}/loss", summary="What was lost between data that differ in several units", sync_to_thread=True)
-def loss_at(house: TheHouse, who: Caller, session: InPath, distance: Distance = 1) -> Json:
+def loss_at(registry: TheRegistry, who: Caller, session: InPath, distance: Distance = 1) -> Json:
     """A reading, at a distance fixed in advance: each launch counts with its own group loss."""
-    return loss_shown(to_read(house, who, session)[1].loss_at(distance=distance))
+    return loss_json(to_read(registry, who, session)[1].loss_at(distance=distance))
 
 
 @post(
@@ -268,16 +272,16 @@ def loss_at(house: TheHouse, who: Caller, session: InPath, distance: Distance = 
     sync_to_thread=True,
     opt=FREE,
 )
-def epsilon_for(house: TheHouse, who: Caller, session: InPath, data: JSONBody[QuestionBody]) -> Json:
+def epsilon_for(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[QuestionBody]) -> Json:
     """By the law of the noise and the declaration; nothing happens."""
-    least = to_read(house, who, session)[1].epsilon_for(wire.request(data.request), **data.given())
+    least = to_read(registry, who, session)[1].epsilon_for(wire.request(data.request), **data.given())
     return {"epsilon": plain(least), "exact": plain_number(least)}
 
 
 @get("/{session:str}/timeline", summary="The session as a timeline", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def timeline(house: TheHouse, who: Caller, session: InPath, by: Axis = "order") -> Json:
+def timeline(registry: TheRegistry, who: Caller, session: InPath, by: Axis = "order") -> Json:
     """The loss under its budget and a lane for each launch, as values to be drawn. Public facts only."""
-    return dataclasses.asdict(timeline_of(to_read(house, who, session)[1], by))
+    return dataclasses.asdict(timeline_of(to_read(registry, who, session)[1], by))
 
 
 READING_ROUTES = Router("/v1/sessions", route_handlers=[loss_at, epsilon_for, timeline])

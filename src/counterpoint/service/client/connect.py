@@ -107,7 +107,7 @@ class Patience:
     def __init__(self, seconds: float | None, tries: int) -> None:
         self._until = None if seconds is None else time.monotonic() + seconds
         self._tries = tries
-        self._pauses = pauses(tries)
+        self._backoff = backoff(tries)
 
     @property
     def lasts(self) -> bool:
@@ -121,17 +121,17 @@ class Patience:
 
     def renew(self) -> None:
         """The service is there."""
-        self._pauses = pauses(self._tries)
+        self._backoff = backoff(self._tries)
 
     def pause(self, reply: ServiceReply, call: Call) -> float:
         """How long to wait before connecting again, or the error that came of it."""
-        pause = next(self._pauses, None)
+        pause = next(self._backoff, None)
         if pause is None or not reply.is_worth_repeating:
             reply.result(call)
         return reply.pause(pause or 0.0)
 
 
-def pauses(tries: int) -> Iterator[float]:
+def backoff(tries: int) -> Iterator[float]:
     """How long to wait between tries: from a tenth of a second on, twice as long each time."""
     return (0.1 * 2**number for number in range(tries - 1))
 
@@ -139,7 +139,7 @@ def pauses(tries: int) -> Iterator[float]:
 T = TypeVar("T")
 
 TRIES = 7
-"""How often a call is sent at most: the pauses between add up to some 6 seconds."""
+"""How often a call is sent at most: the pauses between them add up to some 6 seconds."""
 TIMEOUT = 120.0
 """For how many seconds an answer is waited for."""
 LINES = "application/jsonl"
@@ -212,7 +212,7 @@ class Connection(Service):
         return wanted.code(self.run) if isinstance(wanted, Reaction) else self._sent(wanted).result(wanted)
 
     def _sent(self, call: Call) -> ServiceReply:
-        for pause in pauses(self._tries):
+        for pause in backoff(self._tries):
             reply = self._once(call)
             if not reply.is_worth_repeating:
                 break
@@ -302,7 +302,7 @@ class AsyncConnection(Service):
         )
 
     async def _sent(self, call: Call) -> ServiceReply:
-        for pause in pauses(self._tries):
+        for pause in backoff(self._tries):
             reply = await self._once(call)
             if not reply.is_worth_repeating:
                 break

@@ -25,7 +25,7 @@ from counterpoint.queries.request import Request
 from counterpoint.service.client import codec
 from counterpoint.service.client.calls import Call, Calls, Remote, Runner, not_served, served
 from counterpoint.service.client.handle import PostprocessedHandle, RemoteHandle, around, begun, not_covered
-from counterpoint.service.problems import NoSuchThing, SessionId
+from counterpoint.service.problems import NotFound, SessionId
 from counterpoint.session.handle import Quote
 from counterpoint.session.questions import GivenTerms, presented, terms, wanted_error
 from counterpoint.sql_requests.select import sql
@@ -320,7 +320,7 @@ class RemoteSession(Remote):
             return None
         try:
             said = yield Call("GET", f"/v1/sessions/{SessionId(self._id.data_set, path)}/place")
-        except NoSuchThing:
+        except NotFound:
             return None
         return _placed(self._service, said)
 

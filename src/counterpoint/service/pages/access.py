@@ -37,13 +37,13 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from counterpoint.display.timeline import Lane, Timeline
 from counterpoint.ledger.state import Fact, Grant, Path, granted
 from counterpoint.queries.source import Source
-from counterpoint.service.api.inputs import TheHouse
+from counterpoint.service.api.inputs import TheRegistry
 from counterpoint.service.edge import Strangers, address_of
 from counterpoint.service.identity import COOKIE, Browsers, BrowserToken, Principal, Role, SignedIn
 from counterpoint.service.limits import send_problem
 from counterpoint.service.pages.render import elsewhere, page, set_cookie
 from counterpoint.service.problems import SessionId, unknown
-from counterpoint.service.registry import Given, House
+from counterpoint.service.registry import GrantedSession, Registry
 from counterpoint.session.session import Session
 from counterpoint.session.timeline import timeline_of
 from counterpoint.sources.streams.stream import Stream
@@ -65,7 +65,7 @@ class BrowserAuthentication(AbstractAuthenticationMiddleware):
         """Who is signed in."""
         cookie = connection.cookies.get(COOKIE)
         # The database is asked in a thread: it may wait for a commit, and other requests go on meanwhile.
-        found = await sync_to_thread(lambda: Browsers(connection.app.state.house.identity).signed_in(cookie))
+        found = await sync_to_thread(lambda: Browsers(connection.app.state.registry.identity).signed_in(cookie))
         if found is None:
             raise NotAuthorizedException("sign in with a key that stands")
         return AuthenticationResult(user=found.who, auth=found)
@@ -117,10 +117,10 @@ class SigningIn(ASGIMiddleware):
     middleware=[SigningIn()],
     request_max_body_size=LARGEST_SIGN_IN,
 )
-async def sign_in(request: Request[Any, Any, Any], house: TheHouse, data: Form) -> Response[Any]:
+async def sign_in(request: Request[Any, Any, Any], registry: TheRegistry, data: Form) -> Response[Any]:
     """A cookie for a key."""
     key = str(data.get("key", ""))[:_LONGEST_KEY].strip()
-    token = await sync_to_thread(lambda: Browsers(house.identity).sign_in(key))
+    token = await sync_to_thread(lambda: Browsers(registry.identity).sign_in(key))
     if token is None:
         request.app.state.strangers.note_failure(address_of(request.scope), "form")
         again = BrowserToken.fresh("none")
@@ -133,9 +133,9 @@ async def sign_in(request: Request[Any, Any, Any], house: TheHouse, data: Form) 
 
 
 @post("/sign-out", sync_to_thread=True, include_in_schema=False)
-def sign_out(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
+def sign_out(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
     """End the browser's session, here and on record."""
-    Browsers(house.identity).sign_out(by.token)
+    Browsers(registry.identity).sign_out(by.token)
     response = elsewhere("/sign-in")
     set_cookie(response, None, secure=request.url.scheme == "https")
     return response
@@ -147,21 +147,21 @@ WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 """They launch and ask."""
 
 
-def seen_session(house: House, who: Principal, text: str) -> Session:
+def visible_session(registry: Registry, who: Principal, text: str) -> Session:
     """The session of this id; one that is another's is refused as one that does not exist."""
     if who.role is Role.AUDITOR:
         id = SessionId.read(text)
-        found = house.data_set(id.data_set).session().at(id.path)
+        found = registry.data_set(id.data_set).session().at(id.path)
     else:
-        found = house.reached(who, text)
+        found = registry.reached(who, text)
     if not isinstance(found, Session):
         raise unknown(text)
     return found
 
 
-def seen_grants(house: House, who: Principal, name: str) -> list[Given]:
+def visible_grants(registry: Registry, who: Principal, name: str) -> list[GrantedSession]:
     """The grants of a data set: all of them, or an analyst's own."""
-    return [given for given in house.granted(name) if who.role in OVERSEERS or given.grant.to == who.name]
+    return [given for given in registry.granted(name) if who.role in OVERSEERS or given.grant.to == who.name]
 
 
 def grants_around(session: Session) -> list[Grant]:
@@ -188,7 +188,7 @@ def shown_facts(session: Session, who: Principal) -> Callable[[Fact], bool]:
     return lambda fact: not is_anothers(fact.path)
 
 
-def seen_history(session: Session, who: Principal) -> list[Fact]:
+def visible_history(session: Session, who: Principal) -> list[Fact]:
     """What was done in a session, as far as a principal sees it."""
     return list(filter(shown_facts(session, who), session.history))
 

@@ -21,12 +21,12 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.ledger.commands import Asking, read_wanted
 from counterpoint.ledger.ledger import AnsweredAsk
 from counterpoint.ledger.state import Faulty, Row
-from counterpoint.service.api.inputs import InPath, InQuery, TheHouse, for_roles
+from counterpoint.service.api.inputs import InPath, InQuery, TheRegistry, for_roles
 from counterpoint.service.identity import Principal
-from counterpoint.service.pages.access import WORKERS, By, seen_session
+from counterpoint.service.pages.access import WORKERS, By, visible_session
 from counterpoint.service.pages.render import download, drawn
 from counterpoint.service.problems import unknown
-from counterpoint.service.views import receipt_shown
+from counterpoint.service.views import receipt_json
 from counterpoint.session.handle import Released
 from counterpoint.session.session import Session
 
@@ -66,13 +66,13 @@ def own_answers(session: Session, who: Principal) -> list[AnswerLine]:
 
 
 @get("/sessions/{session:str}/receipt", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*WORKERS)])
-def receipt(house: TheHouse, by: By, session: InPath, ask: InQuery) -> Response[Any]:
+def receipt(registry: TheRegistry, by: By, session: InPath, ask: InQuery) -> Response[Any]:
     """The signed receipt of an answer to an own ask, as `checker.py` reads it from a file."""
-    found = seen_session(house, by.who, session)
+    found = visible_session(registry, by.who, session)
     ledger = found._engine.ledger
     if not ledger.answered(found._path, by.who.name, 1, ask):
         raise unknown(ask)
-    shown = receipt_shown(ask, *ledger.receipt(ask))["receipt"]
+    shown = receipt_json(ask, *ledger.receipt(ask))["receipt"]
     return download(msgspec.json.encode(shown).decode(), "receipt.json", "application/json")
 
 

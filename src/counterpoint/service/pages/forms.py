@@ -27,7 +27,7 @@ from counterpoint.errors import CounterpointError, InvalidRequest, LedgerError
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import exact
 from counterpoint.service import wire
-from counterpoint.service.api.inputs import InPath, TheHouse, for_roles, request_id
+from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles, request_id
 from counterpoint.service.pages.access import WORKERS, By, Form
 from counterpoint.service.pages.render import elsewhere
 from counterpoint.service.pages.session import SessionPlace, place_of, refusal, session_page
@@ -38,9 +38,9 @@ from counterpoint.session.session import Session
 
 
 @post("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*WORKERS)])
-def act(request: Request[Any, Any, Any], house: TheHouse, by: By, session: InPath, data: Form) -> Response[Any]:
+def act(request: Request[Any, Any, Any], registry: TheRegistry, by: By, session: InPath, data: Form) -> Response[Any]:
     """Do what the button says."""
-    place = place_of(house, by.who, session)
+    place = place_of(registry, by.who, session)
     form = {key: str(value) for key, value in data.items()}
     try:
         quoted = _act(place, form)
@@ -48,9 +48,9 @@ def act(request: Request[Any, Any, Any], house: TheHouse, by: By, session: InPat
         raise
     except CounterpointError as error:
         refused, status = refusal(error)
-        return session_page(request, house, by, session, status=status, refused=refused, form=form)
+        return session_page(request, registry, by, session, status=status, refused=refused, form=form)
     if quoted is not None:
-        return session_page(request, house, by, session, quote=quoted, form=form)
+        return session_page(request, registry, by, session, quote=quoted, form=form)
     return elsewhere(f"{place.href}#answers")
 
 

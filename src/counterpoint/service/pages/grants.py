@@ -15,15 +15,15 @@ import counterpoint as cp
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
 from counterpoint.ledger.state import Grant
 from counterpoint.service import wire
-from counterpoint.service.api.inputs import InPath, TheHouse, for_roles, request_id
+from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles, request_id
 from counterpoint.service.identity import Principal, Role, SignedIn
-from counterpoint.service.pages.access import OVERSEERS, By, Form, seen_grants, visible_timeline
+from counterpoint.service.pages.access import OVERSEERS, By, Form, visible_grants, visible_timeline
 from counterpoint.service.pages.render import elsewhere, page
 from counterpoint.service.pages.session import PageRefusal, refusal
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import ahead, day, figure
 from counterpoint.service.problems import unknown
-from counterpoint.service.registry import Given, House, later
+from counterpoint.service.registry import GrantedSession, Registry, later
 
 MEASURES = {
     "PureDP": ("epsilon",),
@@ -50,21 +50,21 @@ class GrantLine:
 
 
 @get("/grants", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
-def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
+def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
     """All grants; with `?revoke=`, what revoking that one would mean."""
-    return _page(house, by, asked=request.query_params.get("revoke"))
+    return _page(registry, by, asked=request.query_params.get("revoke"))
 
 
 @post("/grants", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
-def grant(house: TheHouse, by: By, data: Form) -> Response[Any]:
+def grant(registry: TheRegistry, by: By, data: Form) -> Response[Any]:
     """Charge a data set with a budget for an analyst."""
     form = {key: value for key, value in data.items() if isinstance(value, str)}
     names = data.get("mechanisms", [])
     chosen = [names] if isinstance(names, str) else list(names)
     try:
-        whole = house.data_set(form.get("data_set", "")).session().acting_as(by.who.name)
+        whole = registry.data_set(form.get("data_set", "")).session().acting_as(by.who.name)
         whole.grant(
-            house.grantee(form.get("to", "")),
+            registry.grantee(form.get("to", "")),
             _loss(form),
             until=later(_until(form.get("until", ""))),
             mechanisms=[getattr(cp, name) for name in wire.MECHANISMS if name in chosen] or None,
@@ -74,34 +74,34 @@ def grant(house: TheHouse, by: By, data: Form) -> Response[Any]:
         raise
     except CounterpointError as error:
         refused, status = refusal(error)
-        return _page(house, by, refused=refused, form=form, status=status)
+        return _page(registry, by, refused=refused, form=form, status=status)
     return elsewhere("/grants")
 
 
 @post("/grants/{session:str}/revoke", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
-def revoke(house: TheHouse, by: By, session: InPath) -> Response[Any]:
+def revoke(registry: TheRegistry, by: By, session: InPath) -> Response[Any]:
     """Stop it at once; its charge stays."""
-    given = _given(house, by.who, session)
-    house.data_set(given.id.data_set).session().acting_as(by.who.name).revoke(given.session)
+    given = _given(registry, by.who, session)
+    registry.data_set(given.id.data_set).session().acting_as(by.who.name).revoke(given.session)
     return elsewhere("/grants")
 
 
 @post("/grants/{session:str}/recount", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
-def recount(house: TheHouse, by: By, session: InPath) -> Response[Any]:
+def recount(registry: TheRegistry, by: By, session: InPath) -> Response[Any]:
     """Return what it left unused, or say why not."""
-    given = _given(house, by.who, session)
+    given = _given(registry, by.who, session)
     try:
-        house.data_set(given.id.data_set).session().acting_as(by.who.name).recount(given.session)
+        registry.data_set(given.id.data_set).session().acting_as(by.who.name).recount(given.session)
     except LedgerError:
         raise
     except CounterpointError as error:
         refused, status = refusal(error)
-        return _page(house, by, refused=refused, status=status)
+        return _page(registry, by, refused=refused, status=status)
     return elsewhere("/grants")
 
 
 def _page(
-    house: House,
+    registry: Registry,
     by: SignedIn,
     *,
     asked: str | None = None,
@@ -111,11 +111,11 @@ def _page(
 ) -> Response[Any]:
     now = time.time()
     lines = []
-    for name in house.names:
-        recounted = _recounted(house, name)
-        lines += [_line(given, by.who, now, recounted) for given in seen_grants(house, by.who, name)]
-    analysts = [one.name for one in house.identity.principals() if one.role == Role.ANALYST and one.ended is None]
-    data_sets = [(name, _left(house, by.who, name)) for name in house.names]
+    for name in registry.names:
+        recounted = _recounted(registry, name)
+        lines += [_line(given, by.who, now, recounted) for given in visible_grants(registry, by.who, name)]
+    analysts = [one.name for one in registry.identity.principals() if one.role == Role.ANALYST and one.ended is None]
+    data_sets = [(name, _left(registry, by.who, name)) for name in registry.names]
     return page(
         "grants",
         by,
@@ -132,13 +132,13 @@ def _page(
     )
 
 
-def _recounted(house: House, name: str) -> set[int]:
+def _recounted(registry: Registry, name: str) -> set[int]:
     """The numbers of the grants of a data set that were recounted."""
-    facts = house.data_set(name).session().history
+    facts = registry.data_set(name).session().history
     return {int(fact.what.split()[1].rstrip(":")) for fact in facts if fact.kind == "recount" and fact.path == ()}
 
 
-def _line(given: Given, who: Principal, now: float, recounted: set[int]) -> GrantLine:
+def _line(given: GrantedSession, who: Principal, now: float, recounted: set[int]) -> GrantLine:
     grant = given.grant
     mark, state = ("end", "recounted") if given.id.path[-1] in recounted else _state(grant, now)
     return GrantLine(
@@ -164,15 +164,15 @@ def _state(grant: Grant, now: float) -> tuple[str, str]:
     return ("stop", f"ends {ahead(grant.until, now)}") if grant.until - now < 7 * 86_400 else ("on", "active")
 
 
-def _left(house: House, who: Principal, name: str) -> str:
-    whole = house.data_set(name).session()
+def _left(registry: Registry, who: Principal, name: str) -> str:
+    whole = registry.data_set(name).session()
     meter = meter_of(whole, visible_timeline(whole, who))
     return "an odometer" if meter.ceiling is None else f"{meter.symbol} {figure(meter.left)} left"
 
 
-def _given(house: House, who: Principal, text: str) -> Given:
-    for name in house.names:
-        for given in seen_grants(house, who, name):
+def _given(registry: Registry, who: Principal, text: str) -> GrantedSession:
+    for name in registry.names:
+        for given in visible_grants(registry, who, name):
             if str(given.id) == text:
                 return given
     raise unknown(text)

@@ -17,13 +17,13 @@ from markupsafe import Markup
 
 from counterpoint.display.timeline import count, moments
 from counterpoint.ledger.state import Fact
-from counterpoint.service.api.inputs import TheHouse, for_roles
+from counterpoint.service.api.inputs import TheRegistry, for_roles
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.access import OVERSEERS, By, seen_grants, seen_history, visible_timeline
+from counterpoint.service.pages.access import OVERSEERS, By, visible_grants, visible_history, visible_timeline
 from counterpoint.service.pages.render import page
 from counterpoint.service.pages.widgets import binned, strip
 from counterpoint.service.pages.words import figure, whole_number
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 from counterpoint.session.runner import part_key
 from counterpoint.session.session import Session
 
@@ -142,16 +142,16 @@ class HistoryFilters:
     include_in_schema=False,
     guards=[for_roles(Role.CUSTODIAN, Role.ANALYST, Role.AUDITOR)],
 )
-def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
+def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
     """The page."""
     query = request.query_params
     kinds = tuple(kind for kind in query.getall("kind", []) if kind in KINDS)
     data, who, first, last, contains = (query.get(key, "") for key in ("data", "who", "from", "to", "q"))
     filters = HistoryFilters(data, who, kinds, first, last, contains)
     start = whole_number(query.get("start", "0"), 0)
-    everything = list(_lines(house, by.who))
+    everything = list(_lines(registry, by.who))
     chosen = sorted(filter(filters.chooses, everything), key=lambda line: (line.fact.at, line.number), reverse=True)
-    shown = _with_left(house, by.who, chosen[start : start + PAGE])
+    shown = _with_left(registry, by.who, chosen[start : start + PAGE])
     return page(
         "history",
         by,
@@ -162,7 +162,7 @@ def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[A
         data_sets=sorted({line.data_set for line in everything}),
         people=sorted({line.fact.who for line in everything if line.fact.who}),
         strip=_strip(filters, chosen, start, len(shown)),
-        records=house.names if by.who.role in OVERSEERS else (),
+        records=registry.names if by.who.role in OVERSEERS else (),
         start=start,
         shown=len(shown),
         found=len(chosen),
@@ -195,22 +195,22 @@ def _strip(filters: HistoryFilters, lines: Sequence[HistoryLine], start: int, sh
     )
 
 
-def _lines(house: House, who: Principal) -> Iterator[HistoryLine]:
-    for name in house.names:
+def _lines(registry: Registry, who: Principal) -> Iterator[HistoryLine]:
+    for name in registry.names:
         if who.role in OVERSEERS:
-            sessions: Sequence[Session] = [house.data_set(name).session()]
+            sessions: Sequence[Session] = [registry.data_set(name).session()]
         else:
-            sessions = [given.session for given in seen_grants(house, who, name)]
+            sessions = [given.session for given in visible_grants(registry, who, name)]
         for session in sessions:
-            yield from (HistoryLine(number, name, fact) for number, fact in enumerate(seen_history(session, who), 1))
+            yield from (HistoryLine(number, name, fact) for number, fact in enumerate(visible_history(session, who), 1))
 
 
-def _with_left(house: House, who: Principal, lines: Sequence[HistoryLine]) -> list[HistoryLine]:
+def _with_left(registry: Registry, who: Principal, lines: Sequence[HistoryLine]) -> list[HistoryLine]:
     """The same lines; a refusal with what was left of the session's budget when it was made."""
 
     @cache
     def left_at_refusals(name: str, path: tuple[int | str, ...]) -> list[tuple[Fact, str]]:
-        session = house.data_set(name).session().at(path)
+        session = registry.data_set(name).session().at(path)
         return _left_at_refusals(session, who) if isinstance(session, Session) else []
 
     def left(line: HistoryLine) -> str:

@@ -12,14 +12,14 @@ from markupsafe import Markup
 
 from counterpoint.display.markup import element, joined, percent
 from counterpoint.display.timeline import Timeline, count
-from counterpoint.service.api.inputs import TheHouse
+from counterpoint.service.api.inputs import TheRegistry
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.pages.access import OVERSEERS, By, seen_grants, source_words, visible_timeline
+from counterpoint.service.pages.access import OVERSEERS, By, source_words, visible_grants, visible_timeline
 from counterpoint.service.pages.render import drawn, page, refreshing
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import ahead, day, figure
 from counterpoint.service.problems import SessionId
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 from counterpoint.session.session import Session
 
 _DAYS = 90
@@ -51,27 +51,29 @@ class Notice:
 
 
 @get("/", sync_to_thread=True, include_in_schema=False)
-def index(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
+def index(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
     """The first page."""
-    lines, now = _lines(house, by.who), time.time()
-    notices = [*_short(lines), *_ending(house, by.who, now)]
+    lines, now = _lines(registry, by.who), time.time()
+    notices = [*_short(lines), *_ending(registry, by.who, now)]
     return page("index", by, here="/", live=refreshing(request), lines=lines, notices=notices)
 
 
-def _lines(house: House, who: Principal) -> list[IndexLine]:
+def _lines(registry: Registry, who: Principal) -> list[IndexLine]:
     if who.role in OVERSEERS:
-        return [_data_set(house, who, name) for name in house.names]
+        return [_data_set(registry, who, name) for name in registry.names]
     if who.role is Role.PRODUCER:
-        return [IndexLine(name, None, source_words(house.data_set(name).source, who)) for name in house.names]
+        return [IndexLine(name, None, source_words(registry.data_set(name).source, who)) for name in registry.names]
     return [
-        _granted(name, given.id, given.session, who) for name in house.names for given in seen_grants(house, who, name)
+        _granted(name, given.id, given.session, who)
+        for name in registry.names
+        for given in visible_grants(registry, who, name)
     ]
 
 
-def _data_set(house: House, who: Principal, name: str) -> IndexLine:
-    whole = house.data_set(name).session()
+def _data_set(registry: Registry, who: Principal, name: str) -> IndexLine:
+    whole = registry.data_set(name).session()
     timeline = visible_timeline(whole, who, by="time")
-    standing = [given for given in house.granted(name) if not given.grant.revoked]
+    standing = [given for given in registry.granted(name) if not given.grant.revoked]
     sessions = count(len(standing), "grant") if standing else "none"
     return IndexLine(
         name,
@@ -112,11 +114,11 @@ def _short(lines: list[IndexLine]) -> list[Notice]:
     ]
 
 
-def _ending(house: House, who: Principal, now: float) -> list[Notice]:
+def _ending(registry: Registry, who: Principal, now: float) -> list[Notice]:
     """Grants that end within a week."""
     found = []
-    for name in () if who.role is Role.PRODUCER else house.names:
-        for given in seen_grants(house, who, name):
+    for name in () if who.role is Role.PRODUCER else registry.names:
+        for given in visible_grants(registry, who, name):
             until = given.grant.until
             if not given.grant.revoked and until is not None and now < until < now + _SOON:
                 says = f"has a grant on {name} that ends {ahead(until, now)}, on {day(until)}."

@@ -8,11 +8,11 @@ from litestar import Request, Response, get, post
 
 from counterpoint.ledger.chain import read_entry
 from counterpoint.service.api.data_sets import sent_record
-from counterpoint.service.api.inputs import InPath, TheHouse, for_roles
+from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles
 from counterpoint.service.pages.access import OVERSEERS, By
 from counterpoint.service.pages.render import attached, elsewhere, page, refreshing
 from counterpoint.service.pages.words import ago
-from counterpoint.service.registry import House, Verification
+from counterpoint.service.registry import Registry, Verification
 from counterpoint.sources.streams.stream import Stream
 
 
@@ -43,48 +43,48 @@ class Arriving:
 
 
 @get("/ledger", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
-def show(request: Request[Any, Any, Any], house: TheHouse, by: By) -> Response[Any]:
+def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
     """The page; a failed verification stands first."""
-    chains = sorted((_chain(house, name) for name in house.names), key=lambda chain: not chain.failed)
-    streams = [name for name in house.names if isinstance(house.data_set(name).source, Stream)]
+    chains = sorted((_chain(registry, name) for name in registry.names), key=lambda chain: not chain.failed)
+    streams = [name for name in registry.names if isinstance(registry.data_set(name).source, Stream)]
     now = time.time()
     return page(
         "ledger",
         by,
         here="/ledger",
         live=refreshing(request),
-        warning=house.place.witness_beside,
+        warning=registry.place.witness_beside,
         chains=chains,
-        streams=[_arriving(house, name, now) for name in streams],
+        streams=[_arriving(registry, name, now) for name in streams],
         entries=sum(chain.entries for chain in chains),
         waiting=sum(chain.waiting for chain in chains),
-        signer=house.signer,
+        signer=registry.signer,
     )
 
 
 @post("/ledger", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
-def verify(house: TheHouse) -> Response[Any]:
+def verify(registry: TheRegistry) -> Response[Any]:
     """Verify every record now."""
-    for name in house.names:
-        house.verified(name)
+    for name in registry.names:
+        registry.verified(name)
     return elsewhere("/ledger")
 
 
 @get("/data-sets/{name:str}/record", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
-def record(house: TheHouse, name: InPath) -> Response[Any]:
+def record(registry: TheRegistry, name: InPath) -> Response[Any]:
     """The public record as JSON lines, to check by `checker.py`; no answer is in it."""
-    return sent_record(house, name, attached(f"{name}.jsonl"))
+    return sent_record(registry, name, attached(f"{name}.jsonl"))
 
 
-def _chain(house: House, name: str) -> RecordLine:
-    head, waiting = house.head(name), len(house.data_set(name).session()._engine.ledger.opened())
+def _chain(registry: Registry, name: str) -> RecordLine:
+    head, waiting = registry.head(name), len(registry.data_set(name).session()._engine.ledger.opened())
     spelled = head.hash.hex()
-    return RecordLine(name, head.number, f"{spelled[:4]} {spelled[4:8]}", waiting, house.verifications.get(name))
+    return RecordLine(name, head.number, f"{spelled[:4]} {spelled[4:8]}", waiting, registry.verifications.get(name))
 
 
-def _arriving(house: House, name: str, now: float) -> Arriving:
+def _arriving(registry: Registry, name: str, now: float) -> Arriving:
     """By the entries of the chain, each of which says how many items there are with it."""
-    arrived = [(entry.at, entry.version) for entry in map(read_entry, house.entries(name)) if entry.kind == "items"]
+    arrived = [(entry.at, entry.version) for entry in map(read_entry, registry.entries(name)) if entry.kind == "items"]
     total = arrived[-1][1] if arrived else 0
     before = max((items for at, items in arrived if at < now - 3600), default=0)
     return Arriving(name, total, total - before, ago(arrived[-1][0], now) if arrived else "none yet")

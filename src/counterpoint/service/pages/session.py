@@ -25,15 +25,22 @@ from counterpoint.display.timeline import MOST_ASKS, Timeline, count
 from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.errors import BudgetExceeded, CounterpointError, NotAllowed
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.service.api.inputs import InPath, TheHouse
+from counterpoint.service.api.inputs import InPath, TheRegistry
 from counterpoint.service.identity import Principal, Role, SignedIn
-from counterpoint.service.pages.access import WORKERS, By, grants_around, seen_session, source_words, visible_timeline
+from counterpoint.service.pages.access import (
+    WORKERS,
+    By,
+    grants_around,
+    source_words,
+    visible_session,
+    visible_timeline,
+)
 from counterpoint.service.pages.answers import own_answers
 from counterpoint.service.pages.render import Refreshing, drawn, page, refreshing
 from counterpoint.service.pages.widgets import EventWindow, Meter, meter_of, reserves
 from counterpoint.service.pages.words import at_most, figure, moment
 from counterpoint.service.problems import SessionId, problem
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 from counterpoint.session.handle import Quote
 from counterpoint.session.session import Session
 from counterpoint.session.timeline import gauge_of
@@ -54,9 +61,9 @@ class SessionPlace:
         return f"/sessions/{self.id}"
 
 
-def place_of(house: House, who: Principal, text: str) -> SessionPlace:
+def place_of(registry: Registry, who: Principal, text: str) -> SessionPlace:
     """The session of this id, and whether this principal may launch and ask in it now."""
-    session = seen_session(house, who, text)
+    session = visible_session(registry, who, text)
     state, closed = _standing(session, who, time.time())
     return SessionPlace(SessionId.read(text), session, state, closed)
 
@@ -92,14 +99,14 @@ def refusal(error: CounterpointError) -> tuple[PageRefusal, int]:
 
 
 @get("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False)
-def show(request: Request[Any, Any, Any], house: TheHouse, by: By, session: InPath) -> Response[Any]:
+def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By, session: InPath) -> Response[Any]:
     """The page of a session; `?by=order` draws it by order, `&first=1&events=200` some of its events."""
-    return session_page(request, house, by, session, live=refreshing(request))
+    return session_page(request, registry, by, session, live=refreshing(request))
 
 
 def session_page(
     request: Request[Any, Any, Any],
-    house: House,
+    registry: Registry,
     by: SignedIn,
     text: str,
     *,
@@ -110,7 +117,7 @@ def session_page(
     refused: PageRefusal | None = None,
 ) -> Response[Any]:
     """The page, with what became of a form that was sent from it."""
-    place = place_of(house, by.who, text)
+    place = place_of(registry, by.who, text)
     session = place.session
     timeline = visible_timeline(session, by.who, by="order" if request.query_params.get("by") == "order" else "time")
     window = EventWindow.read(place.href, request.query_params, len(timeline.events))

@@ -8,7 +8,7 @@ from litestar.testing import TestClient
 import counterpoint as cp
 from counterpoint.service.app import DEFAULT, application
 from counterpoint.service.identity import Role
-from counterpoint.service.registry import House
+from counterpoint.service.registry import Registry
 
 PEOPLE = {
     "carol": Role.CUSTODIAN,
@@ -40,12 +40,12 @@ def staff():
 class Caller:
     """Calls the service as each of its people."""
 
-    def __init__(self, house, client):
-        self.house, self.client = house, client
+    def __init__(self, registry, client):
+        self.registry, self.client = registry, client
         self.keys = {}
         for name, role in PEOPLE.items():
-            house.identity.add(name, role)
-            self.keys[name] = house.identity.new_key(name).shown()
+            registry.identity.add(name, role)
+            self.keys[name] = registry.identity.new_key(name).shown()
 
     def __call__(self, who, method, url, json=None, *, id=None, key=None):
         headers = {} if who is None else {"Authorization": f"Bearer {key or self.keys[who]}"}
@@ -71,10 +71,10 @@ class Caller:
 @contextmanager
 def served(folder, ages=AGES, limits=DEFAULT, counts=None):
     """The service, with its callers."""
-    house = House(cp.Durable(str(folder / "ledger.db")))
-    house.register("people", lambda: table(ages), cp.Filter(cp.PureDP(4)))
-    house.register("visits", lambda: cp.Stream(bound=1), cp.Filter(cp.PureDP(4)))
-    house.register("staff", staff, cp.Filter(cp.PureDP(4)))
-    with TestClient(application(house, limits, counts), raise_server_exceptions=False) as client:
-        yield Caller(house, client)
-    house.close()
+    registry = Registry(cp.Durable(str(folder / "ledger.db")))
+    registry.register("people", lambda: table(ages), cp.Filter(cp.PureDP(4)))
+    registry.register("visits", lambda: cp.Stream(bound=1), cp.Filter(cp.PureDP(4)))
+    registry.register("staff", staff, cp.Filter(cp.PureDP(4)))
+    with TestClient(application(registry, limits, counts), raise_server_exceptions=False) as client:
+        yield Caller(registry, client)
+    registry.close()
